@@ -1,0 +1,37 @@
+# Every target sets up what it needs. A second run finds it ready and starts at once.
+PYTHON ?= python3
+VENV   ?= .venv
+RUN    := $(VENV)/bin/python
+
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint types check clean
+
+help:            ## list the targets
+	@sed -n 's/^\([a-z]*\): .*## /\1\t/p' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.ready-plot  ## the main job, on the paper's 2x2 grid
+	@$(RUN) examples/paper_grid.py
+
+test: $(VENV)/.ready-test  ## all tests and doctests
+	@$(RUN) -m pytest
+
+lint: $(VENV)/.ready-test  ## ruff: rules and format
+	@$(RUN) -m ruff check . && $(RUN) -m ruff format --check .
+
+types: $(VENV)/.ready-test  ## mypy, strict
+	@$(RUN) -m mypy
+
+check: test lint types  ## everything CI runs
+
+clean:           ## remove the environment and all that was built
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(RUN):
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if v >= (3, 11) else f"rspmn needs Python 3.11 or newer, but $(PYTHON) is {v[0]}.{v[1]}: make PYTHON=python3.11 ...")'
+	@echo "making $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.ready-%: pyproject.toml | $(RUN)
+	@echo "installing rspmn[$*] into $(VENV)"
+	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@touch $@

@@ -1,0 +1,5 @@
+"""`python -m rspmn`."""
+
+from rspmn.cli import main
+
+raise SystemExit(main())

@@ -1,0 +1,45 @@
+"""Circuits: what a sum-product-max network is, apart from how it is learned or run."""
+
+from rspmn.circuit.distributions import (
+    Categorical,
+    Distribution,
+    IntegerHistogram,
+    PiecewiseLinear,
+)
+from rspmn.circuit.network import Network, NetworkBuilder
+from rspmn.circuit.nodes import Latent, Leaf, Max, Node, Product, Sum, Utility
+from rspmn.circuit.scope import NEXT_STEPS, Scope, scopes
+from rspmn.circuit.traverse import fold_up, walk_down
+from rspmn.circuit.validity import (
+    Violation,
+    order_violations,
+    soundness_violations,
+    top_violations,
+    validity_violations,
+)
+
+__all__ = [
+    "NEXT_STEPS",
+    "Categorical",
+    "Distribution",
+    "IntegerHistogram",
+    "Latent",
+    "Leaf",
+    "Max",
+    "Network",
+    "NetworkBuilder",
+    "Node",
+    "PiecewiseLinear",
+    "Product",
+    "Scope",
+    "Sum",
+    "Utility",
+    "Violation",
+    "fold_up",
+    "order_violations",
+    "scopes",
+    "soundness_violations",
+    "top_violations",
+    "validity_violations",
+    "walk_down",
+]

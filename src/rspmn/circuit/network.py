@@ -1,0 +1,161 @@
+"""Networks: nodes in an array, children before parents, shared parts stored once."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from rspmn.circuit.distributions import Distribution
+from rspmn.circuit.nodes import Latent, Leaf, Max, Node, Product, Sum, Utility
+from rspmn.errors import CircuitError
+from rspmn.values import Value
+
+__all__ = ["Network", "NetworkBuilder", "with_children"]
+
+V = TypeVar("V", bound=Value)
+
+
+@dataclass(frozen=True)
+class Network:
+    """A directed acyclic graph of nodes with one or several roots.
+
+    A single root makes it an SPN or SPMN; a template has one root per interface node.
+    """
+
+    nodes: tuple[Node, ...]  # children stand before their parents
+    roots: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.roots:
+            raise CircuitError("Network: expected at least one root, found none")
+        used = bytearray(len(self.nodes))
+        for root in self.roots:
+            if not 0 <= root < len(self.nodes):
+                raise CircuitError(f"Network: root {root}, but there are {len(self.nodes)} nodes")
+            used[root] = 1
+        for index in range(len(self.nodes) - 1, -1, -1):
+            if not used[index]:
+                raise CircuitError(
+                    f"Network: node {index} ({type(self.nodes[index]).__name__}) "
+                    "is not reached from any root"
+                )
+            for child in self.nodes[index].children:
+                if not 0 <= child < index:
+                    raise CircuitError(
+                        f"Network: node {index} ({type(self.nodes[index]).__name__}) has child "
+                        f"{child}, but children must stand before their parents"
+                    )
+                used[child] = 1
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    @property
+    def root(self) -> int:
+        """Return the root, where there is just one."""
+        if len(self.roots) != 1:
+            raise CircuitError(f"Network: expected a single root, found {len(self.roots)}")
+        return self.roots[0]
+
+    @property
+    def num_edges(self) -> int:
+        """Return the number of edges, what one evaluation costs."""
+        return sum(len(node.children) for node in self.nodes)
+
+    def dot(self) -> str:
+        """Return the picture as Graphviz text."""
+        from rspmn.circuit.pictures import dot
+
+        return dot(self)
+
+    def svg(self) -> str:
+        """Return the picture as SVG text; needs `rspmn[plot]`."""
+        from rspmn.circuit.pictures import render
+
+        return render(self, "svg").decode()
+
+    def png(self) -> bytes:
+        """Return the picture as PNG; needs `rspmn[plot]`."""
+        from rspmn.circuit.pictures import render
+
+        return render(self, "png")
+
+
+class NetworkBuilder:
+    """Builds a network from the leaves up; equal nodes are made once.
+
+    >>> b = NetworkBuilder()
+    >>> b.utility("u", 1.0) == b.utility("u", 1.0)
+    True
+    """
+
+    def __init__(self) -> None:
+        self._nodes: list[Node] = []
+        self._index: dict[Node, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __getitem__(self, index: int) -> Node:
+        return self._nodes[index]
+
+    def add(self, node: Node) -> int:
+        """Return the index of this node, adding it if it is new."""
+        known = self._index.get(node)
+        if known is not None:
+            return known
+        for child in node.children:
+            if not 0 <= child < len(self._nodes):
+                raise CircuitError(
+                    f"{type(node).__name__}: child {child}, but {len(self._nodes)} nodes were added"
+                )
+        self._nodes.append(node)
+        self._index[node] = len(self._nodes) - 1
+        return len(self._nodes) - 1
+
+    def sum(self, children: Sequence[int], weights: Sequence[float]) -> int:
+        """Add a sum node."""
+        return self.add(Sum(tuple(children), tuple(weights)))
+
+    def product(self, children: Sequence[int]) -> int:
+        """Add a product node."""
+        return self.add(Product(tuple(children)))
+
+    def max(self, decision: str, branches: Mapping[V, int]) -> int:
+        """Add a max node with a child for each value of the decision."""
+        return self.add(Max(decision, tuple(branches), tuple(branches.values())))
+
+    def leaf(self, variable: str, distribution: Distribution) -> int:
+        """Add the distribution of a variable."""
+        return self.add(Leaf(variable, distribution))
+
+    def utility(self, variable: str, mean: float, count: float = 0.0, variance: float = 0.0) -> int:
+        """Add a utility."""
+        return self.add(Utility(variable, mean, count, variance))
+
+    def latent(self, interface: int) -> int:
+        """Add the link to an interface node of the next step."""
+        return self.add(Latent(interface))
+
+    def build(self, *roots: int) -> Network:
+        """Return the network below `roots`, without what they do not reach."""
+        used = bytearray(len(self._nodes))
+        for root in roots:
+            used[root] = 1
+        for index in range(len(self._nodes) - 1, -1, -1):
+            if used[index]:
+                for child in self._nodes[index].children:
+                    used[child] = 1
+        place: dict[int, int] = {}
+        kept: list[Node] = []
+        for index, node in enumerate(self._nodes):
+            if used[index]:
+                place[index] = len(kept)
+                kept.append(with_children(node, tuple(place[c] for c in node.children)))
+        return Network(tuple(kept), tuple(place[root] for root in roots))
+
+
+def with_children(node: Node, children: tuple[int, ...]) -> Node:
+    """Return the same node with other children."""
+    if isinstance(node, Sum | Product | Max) and children != node.children:
+        return replace(node, children=children)
+    return node

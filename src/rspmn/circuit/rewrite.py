@@ -1,0 +1,62 @@
+"""Network → network: copying with changes. All of it is one fold into a builder."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from rspmn.circuit.network import Network, NetworkBuilder
+from rspmn.circuit.nodes import Latent, Leaf, Max, Node, Product, Sum, Utility
+from rspmn.circuit.traverse import fold_up
+
+__all__ = ["at_step", "graft"]
+
+
+def at_step(variable: str, step: int) -> str:
+    """Name a variable of one step of an unfolded network.
+
+    >>> at_step("x", 2)
+    'x@2'
+    """
+    return f"{variable}@{step}"
+
+
+def graft(
+    builder: NetworkBuilder,
+    network: Network,
+    rename: Callable[[str], str],
+    latent: Callable[[int], int | None],
+) -> list[int | None]:
+    """Copy a network into a builder; return where each of its nodes came to stand.
+
+    `latent(i)` says which node of the builder takes the place of `Latent(i)`, or None to
+    leave it out. A sum or product of which nothing is left is left out too (Sec. 3.2, on the
+    bottom-most template); below a max node the constant 1 takes its place, so that the
+    decision stays.
+    """
+
+    def copy(node: Node, below: list[int | None]) -> int | None:
+        match node:
+            case Latent():
+                return latent(node.interface)
+            case Leaf() | Utility():
+                return builder.add(replace(node, variable=rename(node.variable)))
+            case Max():
+                children = [builder.product([]) if c is None else c for c in below]
+                return builder.max(
+                    rename(node.decision), dict(zip(node.values, children, strict=True))
+                )
+            case Product():
+                kept = [child for child in below if child is not None]
+                return builder.product(kept) if kept or not node.children else None
+            case Sum():
+                left = [(c, w) for c, w in zip(below, node.weights, strict=True) if c is not None]
+                return _sum(builder, left, whole=len(left) == len(below))
+
+    return fold_up(network, copy)
+
+
+def _sum(builder: NetworkBuilder, left: list[tuple[int, float]], whole: bool) -> int | None:
+    """Add the sum of the children that are left, their weights scaled to 1 again."""
+    total = 1.0 if whole else sum(weight for _, weight in left)
+    if not total > 0:
+        return None
+    return builder.sum([child for child, _ in left], [weight / total for _, weight in left])

@@ -1,0 +1,57 @@
+"""The only two ways through a network: up from the leaves, and down from the roots."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+from rspmn.circuit.network import Network
+from rspmn.circuit.nodes import Node
+
+__all__ = ["fold_up", "paths", "walk_down"]
+
+T = TypeVar("T")
+M = TypeVar("M")
+
+
+def fold_up(network: Network, combine: Callable[[Node, list[T]], T]) -> list[T]:
+    """Give every node a value made from its children's values, each node once.
+
+    >>> from rspmn.circuit import NetworkBuilder
+    >>> b = NetworkBuilder()
+    >>> net = b.build(b.product([b.utility("u", 1.0), b.latent(0)]))
+    >>> fold_up(net, lambda node, below: 1 + max(below, default=0))   # height
+    [1, 1, 2]
+    """
+    values: list[T] = []
+    for node in network.nodes:
+        values.append(combine(node, [values[child] for child in node.children]))
+    return values
+
+
+def walk_down(
+    network: Network,
+    starts: Mapping[int, M],
+    send: Callable[[int, Node, list[M]], Iterable[tuple[int, M]]],
+) -> dict[int, list[M]]:
+    """Pass messages from parents to children, each node once, after all its parents.
+
+    `starts` holds a message for each node to start at. `send(index, node, arrived)` gets all
+    messages that arrived at a node and returns `(child, message)` for each child to go on
+    to. The result holds the messages of every node that was reached.
+    """
+    arrived: dict[int, list[M]] = {index: [message] for index, message in starts.items()}
+    for index in range(max(starts, default=-1), -1, -1):
+        if index in arrived:
+            for child, message in send(index, network.nodes[index], arrived[index]):
+                arrived.setdefault(child, []).append(message)
+    return arrived
+
+
+def paths(network: Network) -> dict[int, tuple[int, ...]]:
+    """Return one way from a root to each node, both ends included."""
+    starts: dict[int, tuple[int, ...]] = {root: (root,) for root in network.roots}
+    ways = walk_down(
+        network,
+        starts,
+        lambda _, node, arrived: [(child, (*arrived[0], child)) for child in node.children],
+    )
+    return {index: arrived[0] for index, arrived in ways.items()}

@@ -1,0 +1,211 @@
+"""Validity of networks (Defs. 2 to 5) and soundness of templates (Defs. 7 and 8).
+
+Every check returns what it found, node and path, never a bare False.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rspmn.circuit.network import Network
+from rspmn.circuit.nodes import Latent, Max, Node, Product, Sum
+from rspmn.circuit.scope import Scope, scopes, show_scope
+from rspmn.circuit.traverse import fold_up, paths
+
+__all__ = [
+    "Violation",
+    "decomposable",
+    "in_order",
+    "max_complete",
+    "max_unique",
+    "order_violations",
+    "soundness_violations",
+    "sum_complete",
+    "top_violations",
+    "validity_violations",
+]
+
+#: A node that breaks a definition, and how.
+Finding = tuple[int, str]
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One place where a network breaks one definition.
+
+    >>> print(Violation("max-unique (Def. 5)", 4, (9, 4), "'treat' is decided twice"))
+    node 4 (path 9 → 4) is not max-unique (Def. 5): 'treat' is decided twice
+    """
+
+    definition: str
+    node: int
+    path: tuple[int, ...]  # from a root to the node, both included
+    message: str
+
+    def __str__(self) -> str:
+        way = " → ".join(map(str, self.path))
+        return f"node {self.node} (path {way}) is not {self.definition}: {self.message}"
+
+
+def validity_violations(network: Network) -> list[Violation]:
+    """Return everything that keeps a network from being a valid SPMN (Sec. 2).
+
+    Valid means sum-complete, decomposable, max-complete and max-unique.
+    """
+    scope = scopes(network)
+    return _with_paths(
+        network,
+        {
+            "sum-complete (Def. 2)": sum_complete(network, scope),
+            "decomposable (Def. 3)": decomposable(network, scope),
+            "max-complete (Def. 4)": max_complete(network, scope),
+            "max-unique (Def. 5)": max_unique(network),
+        },
+    )
+
+
+def soundness_violations(template: Network) -> list[Violation]:
+    """Return everything that keeps a template from being sound (Def. 8)."""
+    return validity_violations(template) + _with_paths(
+        template,
+        {
+            "of one scope with the other roots (Def. 8)": same_root_scopes(template),
+            "mapped to a root (Defs. 6, 8)": latents_mapped(template, len(template.roots)),
+        },
+    )
+
+
+def top_violations(top: Network, interfaces: int) -> list[Violation]:
+    """Return everything that keeps a top network over so many interface nodes from being valid.
+
+    Def. 7: one root, sums and products, and latent nodes for leaves.
+    """
+    return validity_violations(top) + _with_paths(
+        top,
+        {
+            "part of a top network (Def. 7)": top_nodes(top),
+            "mapped to a root (Defs. 6, 8)": latents_mapped(top, interfaces),
+        },
+    )
+
+
+def order_violations(network: Network, decisions: Sequence[str]) -> list[Violation]:
+    """Return every decision made in another order than P≺ has it."""
+    return _with_paths(network, {"in the partial order (Sec. 2)": in_order(network, decisions)})
+
+
+# ---- the definitions -----------------------------------------------------------------
+
+
+def sum_complete(network: Network, scope: list[Scope]) -> Iterator[Finding]:
+    """Def. 2: all children of the same sum node have the same scope."""
+    yield from _same_scope_below(network, scope, Sum)
+
+
+def decomposable(network: Network, scope: list[Scope]) -> Iterator[Finding]:
+    """Def. 3: no variable appears in more than one child of a product node."""
+    for index, node in enumerate(network.nodes):
+        if isinstance(node, Product):
+            seen: dict[object, int] = {}
+            for child in node.children:
+                shared = sorted((v for v in scope[child] if v in seen), key=str)
+                if shared:
+                    yield (
+                        index,
+                        f"{show_scope(frozenset(shared))} appears in children "
+                        f"{seen[shared[0]]} and {child}",
+                    )
+                seen.update(dict.fromkeys(scope[child], child))
+
+
+def max_complete(network: Network, scope: list[Scope]) -> Iterator[Finding]:
+    """Def. 4: all children of the same max node have the same scope."""
+    yield from _same_scope_below(network, scope, Max)
+
+
+def max_unique(network: Network) -> Iterator[Finding]:
+    """Def. 5: a decision's max node appears at most once in every path from root to leaves."""
+    below = _decided_below(network)
+    for index, node in enumerate(network.nodes):
+        if isinstance(node, Max):
+            for child in node.children:
+                if node.decision in below[child]:
+                    yield index, f"{node.decision!r} is decided again below child {child}"
+                    break
+
+
+def same_root_scopes(template: Network) -> Iterator[Finding]:
+    """Def. 8: the scope of all the root interface nodes is the same."""
+    scope = scopes(template)
+    first = template.roots[0]
+    for root in template.roots[1:]:
+        if scope[root] != scope[first]:
+            yield root, f"{_difference(scope, first, root)}"
+
+
+def latents_mapped(network: Network, interfaces: int) -> Iterator[Finding]:
+    """Defs. 6 and 8: each latent node is related to a root interface node, and so is its scope."""
+    for index, node in enumerate(network.nodes):
+        if isinstance(node, Latent) and node.interface >= interfaces:
+            yield (
+                index,
+                f"Latent({node.interface}), but the template's {interfaces} root interface "
+                f"nodes are 0 to {interfaces - 1}",
+            )
+
+
+def top_nodes(top: Network) -> Iterator[Finding]:
+    """Def. 7: a top network consists of sums and products, and its leaves are latent nodes."""
+    if len(top.roots) != 1:
+        yield top.roots[1], f"a top network has one root, this one has {len(top.roots)}"
+    for index, node in enumerate(top.nodes):
+        if not isinstance(node, Sum | Product | Latent):
+            yield index, f"a top network has no {type(node).__name__} node"
+
+
+def in_order(network: Network, decisions: Sequence[str]) -> Iterator[Finding]:
+    """Sec. 2: D1 ≺ D2 ≺ … holds on every path."""
+    rank = {decision: place for place, decision in enumerate(decisions)}
+    below = _decided_below(network)
+    for index, node in enumerate(network.nodes):
+        if isinstance(node, Max) and node.decision in rank:
+            for later in sorted(set().union(*(below[child] for child in node.children))):
+                if rank.get(later, rank[node.decision]) < rank[node.decision]:
+                    yield index, f"{later!r} is decided after {node.decision!r}"
+
+
+# ---- what they share -----------------------------------------------------------------
+
+
+def _same_scope_below(
+    network: Network, scope: list[Scope], kind: type[Sum] | type[Max]
+) -> Iterator[Finding]:
+    for index, node in enumerate(network.nodes):
+        if isinstance(node, kind):
+            first = node.children[0]
+            for child in node.children[1:]:
+                if scope[child] != scope[first]:
+                    yield index, _difference(scope, first, child)
+                    break
+
+
+def _difference(scope: list[Scope], one: int, other: int) -> str:
+    return (
+        f"node {one} has scope {show_scope(scope[one])}, "
+        f"but node {other} has {show_scope(scope[other])}"
+    )
+
+
+def _decided_below(network: Network) -> list[frozenset[str]]:
+    """Return the decisions made at or below each node."""
+
+    def decided(node: Node, below: list[frozenset[str]]) -> frozenset[str]:
+        here = [node.decision] if isinstance(node, Max) else []
+        return frozenset(here).union(*below)
+
+    return fold_up(network, decided)
+
+
+def _with_paths(network: Network, findings: dict[str, Iterator[Finding]]) -> list[Violation]:
+    found = [(name, *finding) for name, several in findings.items() for finding in several]
+    ways = paths(network) if found else {}
+    return [Violation(name, node, ways[node], message) for name, node, message in found]

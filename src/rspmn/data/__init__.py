@@ -1,0 +1,1 @@
+"""Data: logged episodes in, weighted windows out."""

@@ -1,0 +1,209 @@
+"""Columns: values coded once on the way in, decoded on the way out.
+
+A discrete column holds small integers that index its domain, the sorted distinct values; a
+continuous one holds its numbers. Same values in any order, same codes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.errors import DataError
+from rspmn.schema import Kind
+from rspmn.values import Value
+
+__all__ = ["MISSING", "Column", "encode", "infer_kind", "same_domain"]
+
+#: The code of a missing value. In a continuous column it is NaN.
+MISSING = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One variable of many steps."""
+
+    kind: Kind
+    data: NDArray[Any]  # [n]; int32 codes, or float64 when continuous
+    domain: tuple[Value, ...] = ()  # the values that codes stand for, sorted; () when continuous
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    @property
+    def missing(self) -> NDArray[np.bool_]:  # [n]
+        """Where there is no value."""
+        gone = np.isnan(self.data) if self.kind is Kind.CONTINUOUS else self.data == MISSING
+        return np.asarray(gone, dtype=bool)
+
+    @property
+    def is_coded(self) -> bool:
+        """Whether the kind was told or seen; of a column without any value it is a guess."""
+        return self.kind in (Kind.CONTINUOUS, Kind.BOOLEAN) or bool(self.domain)
+
+    def take(self, rows: NDArray[Any]) -> "Column":
+        """Return some of the rows; -1 gives a missing value."""
+        if len(self.data) == 0:
+            return missing_column(len(rows), self)
+        empty = np.nan if self.kind is Kind.CONTINUOUS else MISSING
+        return Column(
+            self.kind,
+            np.where(rows >= 0, self.data[rows], empty).astype(self.data.dtype),
+            self.domain,
+        )
+
+    def decode(self) -> list[Value | None]:
+        """Return the values themselves, None where they are missing."""
+        values: Sequence[Value | None]
+        if self.kind is Kind.CONTINUOUS:
+            return [None if np.isnan(x) else x for x in self.data.tolist()]
+        values = (*self.domain, None)  # code -1 finds the last
+        return [values[code] for code in self.data.tolist()]
+
+    def recode(self, domain: tuple[Value, ...]) -> "Column":
+        """Return the same values coded in a wider domain."""
+        if domain == self.domain:
+            return self
+        place = {value: code for code, value in enumerate(domain)}
+        table = np.array([*(place[value] for value in self.domain), MISSING], dtype=np.int32)
+        return Column(self.kind, table[self.data], domain)
+
+    def keys(self) -> tuple[NDArray[np.int64], int]:
+        """Return integers that sort as the values do, missing first, and how many there are."""
+        if self.kind is not Kind.CONTINUOUS:
+            return self.data.astype(np.int64) + 1, len(self.domain) + 1
+        distinct, codes = np.unique(self.data, return_inverse=True)
+        last = len(distinct)  # np.unique sorts NaN last, as one value
+        gone = np.isnan(self.data)
+        return np.where(gone, 0, codes + 1).astype(np.int64), last + 1
+
+
+def missing_column(rows: int, like: Column) -> Column:
+    """Return a column without any value, coded as another."""
+    empty = np.nan if like.kind is Kind.CONTINUOUS else MISSING
+    return Column(like.kind, np.full(rows, empty, dtype=like.data.dtype), like.domain)
+
+
+def same_domain(one: Column, other: Column, name: str) -> tuple[Column, Column]:
+    """Code two columns of one variable alike."""
+    if not one.is_coded:
+        one = missing_column(len(one), other)
+    if not other.is_coded:
+        other = missing_column(len(other), one)
+    if one.kind is not other.kind:
+        raise DataError(
+            f"column {name!r} is {one.kind} in one part and {other.kind} in the other: say which "
+            f"it is, kinds={{{name!r}: ...}} in the schema"
+        )
+    domain = _sorted(set(one.domain) | set(other.domain), name)
+    return one.recode(domain), other.recode(domain)
+
+
+def encode(
+    present: NDArray[Any], missing: NDArray[np.bool_], kind: Kind | None, name: str
+) -> Column:
+    """Code a column, given its values where they are present and a mask of all its rows."""
+    kind = kind or infer_kind(present, name)
+    if kind is Kind.CONTINUOUS:
+        full = np.full(len(missing), np.nan)
+        full[~missing] = _numbers(present, name, kind)
+        return Column(kind, full)
+    domain, codes = _distinct(present, kind, name)
+    coded = np.full(len(missing), MISSING, dtype=np.int32)
+    coded[~missing] = codes
+    return Column(kind, coded, domain)
+
+
+def infer_kind(present: NDArray[Any], name: str) -> Kind:
+    """Tell the kind of a column from its values.
+
+    Numbers that are all whole are integers, also when they are stored as floats: that is how
+    tables with gaps store integers.
+    """
+    match _sort_of(present, name):
+        case "bool":
+            return Kind.BOOLEAN
+        case "str":
+            return Kind.CATEGORICAL
+        case "int":
+            return Kind.INTEGER
+        case _:
+            numbers = present.astype(np.float64)
+            whole = bool(np.all(numbers == np.floor(numbers)))
+            return Kind.INTEGER if whole else Kind.CONTINUOUS
+
+
+def _sort_of(present: NDArray[Any], name: str) -> str:
+    """Return "bool", "int", "float" or "str", or say what else was found."""
+    if present.dtype.kind in "biufUT":
+        return {"b": "bool", "i": "int", "u": "int", "f": "float"}.get(present.dtype.kind, "str")
+    if present.dtype.kind != "O":
+        raise DataError(
+            f"column {name!r}: expected strings, numbers or booleans, found {present.dtype}"
+        )
+    sorts: dict[str, object] = {}
+    for value in present.tolist():
+        plain = value.item() if isinstance(value, np.generic) else value
+        sort = next((t.__name__ for t in (bool, int, float, str) if isinstance(plain, t)), "")
+        if not sort:
+            raise DataError(
+                f"column {name!r}: expected strings, numbers or booleans, found {value!r} "
+                f"({type(value).__name__})"
+            )
+        sorts.setdefault(sort, value)
+    if set(sorts) == {"int", "float"}:
+        return "float"
+    if len(sorts) > 1:
+        found = ", ".join(f"{value!r} ({sort})" for sort, value in sorts.items())
+        raise DataError(f"column {name!r}: expected values of one type, found {found}")
+    return next(iter(sorts), "float")
+
+
+def _distinct(
+    present: NDArray[Any], kind: Kind, name: str
+) -> tuple[tuple[Value, ...], NDArray[np.int32]]:
+    """Return the sorted distinct values, as Python scalars of the right type, and codes."""
+    sort = _sort_of(present, name)
+    raw = present.astype(
+        object if sort == "str" else {"bool": bool, "int": np.int64}.get(sort, float)
+    )
+    if sort == "float" and not np.all(np.isfinite(raw)):
+        raise DataError(f"column {name!r}: expected finite numbers, found an infinite one")
+    distinct, codes = np.unique(raw, return_inverse=True)
+    values = distinct.tolist()
+    if kind is Kind.BOOLEAN:
+        if not set(values) <= {0, 1}:
+            odd = next(value for value in values if value not in (0, 1))
+            raise DataError(f"column {name!r} is boolean, but holds {odd!r}")
+        # both values are in the domain, whichever were seen
+        where = np.array([int(value) for value in values], dtype=np.int32)
+        return (False, True), where[codes] if len(values) else codes.astype(np.int32)
+    if kind is Kind.INTEGER:
+        numbers = _numbers(distinct, name, kind)
+        odd = numbers != np.floor(numbers)
+        if odd.any():
+            raise DataError(f"column {name!r} is integer, but holds {numbers[odd][0]:g}")
+        values = [int(value) for value in values]
+    return tuple(values), codes.astype(np.int32)
+
+
+def _numbers(present: NDArray[Any], name: str, kind: Kind) -> NDArray[np.float64]:
+    if _sort_of(present, name) == "str":
+        raise DataError(
+            f"column {name!r} is {kind}, but holds {str(present[0])!r}: "
+            f"did you mean kinds={{{name!r}: 'categorical'}}?"
+        )
+    numbers: NDArray[np.float64] = present.astype(np.float64)
+    if not np.all(np.isfinite(numbers)):
+        raise DataError(f"column {name!r}: expected finite numbers, found an infinite one")
+    return numbers
+
+
+def _sorted(values: set[Value], name: str) -> tuple[Value, ...]:
+    try:
+        return tuple(sorted(values))  # type: ignore[type-var]
+    except TypeError:
+        kinds = sorted({type(value).__name__ for value in values})
+        raise DataError(f"column {name!r}: values of {kinds} cannot stand together") from None

@@ -1,0 +1,187 @@
+"""Episodes: logged steps of many sequences of different lengths, in flat columns (Sec. 3.1)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.data.coding import Column
+from rspmn.errors import DataError
+from rspmn.schema import Schema
+from rspmn.values import Value
+
+__all__ = ["Ending", "Episodes", "Followed"]
+
+
+class Followed(IntEnum):
+    """What comes after a step. Every step is followed by exactly one of these."""
+
+    TUPLE = 0  # another step
+    STATE = 1  # a state that was seen, but nothing was decided in it
+    END = 2  # nothing: the episode terminated
+    UNKNOWN = 3  # the log was cut
+
+
+#: What to make of the last steps of a table that has no column that says why episodes ended.
+Ending = Literal["end", "cut", "short", "final_row"]
+
+
+@dataclass(frozen=True, eq=False)
+class Episodes:
+    """A data set: E episodes of different lengths, one flat column per variable.
+
+    Make one with `from_long`, `from_wide` or `from_steps`.
+    """
+
+    schema: Schema  # with the kind of every variable
+    columns: Mapping[str, Column]  # of each variable, [num_steps], one episode after the other
+    offsets: NDArray[np.int64]  # [num_episodes + 1]; episode e has steps offsets[e]:offsets[e+1]
+    endings: NDArray[np.int8]  # [num_episodes]; STATE, END or UNKNOWN: what followed its last step
+    finals: Mapping[str, Column]  # of I0's variables, [num_episodes]; the state where STATE
+    ids: NDArray[Any]  # [num_episodes]
+
+    def __len__(self) -> int:
+        return len(self.endings)
+
+    def __repr__(self) -> str:
+        ends = ", ".join(
+            f"{int((self.endings == f).sum())} {f.name}" for f in Followed if f in self.endings
+        )
+        return f"Episodes({len(self)} episodes, {self.num_steps} steps, ended by: {ends})"
+
+    @property
+    def num_steps(self) -> int:
+        """Return the number of steps of all episodes together."""
+        return int(self.offsets[-1])
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:  # [num_episodes]
+        """Return the number of steps of each episode."""
+        return np.diff(self.offsets)
+
+    @property
+    def followed(self) -> NDArray[np.int8]:  # [num_steps]
+        """Return what follows each step."""
+        after = np.full(self.num_steps, Followed.TUPLE, dtype=np.int8)
+        after[self.offsets[1:] - 1] = self.endings
+        return after
+
+    def steps(self, episode: int) -> list[dict[str, Value | None]]:
+        """Return the steps of one episode, decoded."""
+        rows = np.arange(self.offsets[episode], self.offsets[episode + 1])
+        decoded = {name: column.take(rows).decode() for name, column in self.columns.items()}
+        return [{name: decoded[name][t] for name in decoded} for t in range(len(rows))]
+
+    def final_state(self, episode: int) -> dict[str, Value | None] | None:
+        """Return the state seen after the last step, where that is what followed it."""
+        if self.endings[episode] != Followed.STATE:
+            return None
+        row = np.array([episode])
+        return {name: column.take(row).decode()[0] for name, column in self.finals.items()}
+
+    def to_long(self) -> dict[str, list[Value | None]]:
+        """Return a table of one row per step: episode, time, and every variable, decoded.
+
+        `pandas.DataFrame(episodes.to_long())` makes it a data frame.
+        """
+        episode = np.repeat(self.ids, self.lengths)
+        time = np.arange(self.num_steps) - np.repeat(self.offsets[:-1], self.lengths)
+        table: dict[str, list[Value | None]] = {"episode": episode.tolist(), "time": time.tolist()}
+        return table | {name: column.decode() for name, column in self.columns.items()}
+
+    # ---- readers -----------------------------------------------------------------
+
+    @classmethod
+    def from_long(
+        cls,
+        table: object,
+        schema: Schema,
+        *,
+        episode: str = "episode",
+        time: str | None = "time",
+        terminated: str | None = None,
+        ending: Ending | None = None,
+        gaps: Literal["error", "allow"] = "error",
+    ) -> "Episodes":
+        """Read a table of one row per step, in any order.
+
+        Parameters
+        ----------
+        table
+            A pandas, Polars or PyArrow table, or a mapping of names to arrays.
+        episode, time
+            The columns that say which episode a row belongs to and when. `time=None`: rows of
+            an episode stand in their order.
+        terminated
+            A column that is true in the last row of an episode that terminated.
+        ending
+            Without such a column, what the last row of an episode means. "end": it
+            terminated. "cut": the log was cut there. "short": episodes shorter than the longest
+            terminated, the others were cut. "final_row": those with a last row that has no
+            decision and no utility terminated there, the others were cut.
+        gaps
+            Whether whole-number times may leave some out.
+
+        A last row without decisions and utility is not a step: it is the state that followed
+        the last step.
+
+        >>> schema = Schema([["x"], ["a"]], ["a"], "u")
+        >>> log = {"episode": [1, 1, 2], "time": [0, 1, 0], "x": [0, 1, 0], "a": ["l", "r", "l"],
+        ...        "u": [0.0, 1.0, 0.0], "done": [False, True, False]}
+        >>> Episodes.from_long(log, schema, terminated="done")
+        Episodes(2 episodes, 3 steps, ended by: 1 END, 1 UNKNOWN)
+        """
+        from rspmn.data.readers import read_long
+
+        return read_long(table, schema, episode, time, terminated, ending, gaps)
+
+    @classmethod
+    def from_wide(
+        cls,
+        table: object,
+        schema: Schema,
+        *,
+        columns: Sequence[str] | None = None,
+        ending: Ending | None = None,
+    ) -> "Episodes":
+        """Read the paper's layout: one row per episode, T blocks of columns, one block per step.
+
+        Parameters
+        ----------
+        table
+            A data frame, a mapping of names to arrays, or a 2-D array. Columns count by their
+            place; their names do not matter.
+        columns
+            The variables of a block in the order of its columns; the schema's order if not
+            given.
+        ending
+            As in `from_long`.
+
+        Short episodes are padded with empty cells.
+
+        >>> schema = Schema([["x"], ["a"]], ["a"], "u")
+        >>> nan = float("nan")
+        >>> Episodes.from_wide(np.array([[0, 1, 0.5, 1, 1, 2.5], [0, 2, 0.5, nan, nan, nan]]),
+        ...                    schema, ending="short")
+        Episodes(2 episodes, 3 steps, ended by: 1 END, 1 UNKNOWN)
+        """
+        from rspmn.data.readers import read_wide
+
+        return read_wide(table, schema, columns, ending)
+
+    @classmethod
+    def from_steps(
+        cls,
+        episodes: Sequence[Sequence[Mapping[str, object]]],
+        schema: Schema,
+        endings: Sequence[Followed],
+    ) -> "Episodes":
+        """Make episodes of lists of steps; with ending STATE the last one is a state only."""
+        from rspmn.data.readers import assemble_steps
+
+        if len(endings) != len(episodes):
+            raise DataError(f"{len(episodes)} episodes but {len(endings)} endings")
+        return assemble_steps(episodes, schema, endings)

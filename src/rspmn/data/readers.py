@@ -1,0 +1,286 @@
+"""Readers: tables of any layout become `Episodes`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.data.coding import Column, encode
+from rspmn.data.episodes import Ending, Episodes, Followed
+from rspmn.data.tables import Cells, Table, as_table
+from rspmn.errors import DataError, did_you_mean
+from rspmn.schema import Kind, Schema
+
+__all__ = ["assemble_steps", "read_long", "read_wide"]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """All rows of a log, those of one episode together and in the order of time."""
+
+    columns: dict[str, Column]  # of each variable, [n]
+    offsets: NDArray[np.int64]  # [num_episodes + 1]
+    ids: NDArray[Any]  # [num_episodes]
+
+    def where(self, row: int) -> str:
+        """Name a row for a person."""
+        episode = int(np.searchsorted(self.offsets, row, side="right")) - 1
+        return f"episode {self.ids[episode]}, step {row - self.offsets[episode]}"
+
+
+# ---- the long layout -----------------------------------------------------------------
+
+
+def read_long(
+    source: object,
+    schema: Schema,
+    episode: str,
+    time: str | None,
+    terminated: str | None,
+    ending: Ending | None,
+    gaps: str,
+) -> Episodes:
+    """Read one row per step."""
+    table = as_table(source)
+    if table.rows == 0:
+        raise DataError("the table has no rows")
+    ids, codes = np.unique(_full(table, episode, "episode column"), return_inverse=True)
+    times = None if time is None else _full(table, time, "time column")
+    order = np.argsort(codes, kind="stable") if times is None else np.lexsort((times, codes))
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(codes))])
+    columns = {name: _encode(table, name, schema) for name in schema.variables}
+    rows = Rows({name: c.take(order) for name, c in columns.items()}, offsets, ids)
+    if times is not None:
+        _check_times(rows, times[order], allow_gaps=gaps == "allow")
+    flags = None if terminated is None else _flags(table, terminated)[order]
+    return _assemble(rows, schema, flags, ending)
+
+
+def _full(table: Table, name: str, what: str) -> NDArray[Any]:
+    cells = table.cells(name, what)
+    if cells.missing.any():
+        raise DataError(f"{what} {name!r}: row {int(np.argmax(cells.missing))} is empty")
+    return cells.present
+
+
+def _flags(table: Table, name: str) -> NDArray[np.bool_]:
+    column = encode(
+        _full(table, name, "terminated column"), np.zeros(table.rows, bool), Kind.BOOLEAN, name
+    )
+    return column.data.astype(bool)
+
+
+def _check_times(rows: Rows, times: NDArray[Any], allow_gaps: bool) -> None:
+    inside = np.ones(len(times), dtype=bool)  # rows that have one before them in their episode
+    inside[rows.offsets[:-1]] = False
+    later = np.flatnonzero(inside)
+    same = later[times[later] == times[later - 1]]
+    if len(same):
+        raise DataError(
+            f"{rows.where(same[0])}: time {times[same[0]]} stands twice in this episode"
+        )
+    if times.dtype.kind in "iu" and not allow_gaps:
+        jump = later[times[later] != times[later - 1] + 1]
+        if len(jump):
+            raise DataError(
+                f"{rows.where(jump[0])}: time goes from {times[jump[0] - 1]} to {times[jump[0]]}: "
+                "steps are missing; if they are not, pass gaps='allow'"
+            )
+
+
+# ---- the wide layout -----------------------------------------------------------------
+
+
+def read_wide(
+    source: object, schema: Schema, columns: Sequence[str] | None, ending: Ending | None
+) -> Episodes:
+    """Read one row per episode, T blocks of columns."""
+    table = as_table(source)
+    block = list(columns or schema.variables)
+    if sorted(block) != sorted(schema.variables):
+        raise DataError(f"columns: expected {sorted(schema.variables)}, found {sorted(block)}")
+    steps, rest = divmod(len(table.names), len(block))
+    if rest or not steps or not table.rows:
+        raise DataError(
+            f"the wide layout has blocks of {len(block)} columns ({', '.join(block)}), "
+            f"but the table has {table.rows} rows of {len(table.names)} columns"
+        )
+    cells = {
+        name: [table.cells(table.names[t * len(block) + k]) for t in range(steps)]
+        for k, name in enumerate(block)
+    }
+    empty = np.array([[c.missing for c in cells[name]] for name in block])  # [block, T, E]
+    filled = np.asarray(~empty.all(axis=0))  # [T, E]
+    lengths = steps - np.argmax(filled[::-1], axis=0)
+    _check_filled(filled, lengths)
+    episode, step = np.nonzero(np.arange(steps) < lengths[:, None])
+    read = {name: _encode_blocks(cells[name], name, schema) for name in schema.variables}
+    rows = Rows(
+        {name: column.take(step * table.rows + episode) for name, column in read.items()},
+        np.concatenate([[0], np.cumsum(lengths)]),
+        np.arange(table.rows),
+    )
+    return _assemble(rows, schema, None, ending)
+
+
+def _check_filled(filled: NDArray[np.bool_], lengths: NDArray[np.int64]) -> None:
+    empty = np.flatnonzero(~filled.any(axis=0))
+    if len(empty):
+        raise DataError(f"row {empty[0]} is empty: every row must be an episode")
+    holes = (~filled) & (np.arange(len(filled))[:, None] < lengths)
+    if holes.any():
+        episode = int(np.flatnonzero(holes.any(axis=0))[0])
+        raise DataError(
+            f"row {episode}: step {int(np.argmax(holes[:, episode]))} is empty, "
+            "but later steps are not"
+        )
+
+
+def _encode_blocks(blocks: list[Cells], name: str, schema: Schema) -> Column:
+    """Code one variable of all steps together: [T · E], step after step."""
+    parts = [cells.present for cells in blocks if len(cells.present)]
+    if len({part.dtype.kind in "biuf" for part in parts}) > 1:
+        parts = [part.astype(object) for part in parts]  # let coding see every value's own type
+    present = np.concatenate(parts) if parts else np.empty(0)
+    return _code(Cells(present, np.concatenate([c.missing for c in blocks])), name, schema)
+
+
+# ---- what they share -----------------------------------------------------------------
+
+
+def assemble_steps(
+    episodes: Sequence[Sequence[Mapping[str, object]]],
+    schema: Schema,
+    endings: Sequence[Followed],
+) -> Episodes:
+    """Make episodes of steps given one by one."""
+    for index, steps in enumerate(episodes):
+        for t, step in enumerate(steps):
+            for name in step:
+                if name not in schema.variables:
+                    raise DataError(
+                        f"episode {index}, step {t}: unknown variable {name!r}: "
+                        f"{did_you_mean(name, schema.variables)}"
+                    )
+    flat = [step for steps in episodes for step in steps]
+    table = as_table(
+        {
+            name: np.array([step.get(name) for step in flat], dtype=object)
+            for name in schema.variables
+        }
+    )
+    columns = {name: _encode(table, name, schema) for name in schema.variables}
+    offsets = np.concatenate([[0], np.cumsum([len(steps) for steps in episodes], dtype=np.int64)])
+    rows = Rows(columns, offsets.astype(np.int64), np.arange(len(episodes)))
+    made = _assemble(rows, schema, np.zeros(len(flat), dtype=bool), None)
+    has_final = made.endings == Followed.STATE
+    given = np.array(endings, dtype=np.int8)
+    wrong = np.flatnonzero((given == Followed.TUPLE) | ((given == Followed.STATE) & ~has_final))
+    if len(wrong):
+        raise DataError(
+            f"episode {wrong[0]}: its ending is {Followed(given[wrong[0]]).name}, "
+            "but its last step is a whole step"
+        )
+    return Episodes(made.schema, made.columns, made.offsets, given, made.finals, made.ids)
+
+
+def _encode(table: Table, name: str, schema: Schema) -> Column:
+    return _code(table.cells(name), name, schema)
+
+
+def _code(cells: Cells, name: str, schema: Schema) -> Column:
+    kind = Kind.CONTINUOUS if name == schema.utility else schema.kinds.get(name)
+    column = encode(cells.present, cells.missing, kind, name)
+    if name in schema.decisions and column.kind is Kind.CONTINUOUS:
+        raise DataError(
+            f"decision {name!r} holds numbers that are not whole: bin it, or, if its values are "
+            f"few, say kinds={{{name!r}: 'categorical'}}"
+        )
+    return column
+
+
+def _assemble(
+    rows: Rows, schema: Schema, flags: NDArray[np.bool_] | None, ending: Ending | None
+) -> Episodes:
+    """Tell steps from final states, and find out how each episode ended."""
+    last = rows.offsets[1:] - 1
+    chosen = [*schema.decisions, schema.utility]
+    undecided = np.logical_and.reduce([rows.columns[name].missing for name in chosen])
+    has_final = undecided[last]
+    is_step = np.ones(rows.offsets[-1], dtype=bool)
+    is_step[last[has_final]] = False
+    _check_complete(rows, chosen, is_step)
+    lengths = np.diff(rows.offsets) - has_final
+    if len(lengths) and lengths.min() == 0:
+        raise DataError(f"episode {rows.ids[np.argmin(lengths)]} has no step with a decision")
+    endings = _endings(rows, flags, has_final, lengths, ending)
+    keep = np.flatnonzero(is_step)
+    final_rows = np.where(endings == Followed.STATE, last, -1)
+    return Episodes(
+        schema.with_kinds({name: column.kind for name, column in rows.columns.items()}),
+        {name: column.take(keep) for name, column in rows.columns.items()},
+        np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        endings,
+        {name: rows.columns[name].take(final_rows) for name in schema.information_sets[0]},
+        rows.ids,
+    )
+
+
+def _check_complete(rows: Rows, chosen: list[str], is_step: NDArray[np.bool_]) -> None:
+    """Only state variables may be missing in a step."""
+    for name in chosen:
+        gone = np.flatnonzero(rows.columns[name].missing & is_step)
+        if len(gone):
+            raise DataError(
+                f"{rows.where(gone[0])}: {name!r} is missing; only state variables may be "
+                f"({len(gone)} such rows)"
+            )
+
+
+def _endings(
+    rows: Rows,
+    flags: NDArray[np.bool_] | None,
+    has_final: NDArray[np.bool_],
+    lengths: NDArray[np.int64],
+    ending: Ending | None,
+) -> NDArray[np.int8]:
+    cut = np.where(has_final, Followed.STATE, Followed.UNKNOWN)
+    if flags is not None:
+        return np.where(_terminated(rows, flags, has_final), Followed.END, cut).astype(np.int8)
+    match ending:
+        case "end":
+            ended = np.ones(len(lengths), dtype=bool)
+        case "cut":
+            ended = np.zeros(len(lengths), dtype=bool)
+        case "short":
+            ended = lengths < lengths.max()
+        case "final_row":
+            ended = has_final
+        case None:
+            raise DataError(
+                "the table does not say why episodes ended: name a column that does "
+                "(terminated='...'), or pass ending='end' (all terminated), 'cut' (all were cut), "
+                "'short' (those shorter than the longest terminated) or 'final_row' (those whose "
+                "last row has no decision terminated)"
+            )
+        case _:
+            raise DataError(f"ending {ending!r}: {did_you_mean(ending, get_args(Ending))}")
+    return np.where(ended, Followed.END, cut).astype(np.int8)
+
+
+def _terminated(
+    rows: Rows, flags: NDArray[np.bool_], has_final: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Return which episodes terminated: by the flag of their last step or of a final row."""
+    last = rows.offsets[1:] - 1
+    last_step = last - has_final
+    early = flags.copy()
+    early[last] = False
+    early[last_step] = False
+    if early.any():
+        raise DataError(
+            f"{rows.where(int(np.argmax(early)))}: terminated, but the episode goes on after it"
+        )
+    return np.asarray(flags[last] | flags[last_step])

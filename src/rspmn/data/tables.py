@@ -1,0 +1,99 @@
+"""Tables of any make, read column by column: pandas, Polars, PyArrow, numpy, plain lists."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.errors import DataError, did_you_mean
+
+__all__ = ["Cells", "Table", "as_table"]
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """One column: what is there, and where nothing is. An empty string is nothing."""
+
+    present: NDArray[Any]  # [n - number missing]
+    missing: NDArray[np.bool_]  # [n]
+
+
+class Table:
+    """A table's columns by name, in order."""
+
+    def __init__(self, columns: Mapping[str, Any], rows: int) -> None:
+        self._columns = columns
+        self.names = list(columns)
+        self.rows = rows
+
+    def cells(self, name: str, what: str = "column") -> Cells:
+        """Return a column, or name the nearest one there is."""
+        if name not in self._columns:
+            raise DataError(f"no {what} {name!r} in the table: {did_you_mean(name, self.names)}")
+        column = self._columns[name]
+        if isinstance(column, np.ndarray):
+            return _split(column)
+        nulls = column.is_null().to_numpy().astype(bool)
+        inner = _split(np.asarray(column.drop_nulls().to_numpy()))
+        missing = nulls.copy()
+        missing[~nulls] = inner.missing
+        return Cells(inner.present, missing)
+
+
+def as_table(source: object) -> Table:
+    """Read a data frame, a mapping of names to arrays, or a 2-D array (columns "0", "1", …)."""
+    if isinstance(source, np.ndarray):
+        if source.ndim != 2:
+            raise DataError(
+                f"expected an array of rows and columns, found {source.ndim} dimensions"
+            )
+        return Table({str(k): source[:, k] for k in range(source.shape[1])}, len(source))
+    if isinstance(source, Mapping):
+        columns = {str(name): _as_array(column) for name, column in source.items()}
+        for name, column in columns.items():
+            if column.ndim != 1:
+                raise DataError(f"column {name!r}: expected one dimension, found {column.ndim}")
+        lengths = {name: len(column) for name, column in columns.items()}
+        if len(set(lengths.values())) > 1:
+            raise DataError(f"expected columns of one length, found {lengths}")
+        return Table(columns, next(iter(lengths.values()), 0))
+    return _frame(source)
+
+
+def _as_array(column: Any) -> NDArray[Any]:
+    array = np.asarray(column)
+    if array.dtype.kind == "U" and not isinstance(column, np.ndarray):
+        return np.array(column, dtype=object)  # numpy turns [1, "a"] into two strings
+    return array
+
+
+def _frame(source: object) -> Table:
+    import narwhals as nw
+
+    try:
+        frame = nw.from_native(source, eager_only=True)  # type: ignore[call-overload]
+    except TypeError:
+        raise DataError(
+            "expected a pandas, Polars or PyArrow table, a mapping of names to arrays, or a 2-D "
+            f"numpy array, found {type(source).__name__}"
+        ) from None
+    return Table({str(name): frame[name] for name in frame.columns}, len(frame))
+
+
+def _split(column: NDArray[Any]) -> Cells:
+    if column.dtype.kind == "f":
+        missing = np.isnan(column)
+    elif column.dtype.kind == "U":
+        missing = column == ""
+    elif column.dtype.kind == "O":
+        # None, NaN and pandas' NA are unequal to themselves or to every string and number
+        missing = np.array([_is_nothing(value) for value in column.tolist()], dtype=bool)
+    else:
+        missing = np.zeros(len(column), dtype=bool)
+    return Cells(column[~missing], missing)
+
+
+def _is_nothing(value: object) -> bool:
+    return value is None or value == "" or (isinstance(value, float) and value != value)

@@ -1,0 +1,1 @@
+"""Worlds whose answers are known: domains to learn from and to test against."""

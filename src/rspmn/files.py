@@ -1,0 +1,33 @@
+"""Writing files whole or not at all."""
+
+import os
+import tempfile
+from pathlib import Path
+
+__all__ = ["write_atomically"]
+
+
+def write_atomically(path: str | Path, content: bytes) -> None:
+    """Put `content` at `path`; whatever interrupts it, the old file stays as it was."""
+    target = Path(path).resolve()
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    part = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.chmod(_mode(target))
+        part.replace(target)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def _mode(target: Path) -> int:
+    """Permissions as an ordinary write would leave them (mkstemp's are private)."""
+    if target.exists():
+        return target.stat().st_mode & 0o777
+    umask = os.umask(0)
+    os.umask(umask)
+    return 0o666 & ~umask

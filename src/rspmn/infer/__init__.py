@@ -1,0 +1,26 @@
+"""Inference in its plain form: every query reads like its definition."""
+
+from rspmn.infer.decisions import (
+    ActionValue,
+    ExpectedUtility,
+    best_decisions,
+    expected_utilities,
+    meu,
+)
+from rspmn.infer.likelihood import log_likelihood
+from rspmn.infer.mpe import mpe
+from rspmn.infer.sampling import Decide, best_first, sample, uniformly
+
+__all__ = [
+    "ActionValue",
+    "Decide",
+    "ExpectedUtility",
+    "best_decisions",
+    "best_first",
+    "expected_utilities",
+    "log_likelihood",
+    "meu",
+    "mpe",
+    "sample",
+    "uniformly",
+]

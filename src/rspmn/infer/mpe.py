@@ -1,0 +1,139 @@
+"""MPE: the likeliest values of what is missing.
+
+The bottom-up pass is that of the likelihood with sums turned into maxima, and a leaf whose
+variable is missing at its mode; the top-down pass follows the best child of every sum. It
+finds the most probable completion jointly with the choices at the sums: the likeliest values
+themselves where sums are told apart by what they hold, else an approximation, as exact MPE is
+NP-hard. A decision that is not known is filled in too, as the choice of highest likelihood.
+"""
+
+import math
+from collections.abc import Sequence
+
+from rspmn.circuit import (
+    Latent,
+    Leaf,
+    Max,
+    Network,
+    Node,
+    Product,
+    Sum,
+    Utility,
+    fold_up,
+    walk_down,
+)
+from rspmn.infer.evidence import Evidence, Known, known_values
+from rspmn.model import RSPMN
+from rspmn.values import Value
+
+__all__ = ["episode_mpe", "mpe"]
+
+
+def mpe(network: Network, evidence: Evidence) -> dict[str, Value] | None:
+    """Return the evidence with the likeliest values for what it lacks; None if it is impossible.
+
+    >>> from rspmn.circuit import Categorical, NetworkBuilder
+    >>> b = NetworkBuilder()
+    >>> coin = b.build(b.leaf("x", Categorical(("head", "tail"), (0.25, 0.75))))
+    >>> mpe(coin, {})
+    {'x': 'tail'}
+    """
+    known = known_values(evidence, network)
+    best = _best(network, known)
+    if best[network.root] == -math.inf:
+        return None
+    completed, _ = _trace(network, network.root, best, known)
+    return completed
+
+
+def episode_mpe(model: RSPMN, steps: Sequence[Evidence]) -> list[dict[str, Value]] | None:
+    """Return an episode with the likeliest values for what it lacks, step by step."""
+    known = [known_values(step, model.template) for step in steps]
+    networks = [model.template] * (len(steps) - 1) + [model.bottom] * min(len(steps), 1)
+    passes: list[list[float]] = []  # of each step, last first
+    future = [0.0] * model.num_interfaces
+    for network, step in zip(reversed(networks), reversed(known), strict=True):
+        passes.append(_best(network, step, future))
+        future = [passes[-1][root] for root in network.roots]
+    top = _best(model.top, {}, future)
+    if top[model.top.root] == -math.inf:
+        return None
+    _, interface = _trace(model.top, model.top.root, top, {})
+    completed = []
+    for network, step, best in zip(networks, known, reversed(passes), strict=True):
+        values, interface = _trace(network, network.roots[interface], best, step)
+        completed.append(values)
+    return completed
+
+
+def _best(network: Network, known: Known, future: Sequence[float] = ()) -> list[float]:
+    """Return the log-probability of each node's best completion."""
+
+    def combine(node: Node, below: list[float]) -> float:
+        match node:
+            case Leaf():
+                value = known.get(node.variable)
+                return node.distribution.log_prob(
+                    node.distribution.mode() if value is None else value
+                )
+            case Utility():
+                return 0.0
+            case Product():
+                return sum(below)
+            case Sum():
+                return max(_weighted(node, below))
+            case Max():
+                return max(_open_branches(node, below, known))
+            case Latent():
+                return future[node.interface] if future else 0.0
+
+    return fold_up(network, combine)
+
+
+def _trace(
+    network: Network, root: int, best: list[float], known: Known
+) -> tuple[dict[str, Value], int]:
+    """Follow the best children down; return the values found and the latent reached (or 0)."""
+    found: Known = dict(known)
+    interface = 0
+
+    def send(_: int, node: Node, __: list[None]) -> list[tuple[int, None]]:
+        nonlocal interface
+        below = [best[child] for child in node.children]
+        match node:
+            case Leaf():
+                found.setdefault(node.variable, node.distribution.mode())
+            case Latent():
+                interface = node.interface
+            case Product():
+                return [(child, None) for child in node.children]
+            case Sum():
+                return [(node.children[_argmax(_weighted(node, below))], None)]
+            case Max():
+                branch = _argmax(_open_branches(node, below, known))
+                found.setdefault(node.decision, node.values[branch])
+                return [(node.children[branch], None)]
+        return []
+
+    walk_down(network, {root: None}, send)
+    return found, interface
+
+
+def _weighted(node: Sum, below: list[float]) -> list[float]:
+    return [
+        math.log(weight) + part if weight > 0 else -math.inf
+        for weight, part in zip(node.weights, below, strict=True)
+    ]
+
+
+def _open_branches(node: Max, below: list[float], known: Known) -> list[float]:
+    """Close the branches of a max node that contradict a decision already made."""
+    made = known.get(node.decision)
+    return [
+        part if made is None or value == made else -math.inf
+        for value, part in zip(node.values, below, strict=True)
+    ]
+
+
+def _argmax(scores: list[float]) -> int:
+    return scores.index(max(scores))

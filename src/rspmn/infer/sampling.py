@@ -1,0 +1,190 @@
+"""Sampling: drawing steps and episodes from a network, decisions made by whoever is asked.
+
+Chance is drawn top down, a sum's child by its weight times its likelihood given the evidence.
+At a max node the walk waits; when nothing else is left to draw the first decision in order is
+made, by the evidence or by `decide`, and the walk goes on below it.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Protocol
+
+import numpy as np
+
+from rspmn.circuit import Latent, Leaf, Max, Network, Node, Product, Sum, Utility, walk_down
+from rspmn.data.episodes import Episodes, Followed
+from rspmn.errors import EvidenceError
+from rspmn.infer.decisions import best_decisions
+from rspmn.infer.evaluate import Evaluation
+from rspmn.infer.evidence import Evidence, Known, known_values
+from rspmn.infer.likelihood import log_likelihoods
+from rspmn.infer.recurrent import future_values
+from rspmn.model import RSPMN
+from rspmn.values import END, Value
+
+__all__ = ["Decide", "best_first", "sample", "sample_episodes", "uniformly"]
+
+
+class Decide(Protocol):
+    """Makes a decision in a sampled step."""
+
+    def __call__(
+        self, decision: str, offered: Sequence[Value], known: Known, steps_to_go: int
+    ) -> Value:
+        """Return one of the values offered, given all drawn and decided before in this step."""
+        ...
+
+
+def uniformly(rng: np.random.Generator) -> Decide:
+    """Choose among the values offered, all alike."""
+
+    def decide(decision: str, offered: Sequence[Value], known: Known, steps_to_go: int) -> Value:
+        del decision, known, steps_to_go
+        return offered[int(rng.integers(len(offered)))]
+
+    return decide
+
+
+def best_first(model: RSPMN, discount: float = 1.0) -> Decide:
+    """Choose what the model finds best for the steps to go."""
+
+    @cache
+    def follows(steps_to_go: int) -> list[Evaluation]:
+        return future_values(model, steps_to_go - 1, discount).discounted(discount)
+
+    def decide(decision: str, offered: Sequence[Value], known: Known, steps_to_go: int) -> Value:
+        before = model.schema.known_before(decision)
+        seen = {name: value for name, value in known.items() if name in before}
+        best = best_decisions(model.from_anywhere, seen, decision, follows(steps_to_go))
+        if not best:
+            raise EvidenceError(
+                f"{decision!r}: the model was never in the state {seen}, so it finds nothing best "
+                f"among {list(offered)}"
+            )
+        return best[0].value
+
+    return decide
+
+
+def sample(
+    network: Network, rng: np.random.Generator, decide: Decide, evidence: Evidence | None = None
+) -> dict[str, Value]:
+    """Draw values for all variables of a network, utilities too, given evidence.
+
+    A utility is drawn as normal around its mean with its variance.
+    """
+    known = known_values(evidence or {}, network)
+    likelihoods = log_likelihoods(network, known)
+    if likelihoods[network.root] == -math.inf:
+        raise EvidenceError(f"cannot sample: the evidence {known} is impossible under the network")
+    draw = _Draw(network, known, likelihoods, rng)
+    draw.run(network.root, decide, steps_to_go=1)
+    return draw.drawn
+
+
+def sample_episodes(
+    model: RSPMN, episodes: int, horizon: int, decide: Decide, rng: np.random.Generator
+) -> Episodes:
+    """Draw episodes from the start: until END, or for `horizon` steps."""
+    rows: list[list[dict[str, Value]]] = []
+    endings: list[Followed] = []
+    for _ in range(episodes):
+        steps, ended = _sample_episode(model, horizon, decide, rng)
+        rows.append(steps)
+        endings.append(Followed.END if ended else Followed.UNKNOWN)
+    return Episodes.from_steps(rows, model.schema, endings)
+
+
+def _sample_episode(
+    model: RSPMN, horizon: int, decide: Decide, rng: np.random.Generator
+) -> tuple[list[dict[str, Value]], bool]:
+    start = _Draw(model.top, {}, log_likelihoods(model.top, {}), rng)
+    interface = start.run(model.top.root, decide, horizon)
+    likelihoods = log_likelihoods(model.template, {})
+    steps: list[dict[str, Value]] = []
+    while len(steps) < horizon and interface != model.end:
+        draw = _Draw(model.template, {}, likelihoods, rng, model.schema.decisions)
+        interface = draw.run(model.template.roots[interface], decide, horizon - len(steps))
+        steps.append(draw.drawn)
+    return steps, interface == model.end
+
+
+class _Draw:
+    """One sample under way: what has been drawn, and where the walk waits for a decision."""
+
+    def __init__(
+        self,
+        network: Network,
+        known: Known,
+        likelihoods: Sequence[float],
+        rng: np.random.Generator,
+        order: Sequence[str] = (),
+    ) -> None:
+        self.network = network
+        self.rank = {decision: place for place, decision in enumerate(order)}
+        self.known = known
+        self.likelihoods = likelihoods
+        self.rng = rng
+        self.drawn: dict[str, Value] = {}
+        self.waiting: dict[int, Max] = {}
+        self.interface = 0
+
+    def run(self, root: int, decide: Decide, steps_to_go: int) -> int:
+        """Draw everything below a root; return the interface node that follows."""
+        starts = [root]
+        while starts:
+            self._walk(starts)
+            starts = self._decide_next(decide, steps_to_go)
+        return self.interface
+
+    def _walk(self, starts: Iterable[int]) -> None:
+        walk_down(self.network, dict.fromkeys(starts), self._send)
+
+    def _send(self, index: int, node: Node, _: list[None]) -> list[tuple[int, None]]:
+        match node:
+            case Leaf():
+                value = self.known.get(node.variable)
+                self.drawn[node.variable] = (
+                    node.distribution.sample(self.rng) if value is None else value
+                )
+            case Utility():
+                spread = math.sqrt(node.variance) * self.rng.standard_normal()
+                self.drawn[node.variable] = node.mean + spread
+            case Latent():
+                self.interface = node.interface
+            case Max():
+                self.waiting[index] = node
+            case Product():
+                return [(child, None) for child in node.children]
+            case Sum():
+                return [(self._choose(node), None)]
+        return []
+
+    def _choose(self, node: Sum) -> int:
+        logs = np.array([self.likelihoods[child] for child in node.children])
+        shares = np.array(node.weights) * np.exp(logs - logs.max())
+        return node.children[int(self.rng.choice(len(shares), p=shares / shares.sum()))]
+
+    def _decide_next(self, decide: Decide, steps_to_go: int) -> list[int]:
+        if not self.waiting:
+            return []
+        index = min(self.waiting, key=lambda i: (self.rank.get(self.waiting[i].decision, 0), i))
+        node = self.waiting.pop(index)
+        value = self.known.get(node.decision)
+        if value is None:
+            value = self._ask(node, decide, steps_to_go)
+        self.drawn[node.decision] = value
+        return [node.children[node.values.index(value)]]
+
+    def _ask(self, node: Max, decide: Decide, steps_to_go: int) -> Value:
+        below = zip(node.values, node.children, strict=True)
+        offered = [value for value, child in below if self.likelihoods[child] > -math.inf]
+        if offered == [END]:
+            return END
+        value = decide(node.decision, offered, dict(self.drawn), steps_to_go)
+        if value not in offered:
+            raise EvidenceError(
+                f"{node.decision!r}: {value!r} was chosen, but only {offered} are offered here"
+            )
+        return value

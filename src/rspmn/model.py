@@ -1,0 +1,313 @@
+"""The recurrent sum-product-max network: schema, top network, template (Sec. 3)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.circuit import (
+    Categorical,
+    IntegerHistogram,
+    Leaf,
+    Max,
+    Network,
+    NetworkBuilder,
+    Node,
+    PiecewiseLinear,
+    Utility,
+    order_violations,
+    scopes,
+    soundness_violations,
+    top_violations,
+    walk_down,
+)
+from rspmn.circuit.rewrite import at_step, graft
+from rspmn.circuit.scope import NEXT_STEPS, Scope, show_scope
+from rspmn.data.episodes import Episodes
+from rspmn.errors import CircuitError
+from rspmn.schema import Kind, Schema
+from rspmn.values import END, Value
+
+if TYPE_CHECKING:
+    from rspmn.infer.decisions import ActionValue, ExpectedUtility
+    from rspmn.infer.sampling import Decide
+
+__all__ = ["RSPMN", "end_root", "uniform_top", "weighted_top"]
+
+#: What is known of a step: values by variable; None, NaN or left out means not known.
+Evidence = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class RSPMN:
+    """A template that recurs step after step, capped by a top network.
+
+    Root i of the template is interface node i; `Latent(i)` in it means interface node i of
+    the next step. The top network's leaves are latents too: its weights are the start
+    distribution. A model that is not valid cannot be made.
+
+    Its queries are documented where they are defined, in `rspmn.infer`.
+    """
+
+    schema: Schema
+    top: Network
+    template: Network
+    #: How often the log visited each interface node; () when unknown. [num_interfaces]
+    visits: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        interfaces = len(self.template.roots)
+        found = [f"template: {v}" for v in soundness_violations(self.template)]
+        found += [f"top: {v}" for v in top_violations(self.top, interfaces)]
+        found += [f"template: {v}" for v in order_violations(self.template, self.schema.decisions)]
+        if found:
+            more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+            raise CircuitError(f"RSPMN: {found[0]}{more}")
+        _check_variables(self.schema, self.template)
+        if self.visits and len(self.visits) != interfaces:
+            raise CircuitError(
+                f"RSPMN: {len(self.visits)} visits, but the template has {interfaces} roots"
+            )
+        if self.visits and not (min(self.visits) >= 0 and sum(self.visits) > 0):
+            raise CircuitError(f"RSPMN: expected visits of at least 0, found {self.visits}")
+
+    @property
+    def num_interfaces(self) -> int:
+        """Return |Ir|, the number of root interface nodes."""
+        return len(self.template.roots)
+
+    def unfold(self, steps: int) -> Network:
+        """Return the explicit SPMN over so many steps, variable x of step t named `x@t`.
+
+        Sec. 3.2: the template is repeated, root interface nodes of step t+1 take the place of
+        the latents of step t, the last step's latents are removed, the top network caps it.
+        By Theorem 1 the result is valid. No query needs it; it is a witness for tests and
+        pictures.
+        """
+        if steps < 1:
+            raise CircuitError(f"unfold: expected at least 1 step, found {steps}")
+        builder = NetworkBuilder()
+        below: list[int | None] = [None] * self.num_interfaces
+        for step in range(steps - 1, -1, -1):
+            placed = graft(
+                builder,
+                self.template,
+                rename=lambda name, step=step: at_step(name, step),  # type: ignore[misc]
+                latent=below.__getitem__,
+            )
+            below = [placed[root] for root in self.template.roots]
+        top = graft(builder, self.top, rename=str, latent=below.__getitem__)[self.top.root]
+        if top is None:
+            raise CircuitError("unfold: the template has no variables")
+        return builder.build(top)
+
+    @cached_property
+    def bottom(self) -> Network:
+        """The last step's template: its latents, and what held nothing else, are removed."""
+        builder = NetworkBuilder()
+        placed = graft(builder, self.template, rename=str, latent=lambda _: None)
+        return builder.build(*self._roots_among(placed))
+
+    @cached_property
+    def from_start(self) -> Network:
+        """The first step of an episode: the top network on the template.
+
+        Its latents remain; they are interface nodes of the second step.
+        """
+        builder = NetworkBuilder()
+        roots = self._copy_template(builder)
+        top = graft(builder, self.top, rename=str, latent=roots.__getitem__)[self.top.root]
+        assert top is not None, "a grafted latent is never None here"
+        return builder.build(top)
+
+    @cached_property
+    def from_anywhere(self) -> Network:
+        """A step at any time: interface nodes weighed by how often the log visited them.
+
+        For a state in the middle of an episode the start distribution is the wrong weight:
+        most states never start one.
+        """
+        builder = NetworkBuilder()
+        roots = self._copy_template(builder)
+        visits = self.visits or tuple(float(i != self.end) for i in range(self.num_interfaces))
+        total = sum(visits)
+        return builder.build(builder.sum(roots, [v / total for v in visits]))
+
+    def _copy_template(self, builder: NetworkBuilder) -> list[int]:
+        return self._roots_among(graft(builder, self.template, rename=str, latent=builder.latent))
+
+    def _roots_among(self, placed: list[int | None]) -> list[int]:
+        # A root holds the schema's variables, so it is never left out with the latents.
+        return [place for root in self.template.roots if (place := placed[root]) is not None]
+
+    @cached_property
+    def end(self) -> int | None:
+        """The END interface node, where the model has one: there all variables are END."""
+        nodes = self.template.nodes
+        for i, root in enumerate(self.template.roots):
+            reached = walk_down(
+                self.template, {root: None}, lambda _, node, __: [(c, None) for c in node.children]
+            )
+            if _all_end([nodes[j] for j in reached]):
+                return i
+        return None
+
+    # ---- queries: each is a door to `rspmn.infer` ----------------------------------
+
+    def meu(
+        self, state: Evidence | None = None, horizon: int | None = None, discount: float = 1.0
+    ) -> "ExpectedUtility":
+        """Return the maximum expected utility from the start, or from an observed state.
+
+        `horizon` counts steps; without one, until the values converge. The state may be
+        partial and may hold decisions already made in this step. The answer is a number that
+        also knows whether the model ever saw such a state (`supported`) and how many logged
+        steps stand behind it (`steps`).
+        """
+        from rspmn.infer.recurrent import meu
+
+        return meu(self, state, horizon, discount)
+
+    def values(self, horizon: int | None = None, discount: float = 1.0) -> list[float]:
+        """Return the maximum expected utility of every interface node."""
+        from rspmn.infer.recurrent import values
+
+        return values(self, horizon, discount)
+
+    def expected_utilities(
+        self, state: Evidence | None = None, horizon: int | None = None, discount: float = 1.0
+    ) -> "list[ActionValue]":
+        """Return what every value of the next decision is worth, with its support."""
+        from rspmn.infer.recurrent import expected_utilities
+
+        return expected_utilities(self, state, horizon, discount)
+
+    def best_decisions(
+        self, state: Evidence | None = None, horizon: int | None = None, discount: float = 1.0
+    ) -> "list[ActionValue]":
+        """Return every best value of the next decision; the first is as good as any."""
+        from rspmn.infer.recurrent import best_decisions
+
+        return best_decisions(self, state, horizon, discount)
+
+    def log_likelihood(self, episodes: Episodes) -> NDArray[np.float64]:  # [num_episodes]
+        """Return the log-likelihood of each episode, given its decisions."""
+        from rspmn.infer.likelihood import log_likelihood_of_episodes
+
+        return log_likelihood_of_episodes(self, episodes)
+
+    def mpe(self, steps: Sequence[Evidence]) -> list[dict[str, Value]] | None:
+        """Return an episode with the likeliest values for what it lacks."""
+        from rspmn.infer.mpe import episode_mpe
+
+        return episode_mpe(self, steps)
+
+    def sample(
+        self, episodes: int, horizon: int, rng: np.random.Generator, decide: "Decide | None" = None
+    ) -> Episodes:
+        """Draw episodes from the model, decisions made uniformly unless `decide` makes them."""
+        from rspmn.infer.sampling import sample_episodes, uniformly
+
+        return sample_episodes(self, episodes, horizon, decide or uniformly(rng), rng)
+
+    # ---- files -------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write the model as JSON, gzipped when the name ends in .gz; whole or not at all."""
+        from rspmn.model_file import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "RSPMN":
+        """Read a model and check that it is valid."""
+        from rspmn.model_file import load
+
+        return load(path)
+
+
+def uniform_top(interfaces: int) -> Network:
+    """Return the top network of Sec. 4, Step 2: one sum over all interface nodes, equal weights."""
+    return weighted_top([1 / interfaces] * interfaces)
+
+
+def weighted_top(weights: list[float] | tuple[float, ...]) -> Network:
+    """Return a top network that starts in interface node i with probability weights[i]."""
+    builder = NetworkBuilder()
+    chosen = [(i, weight) for i, weight in enumerate(weights) if weight > 0]
+    latents = [builder.latent(i) for i, _ in chosen]
+    return builder.build(builder.sum(latents, [weight for _, weight in chosen]))
+
+
+def end_root(builder: NetworkBuilder, schema: Schema, index: int) -> int:
+    """Add the END interface node, to stand at root `index`: absorbing, worth 0 for ever.
+
+    All its variables, decisions too, are END. So it has the scope that Def. 8 asks of every
+    root, and evidence finds it by the same rules as any other node: a step that has a value
+    gives it likelihood 0, a step that is END gives it likelihood 1.
+    """
+    below = builder.product([builder.utility(schema.utility, 0.0), builder.latent(index)])
+    for decision in reversed(schema.decisions):
+        below = builder.max(decision, {END: below})
+    leaves = [builder.leaf(name, Categorical.certain(END)) for name in schema.state_variables]
+    return builder.product([*leaves, below])
+
+
+def _all_end(nodes: list[Node]) -> bool:
+    values: list[tuple[Value, ...]] = []
+    for node in nodes:
+        if isinstance(node, Max):
+            values.append(node.values)
+        elif isinstance(node, Leaf):
+            certain = node.distribution == Categorical.certain(END)
+            values.append((END,) if certain else ())
+    return bool(values) and all(value == (END,) for value in values)
+
+
+def _check_variables(schema: Schema, template: Network) -> None:
+    """Hold the template to the schema: the same variables, each in its role and of its kind."""
+    expected: Scope = frozenset([*schema.variables, NEXT_STEPS])
+    found = scopes(template)[template.roots[0]]
+    if found != expected:
+        raise CircuitError(
+            f"RSPMN: the schema's variables are {show_scope(expected)}, "
+            f"but the template's are {show_scope(found)}"
+        )
+    for index, node in enumerate(template.nodes):
+        match node:
+            case Leaf(variable=name):
+                fits = name in schema.state_variables and _fits(node, schema.kinds.get(name))
+            case Max(decision=name):
+                fits = name in schema.decisions
+            case Utility(variable=name):
+                fits = name == schema.utility
+            case _:
+                continue
+        if not fits:
+            what = type(node.distribution if isinstance(node, Leaf) else node).__name__
+            raise CircuitError(
+                f"RSPMN: template: node {index} is a {what} node, but {name!r} is "
+                f"{_role(schema, name)}"
+            )
+
+
+def _fits(leaf: Leaf, kind: Kind | None) -> bool:
+    match leaf.distribution:
+        case IntegerHistogram():
+            return kind in (Kind.INTEGER, None)
+        case PiecewiseLinear():
+            return kind in (Kind.CONTINUOUS, None)
+        case _:
+            return True
+
+
+def _role(schema: Schema, name: str) -> str:
+    if name == schema.utility:
+        return "the utility"
+    if name in schema.decisions:
+        return "a decision"
+    return f"a state variable ({schema.kinds.get(name, 'of unknown kind')})"

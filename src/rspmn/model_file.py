@@ -1,0 +1,103 @@
+"""Model files: versioned JSON that a person can read. No pickle.
+
+{"format": "rspmn", "version": 1, "kind": "rspmn", "schema": …, "top": …, "template": …}
+"""
+
+import gzip
+import json
+import zlib
+from pathlib import Path
+from typing import NoReturn
+
+from rspmn.circuit.files import Fields, dumps, located, network_from_json, network_to_json
+from rspmn.errors import ModelFileError
+from rspmn.files import write_atomically
+from rspmn.model import RSPMN
+from rspmn.schema import Schema
+
+__all__ = ["VERSION", "load", "save"]
+
+FORMAT = "rspmn"
+#: Raised whenever an older rspmn could misread a newer file.
+VERSION = 1
+KEYS = ["format", "version", "kind", "schema", "top", "template", "visits"]
+
+
+def save(model: RSPMN, path: str | Path) -> None:
+    """Write a model, gzipped when the name ends in .gz; whole or not at all."""
+    parts = {
+        "format": dumps(FORMAT),
+        "version": dumps(VERSION),
+        "kind": dumps("rspmn"),
+        "schema": dumps(model.schema.to_dict()),
+        "top": network_to_json(model.top),
+        "template": network_to_json(model.template),
+        "visits": dumps(model.visits),
+    }
+    text = "{\n" + ",\n".join(f"{dumps(key)}: {part}" for key, part in parts.items()) + "\n}\n"
+    content = text.encode()
+    if str(path).endswith(".gz"):
+        content = gzip.compress(content, mtime=0)  # no time stamp: the same model, the same bytes
+    try:
+        write_atomically(path, content)
+    except OSError as error:
+        raise ModelFileError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def load(path: str | Path) -> RSPMN:
+    """Read a model; refuse it, saying what is wrong where, if it is not valid."""
+    where = str(path)
+    fields = Fields(_parse(_read(path), where), where)
+    _check_envelope(fields)
+    fields.only(KEYS)
+    with located(where):
+        schema = Schema.from_dict(Fields(fields.raw.get("schema"), f"{where}, schema").raw)
+    top = network_from_json(fields.raw.get("top"), f"{where}, top")
+    template = network_from_json(fields.raw.get("template"), f"{where}, template")
+    with located(where):
+        return RSPMN(schema, top, template, fields.numbers("visits"))
+
+
+def _read(path: str | Path) -> bytes:
+    try:
+        content = Path(path).read_bytes()
+        return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ModelFileError(f"{path}: a damaged gzip file: {error}") from None
+    except OSError as error:
+        raise ModelFileError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _parse(content: bytes, where: str) -> object:
+    def refuse(word: str) -> NoReturn:
+        raise ModelFileError(f"{where}: expected finite numbers, found {word}")
+
+    try:
+        return json.loads(content.decode(), parse_constant=refuse)
+    except UnicodeDecodeError as error:
+        raise ModelFileError(
+            f"{where}: not a model file: not UTF-8 text (byte {error.start})"
+        ) from None
+    except json.JSONDecodeError as error:
+        raise ModelFileError(
+            f"{where}: not a model file: {error.msg} at line {error.lineno}, column {error.colno}"
+        ) from None
+    except RecursionError:
+        raise ModelFileError(f"{where}: not a model file: nested too deeply") from None
+
+
+def _check_envelope(fields: Fields) -> None:
+    if fields.raw.get("format") != FORMAT:
+        raise ModelFileError(f'{fields.where}: not a model file: no "format": "{FORMAT}"')
+    version = fields.integer("version")
+    if version > VERSION:
+        raise ModelFileError(
+            f"{fields.where}: format version {version} is newer than this rspmn reads "
+            f"(up to {VERSION}): upgrade rspmn"
+        )
+    if version < 1:
+        raise ModelFileError(f"{fields.where}: there is no format version {version}")
+    if fields.text("kind") != "rspmn":
+        raise ModelFileError(
+            f"{fields.where}: expected a model of kind 'rspmn', found {fields.raw['kind']!r}"
+        )

@@ -1,0 +1,127 @@
+"""Windows: counted right, added right, and the same whatever the order of rows."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rspmn import Episodes, Followed, Schema, Windows
+from rspmn.errors import DataError
+
+SCHEMA = Schema([["x"], ["a"], ["y"]], ["a"], "u", {"y": "continuous"})
+
+steps = st.tuples(
+    st.sampled_from(["p", "q", None]),
+    st.booleans(),
+    st.sampled_from([0.5, 1.5, None]),
+    st.sampled_from([0.0, -2.5]),
+).map(lambda row: dict(zip("xayu", row, strict=True)))
+logs = st.lists(
+    st.tuples(
+        st.lists(steps, min_size=1, max_size=4), st.sampled_from(["END", "UNKNOWN", "STATE"])
+    ),
+    min_size=1,
+    max_size=6,
+)
+Log = list[tuple[list[dict[str, Any]], str]]
+
+
+def read(log: Log) -> Episodes:
+    rows = [[*steps, {"x": "r"}] if end == "STATE" else steps for steps, end in log]
+    return Episodes.from_steps(rows, SCHEMA, [Followed[end] for _, end in log])
+
+
+def counted(log: Log, whole: bool = False) -> Counter[Any]:
+    """Count the windows by the definition, step by step."""
+    found: Counter[Any] = Counter()
+    for steps, end in log:
+        for t, step in enumerate(steps):
+            after: tuple[Any, ...]
+            if t + 1 < len(steps):
+                after = tuple(steps[t + 1].values()) if whole else (steps[t + 1]["x"],)
+                kind = "TUPLE" if whole else "STATE"
+            else:
+                after, kind = (("r", None, None, None) if whole else ("r",)), end
+                if end != "STATE":
+                    after = (None,) * len(after)
+            found[(*step.values(), *after, kind)] += 1
+    return found
+
+
+def tallied(windows: Windows) -> Counter[Any]:
+    columns = [c.decode() for c in (*windows.columns.values(), *windows.next_columns.values())]
+    kinds = [Followed(f).name for f in windows.followed]
+    keys = zip(*columns, kinds, strict=True)
+    return Counter(dict(zip(keys, windows.counts.tolist(), strict=True)))
+
+
+def same(one: Windows, other: Windows) -> bool:
+    columns = [
+        (a[name].domain, a[name].data.tobytes()) == (b[name].domain, b[name].data.tobytes())
+        for a, b in [(one.columns, other.columns), (one.next_columns, other.next_columns)]
+        for name in a
+    ]
+    arrays = [
+        np.array_equal(getattr(one, field), getattr(other, field))
+        for field in ("followed", "counts", "starts")
+    ]
+    return all(columns + arrays)
+
+
+@given(logs, st.booleans())
+def test_counts_by_the_definition(log: Log, whole: bool) -> None:
+    windows = Windows.from_episodes(read(log), "tuple" if whole else "state")
+    assert tallied(windows) == counted(log, whole)
+    assert windows.starts.sum() == len(log)
+    assert (windows.starts <= windows.counts).all()
+
+
+@given(logs, logs)
+def test_windows_add_up(one: Log, other: Log) -> None:
+    added = Windows.from_episodes(read(one)) + Windows.from_episodes(read(other))
+    assert same(added, Windows.from_episodes(read(one + other)))
+    assert same(added, Windows.from_episodes(read(other)) + Windows.from_episodes(read(one)))
+
+
+@given(logs, st.randoms())
+def test_the_order_of_rows_does_not_matter(log: Log, random: Any) -> None:
+    episodes = read(log)
+    table = episodes.to_long()
+    order = list(range(episodes.num_steps))
+    random.shuffle(order)
+    shuffled = {
+        name: np.array([column[i] for i in order], dtype=object) for name, column in table.items()
+    }
+    shuffled |= {name: shuffled[name].astype(int) for name in ("episode", "time")}
+    kinds = SCHEMA.with_kinds({"x": "categorical"})
+    windows = [
+        Windows.from_episodes(Episodes.from_long(t, kinds, ending="cut")) for t in (table, shuffled)
+    ]
+    assert same(*windows)
+
+
+def test_starts_and_many_columns() -> None:
+    """60 columns of 10 values: their product overflows 64 bits, their windows do not."""
+    rng = np.random.default_rng(0)
+    names = [f"x{k}" for k in range(60)]
+    log: dict[str, Any] = {name: rng.integers(0, 10, 100) for name in names}
+    log |= {"episode": np.repeat(np.arange(20), 5), "time": np.tile(np.arange(5), 20)}
+    log["u"] = rng.normal(size=100)
+    schema = Schema([names], [], "u")
+    windows = Windows.from_episodes(Episodes.from_long(log, schema, ending="end"))
+    assert len(windows) == 100
+    assert windows.starts.sum() == 20
+    assert (windows.followed == Followed.END).sum() == 20
+    assert repr(windows) == "Windows(100 distinct of 100)"
+
+
+def test_only_windows_of_one_schema_add_up() -> None:
+    one = Windows.from_episodes(read([([{"x": "p", "a": True, "y": 0.5, "u": 0.0}], "END")]))
+    whole = Windows.from_episodes(
+        read([([{"x": "p", "a": True, "y": 0.5, "u": 0.0}], "END")]), "tuple"
+    )
+    with pytest.raises(DataError, match="cannot be added"):
+        one + whole

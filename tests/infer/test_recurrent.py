@@ -1,0 +1,206 @@
+"""Horizons, discounts and convergence of recurrent networks, against exact arithmetic."""
+
+import math
+from fractions import Fraction
+
+import pytest
+
+from rspmn.circuit import Categorical, NetworkBuilder
+from rspmn.envs.paper_grid import CELLS, paper_grid
+from rspmn.errors import ConvergenceError, EvidenceError
+from rspmn.model import RSPMN, end_root, uniform_top, weighted_top
+from rspmn.schema import Schema
+
+SCHEMA = Schema([["x"], ["a"]], ["a"], "u")
+
+
+def two_states() -> RSPMN:
+    """Two states, two actions, in quarters.
+
+    In 0, wait earns 1 and stays; go earns -1/2 and leads to 1 with probability 3/4.
+    In 1, wait earns 3 and falls back to 0 with probability 1/4; go earns 4 and does so surely.
+    """
+    b = NetworkBuilder()
+
+    def leads(utility: float, to_one: float) -> int:
+        return b.product(
+            [b.utility("u", utility), b.sum([b.latent(0), b.latent(1)], [1 - to_one, to_one])]
+        )
+
+    roots = [
+        b.product([b.leaf("x", Categorical.certain(x)), b.max("a", branches)])
+        for x, branches in enumerate(
+            [
+                {"wait": leads(1, 0), "go": leads(-0.5, 0.75)},
+                {"wait": leads(3, 0.75), "go": leads(4, 0)},
+            ]
+        )
+    ]
+    return RSPMN(SCHEMA, weighted_top([0.5, 0.5]), b.build(*roots), visits=(30.0, 10.0))
+
+
+def bellman(v: tuple[Fraction, Fraction]) -> tuple[Fraction, Fraction]:
+    q = Fraction(1, 4)
+    return (
+        max(1 + v[0], Fraction(-1, 2) + q * v[0] + 3 * q * v[1]),
+        max(3 + q * v[0] + 3 * q * v[1], 4 + v[0]),
+    )
+
+
+def test_two_states_by_hand() -> None:
+    model = two_states()
+    # one step: max(1, -1/2) and max(3, 4)
+    assert model.values(1) == [1.0, 4.0]
+    # two: max(1 + 1, -1/2 + 1/4 + 3) = 2.75 and max(3 + 1/4 + 3, 4 + 1) = 6.25
+    assert model.values(2) == [2.75, 6.25]
+    # first wait for the last reward of 4, but with two steps to go stay
+    assert [a.value for a in model.best_decisions({"x": 1}, 1)] == ["go"]
+    assert [a.value for a in model.best_decisions({"x": 1}, 2)] == ["wait"]
+    assert model.meu(horizon=2) == 4.5  # half of each
+    assert model.meu({}, horizon=2) == 3.625  # three visits to 0 for one to 1
+    wait, go = model.expected_utilities({"x": 0}, 2)
+    assert (wait.utility, go.utility) == (2.0, 2.75)
+
+
+@pytest.mark.parametrize("horizon", [1, 3, 10, 40])
+def test_exact_fractions(horizon: int) -> None:
+    exact = (Fraction(0), Fraction(0))
+    for _ in range(horizon):
+        exact = bellman(exact)
+    # 40 steps of additions below 200: 40 · 200 · 2⁻⁵³ < 1e-12
+    assert two_states().values(horizon) == pytest.approx([float(v) for v in exact], abs=1e-12)
+
+
+def test_discounted_values_converge_within_their_bound() -> None:
+    model = two_states()
+    # In the limit with discount 1/2: v1 = 3 + (v0 + 3 v1)/8 and v0 = -1/2 + (v0 + 3 v1)/8,
+    # so v1 - v0 = 7/2, v0/2 = -1/2 + 21/16, v0 = 13/8, v1 = 41/8; go in 1 gives
+    # 4 + 13/16 = 4.8125 < 5.125, wait in 0 gives 1 + 13/16 = 1.8125 > 1.625. So wait in 0:
+    # v0 = 2; then v1 = 3 + 2/8 + 3 v1/8 = 5.2, and go in 1 gives 4 + 1 = 5 < 5.2;
+    # go in 0 gives -1/2 + 1/4 + 1.95 = 1.7 < 2.
+    for x, exact in enumerate([2.0, 5.2]):
+        answer = model.meu({"x": x}, discount=0.5)
+        assert 0 < answer.bound < 1e-8
+        assert abs(answer - exact) <= answer.bound + 1e-15
+    assert model.meu({"x": 0}, discount=0.0) == 1.0
+
+
+def ending(reward: float, stay: float) -> RSPMN:
+    """Earn a reward at every step until the episode ends, which it does with 1 - stay."""
+    b = NetworkBuilder()
+    follows = b.sum([b.latent(0), b.latent(1)], [stay, 1 - stay])
+    act = b.max("a", {"on": b.product([b.utility("u", reward), follows])})
+    root = b.product([b.leaf("x", Categorical.certain("alive")), act])
+    template = b.build(root, end_root(b, SCHEMA, 1))
+    return RSPMN(SCHEMA, weighted_top([1.0, 0.0]), template)
+
+
+@pytest.mark.parametrize("stay", [0.0, 0.5, 0.9, 0.99])
+def test_without_discount_values_converge_if_episodes_end(stay: float) -> None:
+    model = ending(2.0, stay)
+    answer = model.meu()
+    exact = 2 / (1 - stay)  # 2 + 2·stay + 2·stay² + …
+    assert abs(answer - exact) <= max(answer.bound, 1e-12 * exact)
+    assert answer.bound <= 1e-9 * exact
+    # with a horizon: 2 · (1 - stay^h)/(1 - stay)
+    assert model.meu(horizon=7) == pytest.approx(2 * (1 - stay**7) / (1 - stay), rel=1e-12)
+    assert model.end == 1
+    assert model.values(3)[1] == 0.0
+
+
+def test_without_discount_values_may_have_no_limit() -> None:
+    with pytest.raises(
+        ConvergenceError, match="still change by 9 per step after .* give a horizon"
+    ):
+        paper_grid().meu()
+    b = NetworkBuilder()  # 1 and -1 in turn: bounded, but it never settles
+    roots = [
+        b.product(
+            [
+                b.leaf("x", Categorical.certain(i)),
+                b.max("a", {"on": b.product([b.utility("u", 1 - 2 * i), b.latent(1 - i)])}),
+            ]
+        )
+        for i in range(2)
+    ]
+    with pytest.raises(ConvergenceError, match="still change by 1 per step"):
+        RSPMN(SCHEMA, uniform_top(2), b.build(*roots)).meu()
+
+
+def test_a_long_corridor_is_not_taken_for_a_divergence() -> None:
+    """Values change by 1 per step until the end of 300 cells is felt, then never again."""
+    b = NetworkBuilder()
+    cells = 300
+    roots = [
+        b.product(
+            [
+                b.leaf("x", Categorical.certain(i)),
+                b.max("a", {"on": b.product([b.utility("u", 1.0), b.latent(i + 1)])}),
+            ]
+        )
+        for i in range(cells)
+    ]
+    template = b.build(*roots, end_root(b, SCHEMA, cells))
+    model = RSPMN(SCHEMA, weighted_top([1.0] + [0.0] * cells), template)
+    answer = model.meu()
+    assert (float(answer), answer.bound) == (300.0, 0.0)
+
+
+def test_the_start_and_a_state_are_weighed_differently() -> None:
+    b = NetworkBuilder()
+    roots = [
+        b.product(
+            [
+                b.leaf("x", Categorical(("here", "there"), (0.5, 0.5))),
+                b.max("a", {"on": b.product([b.utility("u", u), b.latent(0)])}),
+            ]
+        )
+        for u in (0.0, 1.0)
+    ]
+    model = RSPMN(SCHEMA, weighted_top([1.0, 0.0]), b.build(*roots), visits=(1.0, 3.0))
+    assert model.meu(horizon=1) == 0.0  # an episode starts in the first
+    assert model.meu({"x": "here"}, horizon=1) == 0.75  # but three visits in four are the second
+
+
+def test_the_paper_grid() -> None:
+    """MEU from (0,0) over T = 4 steps, by hand.
+
+    A step earns the reward of its own cell less 1: -1 in (0,0) and (0,1), -11 in (1,0), 9 in
+    (1,1). Down then right: -1 in (0,0), -1 in (0,1), 9 in (1,1), 9 in (1,1) again: 16. Through
+    (1,0): -1 - 11 + 9 + 9 = 6. Staying a step in (0,0): -1 - 1 - 1 + 9 = 6.
+    """
+    model = paper_grid()
+    assert model.num_interfaces == 4
+    start = {"x": 0, "y": 0}
+    assert model.meu(start, horizon=4) == 16.0
+    assert model.meu(horizon=4) == 16.0
+    worth = {a.value: a.utility for a in model.expected_utilities(start, horizon=4)}
+    assert worth == {"up": 6.0, "down": 16.0, "left": 6.0, "right": 6.0, "noop": 6.0}
+    # The policy avoids (1,0), at every horizon and from every cell that is not it.
+    for horizon in range(2, 12):
+        for x, y in CELLS:
+            best = {a.value for a in model.best_decisions({"x": x, "y": y}, horizon)}
+            if (x, y) == (0, 0):
+                assert "right" not in best
+            if (x, y) == (1, 1):
+                assert "up" not in best
+            if horizon > 2 and (x, y) == (0, 0):
+                assert best == {"down"}
+    # Sooner or later everybody sits in the goal: with T steps to go, 9 each but for the way.
+    assert model.values(100) == [2 * -1 + 98 * 9, -1 + 99 * 9, -11 + 99 * 9, 900]
+
+
+def test_queries_are_checked() -> None:
+    model = paper_grid()
+    with pytest.raises(EvidenceError, match="horizon: expected 1 or more steps, found 0"):
+        model.meu(horizon=0)
+    with pytest.raises(EvidenceError, match="horizon: expected 0 or more steps, found -1"):
+        model.values(-1)
+    with pytest.raises(EvidenceError, match="discount: expected a number from 0 to 1, found 1.5"):
+        model.meu(horizon=1, discount=1.5)
+    with pytest.raises(EvidenceError, match="unknown variable 'z'"):
+        model.meu({"z": 1}, horizon=1)
+    never = model.meu({"x": 7, "y": 7}, horizon=3)
+    assert math.isnan(never)
+    assert not never.supported
+    assert model.best_decisions({"x": 7}, horizon=3) == []

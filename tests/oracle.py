@@ -1,0 +1,82 @@
+"""Brute force: every assignment enumerated, and the sum-max-sum rule applied to the table.
+
+Nothing here is shared with `rspmn.infer`: a network is only asked for P(x | d) and E[u | x, d]
+of complete assignments, in linear space, for all of them at once.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from random_models import Domains
+from rspmn.circuit import Categorical, Latent, Leaf, Max, Network, Product, Sum, Utility
+from rspmn.values import Value
+
+Array = NDArray[Any]
+
+
+def tabulate(network: Network, domains: Domains) -> tuple[Array, Array]:
+    """Return P(x | d) and P(x | d) · E[u | x, d], one axis per variable of `domains`."""
+    axes = np.meshgrid(*(np.arange(len(v)) for v in domains.values()), indexing="ij")
+    code = dict(zip(domains, axes, strict=True))
+    shape = axes[0].shape
+    found: list[tuple[Array, Array]] = []  # of each node: (p, p · u)
+    p: Array
+    w: Array
+    for node in network.nodes:
+        below = [found[child] for child in node.children]
+        match node:
+            case Leaf():
+                assert isinstance(node.distribution, Categorical)
+                table = dict(
+                    zip(node.distribution.values, node.distribution.probabilities, strict=True)
+                )
+                p = np.array([table.get(v, 0.0) for v in domains[node.variable]])
+                found.append((p[code[node.variable]], np.zeros(shape)))
+            case Utility():
+                found.append((np.ones(shape), np.full(shape, node.mean)))
+            case Product():
+                p, w = np.ones(shape), np.zeros(shape)
+                for q, v in below:
+                    p, w = p * q, w * q + p * v
+                found.append((p, w))
+            case Sum():
+                weights = np.array(node.weights)
+                p = np.tensordot(weights, np.array([q for q, _ in below]), axes=1)
+                w = np.tensordot(weights, np.array([v for _, v in below]), axes=1)
+                found.append((p, w))
+            case Max():
+                p, w = np.zeros(shape), np.zeros(shape)
+                for value, (q, v) in zip(node.values, below, strict=True):
+                    chosen = code[node.decision] == domains[node.decision].index(value)
+                    p, w = np.where(chosen, q, p), np.where(chosen, v, w)
+                found.append((p, w))
+            case Latent():
+                raise AssertionError("an unfolded network has no latents")
+    return found[network.root]
+
+
+def sum_max_sum(
+    table: tuple[Array, Array],
+    domains: Domains,
+    decisions: Sequence[str],
+    evidence: Mapping[str, Value],
+) -> tuple[float, float]:
+    """Return likelihood and MEU: from the last variable to the first, sum or maximise."""
+    p, w = table
+    for name in reversed(list(domains)):
+        if name in evidence:
+            if evidence[name] not in domains[name]:
+                return 0.0, float("nan")
+            at = domains[name].index(evidence[name])
+            p, w = p[..., at], w[..., at]
+        elif name in decisions:
+            worth = np.where(p > 0, w / np.where(p > 0, p, 1), -np.inf)
+            best = np.expand_dims(worth.argmax(axis=-1), -1)
+            p = np.take_along_axis(p, best, -1)[..., 0]
+            w = np.take_along_axis(w, best, -1)[..., 0]
+        else:
+            p, w = p.sum(axis=-1), w.sum(axis=-1)
+    return float(p), float(w) / float(p) if p > 0 else float("nan")

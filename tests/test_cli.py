@@ -1,0 +1,159 @@
+"""The command line as a person meets it: right answers, and one sentence for wrong input."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rspmn.cli import main
+from rspmn.envs.paper_grid import paper_grid
+
+
+@pytest.fixture
+def grid(tmp_path: Path) -> str:
+    path = tmp_path / "grid.json"
+    paper_grid().save(path)
+    return str(path)
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = main(words)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_answers(grid: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "meu", grid, "--horizon", "4") == (0, "16\n", "")
+    code, out, _ = run(capsys, "meu", grid, "--state", "x=0", "y=0", "--discount", "0.9")
+    assert code == 0
+    assert out.startswith("71 ± ")
+    code, out, _ = run(capsys, "act", grid, "--state", "x=0", "--state", "y=0", "--horizon", "4")
+    assert out.splitlines()[0].split() == ["*", "action", "=", "down", "16"]
+    code, out, _ = run(capsys, "meu", grid, "--state", "x=9", "--horizon", "4")
+    assert (code, out) == (0, "unsupported: the model never saw x=9\n")
+    code, out, _ = run(capsys, "act", grid, "--state", "x=9", "--horizon", "4")
+    assert (code, out) == (0, "unsupported: the model never saw x=9\n")
+
+
+def test_json(grid: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "meu", grid, "--horizon", "4", "--json")
+    assert json.loads(out) == {"meu": 16.0, "supported": True, "steps": 0.0, "bound": 0.0}
+    _, out, _ = run(capsys, "meu", grid, "--given", "x=9", "--horizon", "4", "--json")
+    assert json.loads(out)["meu"] is None
+    _, out, _ = run(capsys, "act", grid, "--state", "x=0", "y=0", "--horizon", "4", "--json")
+    best, *rest = json.loads(out)
+    assert (best["value"], best["utility"], best["best"]) == ("down", 16.0, True)
+    assert len(rest) == 4
+    _, out, _ = run(capsys, "info", grid, "--json")
+    assert json.loads(out)["interface nodes"] == 4
+
+
+def test_check_and_info(grid: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "check", grid)
+    assert code == 0
+    assert "a sound template of 4 interface nodes" in out
+    schema = tmp_path / "schema.toml"
+    paper_grid().schema.save(schema)
+    _, out, _ = run(capsys, "check", str(schema))
+    assert "a valid schema: {x, y} ≺ {action} ≺ {reward}" in out
+    _, out, _ = run(capsys, "info", grid)
+    assert "interface nodes: 4" in out
+
+
+@pytest.mark.parametrize("name", ["grid.svg", "grid.png", "grid.dot"])
+@pytest.mark.parametrize("part", ["template", "top", "unfolded"])
+def test_draw(
+    grid: str, tmp_path: Path, name: str, part: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / name
+    assert run(capsys, "draw", grid, "-o", str(path), "--part", part)[0] == 0
+    assert path.stat().st_size > 100
+
+
+BAD_SCHEMAS = {
+    "unknown key 'decision': did you mean 'decisions'?": 'order = [["x"]]\ndecision = ["x"]',
+    "decision 'a' is not in the order": 'order = [["x"]]\ndecisions = ["a"]\nutility = "u"',
+    "order: 'x' stands twice": 'order = [["x"], ["x"]]\ndecisions = []\nutility = "u"',
+    "stands inside the information set": 'order = [["x", "a"]]\ndecisions = ["a"]\nutility = "u"',
+    "no 'utility'": 'order = [["x"]]\ndecisions = []',
+    "no utility": 'order = [["x"]]\ndecisions = []\nutility = ""',
+}
+
+
+@pytest.mark.parametrize("message", BAD_SCHEMAS)
+def test_bad_schemas(message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "schema.toml"
+    path.write_text(BAD_SCHEMAS[message])
+    code, out, err = run(capsys, "check", str(path))
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.startswith(f"rspmn: {path}: ")
+    assert err.count("\n") == 1
+
+
+def test_bad_words(grid: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    broken = tmp_path / "broken.json"
+    broken.write_text(Path(grid).read_text()[:500])
+    newer = tmp_path / "newer.json"
+    newer.write_text(Path(grid).read_text().replace('"version": 1', '"version": 9'))
+    for words, message in {
+        ("meu", grid, "--state", "x"): "--state x: expected NAME=VALUE",
+        ("meu", grid, "--state", "z=1"): "unknown variable 'z'",
+        ("meu", grid, "--state", "acton=up"): "did you mean 'action'?",
+        ("meu", grid, "--state", "reward=1"): "unknown variable 'reward'",
+        ("meu", grid, "--state", "x=1", "x=0"): "'x' stands twice",
+        ("meu", grid, "--horizon", "0"): "horizon: expected 1 or more steps, found 0",
+        ("meu", grid, "--discount", "2"): "discount: expected a number from 0 to 1",
+        ("meu", grid): "without a horizon they have no limit; give a horizon or a discount",
+        ("act", grid, "--state", "action=up", "--horizon", "1"): "no decision is left to make",
+        ("check", str(tmp_path / "none.json")): "cannot be read: No such file or directory",
+        ("check", str(tmp_path)): "cannot be read: Is a directory",
+        ("check", str(broken)): "not a model file: ",
+        ("info", str(newer)): "format version 9 is newer than this rspmn reads",
+        ("draw", grid, "-o", "grid.bmp"): "expected a name ending in .svg, .png or .dot",
+        ("draw", grid, "-o", str(tmp_path / "no" / "x.dot")): "cannot be written: No such file",
+        ("draw", grid, "-o", "x.dot", "--part", "unfolded", "--steps", "0"): "at least 1 step",
+    }.items():
+        code, out, err = run(capsys, *words)
+        assert (code, out) == (2, ""), words
+        assert message in err, words
+        assert err.count("\n") == 1, words
+
+
+def test_wrong_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["fly"], ["meu"], [], ["meu", "x", "--horizon", "long"]):
+        with pytest.raises(SystemExit) as caught:
+            main(words)
+        assert caught.value.code == 2
+        assert "usage: rspmn" in capsys.readouterr().err
+
+
+def rspmn(*words: str) -> list[str]:
+    return [sys.executable, "-m", "rspmn", *words]
+
+
+def test_as_a_program(grid: str) -> None:
+    done = subprocess.run(rspmn("meu", grid, "--horizon", "4"), capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "16\n", "")
+    assert subprocess.run(rspmn("--version"), capture_output=True).returncode == 0
+    # a reader that goes away is no error worth a traceback
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(rspmn("info", grid), stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert done.stderr == ""
+
+
+def test_interrupted(
+    grid: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rspmn.cli._load", interrupt)
+    code, out, err = run(capsys, "meu", grid)
+    assert (code, out) == (130, "")
+    assert err == "rspmn: interrupted; nothing was written\n"

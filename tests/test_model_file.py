@@ -1,0 +1,184 @@
+"""Model files: the same bytes again, whole or not at all, and what is wrong is named."""
+
+import gzip
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from random_models import random_rspmn, random_setting
+from rspmn import RSPMN, NetworkBuilder, Schema, files
+from rspmn.circuit import Categorical, IntegerHistogram, PiecewiseLinear
+from rspmn.envs.paper_grid import paper_grid
+from rspmn.errors import ModelFileError
+from rspmn.model import end_root, weighted_top
+
+
+def with_every_leaf() -> RSPMN:
+    schema = Schema(
+        [["cat", "int", "real", "é\n"], ["a"]],
+        ["a"],
+        "u",
+        {"int": "integer", "real": "continuous", "é\n": "boolean"},
+    )
+    b = NetworkBuilder()
+    leaves = [
+        b.leaf("cat", Categorical(("ü", '"quoted"'), (0.1, 0.9))),
+        b.leaf("int", IntegerHistogram((-5, 0, 100), (1 / 3, 2 / 3))),
+        b.leaf("real", PiecewiseLinear.scaled((-1e-7, 0.1, 1e9), (1.0, 0.3, 0.0))),
+        b.leaf("é\n", Categorical((False, True), (0.5, 0.5))),
+    ]
+    act = b.max(
+        "a", {v: b.product([b.utility("u", 0.1 + 0.2, 7, 1e-300), b.latent(1)]) for v in (1.5, "x")}
+    )
+    root = b.product([*leaves, act])
+    template = b.build(root, end_root(b, schema, 1))
+    return RSPMN(schema, weighted_top([1.0, 0.0]), template, visits=(12.0, 0.0))
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_random_models_survive(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    model = random_rspmn(rng, random_setting(rng, 2), 3, told_apart=False, end=bool(seed % 2))
+    path = tmp_path_factory.mktemp("model") / "model.json"
+    model.save(path)
+    first = path.read_bytes()
+    again = RSPMN.load(path)
+    assert again == model
+    again.save(path)
+    assert path.read_bytes() == first
+
+
+@pytest.mark.parametrize("name", ["model.json", "model.json.gz"])
+def test_every_kind_of_leaf_survives(tmp_path: Path, name: str) -> None:
+    model, path = with_every_leaf(), tmp_path / name
+    model.save(path)
+    first = path.read_bytes()
+    assert (first[:2] == b"\x1f\x8b") == name.endswith(".gz")
+    again = RSPMN.load(path)
+    assert again == model
+    again.save(path)
+    assert path.read_bytes() == first
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+def test_a_file_of_this_version_reads_the_same_for_ever(tmp_path: Path) -> None:
+    golden = Path(__file__).parent / "golden" / "grid_v1.json"
+    assert RSPMN.load(golden) == paper_grid()
+    paper_grid().save(tmp_path / "grid.json")
+    assert (tmp_path / "grid.json").read_bytes() == golden.read_bytes()
+
+
+def edited(change: Callable[[dict[str, Any]], object]) -> bytes:
+    path = Path(__file__).parent / "golden" / "grid_v1.json"
+    raw = json.loads(path.read_bytes())
+    change(raw)
+    return json.dumps(raw).encode()
+
+
+def put(*keys: Any) -> Callable[[dict[str, Any]], object]:
+    """Return a change that puts the last of `keys` at the place named by those before it."""
+
+    def change(raw: Any) -> None:
+        for key in keys[:-2]:
+            raw = raw[key]
+        raw[keys[-2]] = keys[-1]
+
+    return change
+
+
+WRONG: dict[str, bytes] = {
+    "not a model file: Expecting value at line 1, column 1": b"",
+    "not a model file: not UTF-8 text (byte 0)": b"\xff\xff",
+    "a damaged gzip file": gzip.compress(b"{}" * 50)[:-8],
+    "not a model file: nested too deeply": b"[" * 100_000,
+    "expected an object, found []": b"[]",
+    'not a model file: no "format": "rspmn"': b"{}",
+    "expected finite numbers, found NaN": b'{"format": NaN}',
+    "format version 2 is newer than this rspmn reads (up to 1): upgrade rspmn": edited(
+        put("version", 2)
+    ),
+    "there is no format version 0": edited(put("version", 0)),
+    "'version' must be an integer, found 'one'": edited(put("version", "one")),
+    "expected a model of kind 'rspmn', found 'spn'": edited(put("kind", "spn")),
+    "unknown key 'templat': did you mean 'template'?": edited(put("templat", 1)),
+    "schema: unknown key 'utilty'": edited(put("schema", "utilty", "r")),
+    "schema: order: 'x' stands twice": edited(put("schema", "order", [["x", "x"]])),
+    "template: expected an object, found None": edited(lambda raw: raw.pop("template")),
+    "no 'visits'": edited(lambda raw: raw.pop("visits")),
+    "template, node 0: no 'kind'": edited(lambda raw: raw["template"]["nodes"][0].pop("kind")),
+    "template, node 0: unknown kind 'utilty': did you mean 'utility'?": edited(
+        put("template", "nodes", 0, "kind", "utilty")
+    ),
+    "template, node 0: its 'id' is 7, expected 0": edited(put("template", "nodes", 0, "id", 7)),
+    "template, node 0: 'mean' must be a number, found 'high'": edited(
+        put("template", "nodes", 0, "mean", "high")
+    ),
+    "template, node 0: unknown key 'colour'": edited(put("template", "nodes", 0, "colour", "red")),
+    "template, node 2: 'children' must be a list of integers, found 1.5 in it": edited(
+        put("template", "nodes", 2, "children", [1.5])
+    ),
+    "template, node 2: Sum weights: expected probabilities that sum to 1, found 0.5": edited(
+        put("template", "nodes", 2, "weights", [0.5])
+    ),
+    "template: Network: node 2 (Sum) has child 9": edited(
+        put("template", "nodes", 2, "children", [9])
+    ),
+    "top: node 0 (path 1 → 0) is not mapped to a root (Defs. 6, 8)": edited(
+        put("top", "nodes", 0, "interface", 44)
+    ),
+    "RSPMN: template: node 13 (path 13) is not decomposable (Def. 3)": edited(
+        put("template", "nodes", 13, "children", [10, 10, 11, 12])
+    ),
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_wrong_files_are_refused(message: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.json"
+    path.write_bytes(WRONG[message])
+    with pytest.raises(ModelFileError) as caught:
+        RSPMN.load(path)
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(str(path))
+
+
+def test_files_that_cannot_be_read_or_written(tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match="cannot be read: No such file"):
+        RSPMN.load(tmp_path / "none.json")
+    with pytest.raises(ModelFileError, match="cannot be read: Is a directory"):
+        RSPMN.load(tmp_path)
+    with pytest.raises(ModelFileError, match="cannot be written: No such file"):
+        paper_grid().save(tmp_path / "no" / "model.json")
+    with pytest.raises(ModelFileError, match="cannot be written: Is a directory"):
+        paper_grid().save(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupted_save_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "model.json"
+    path.write_text("the old one")
+    path.chmod(0o640)
+
+    def interrupt(_: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        paper_grid().save(path)
+    assert path.read_text() == "the old one"
+    assert [p.name for p in tmp_path.iterdir()] == ["model.json"]
+    monkeypatch.undo()
+    paper_grid().save(path)
+    assert path.stat().st_mode & 0o777 == 0o640
+    (tmp_path / "link.json").symlink_to(path)
+    files.write_atomically(tmp_path / "link.json", b"through the link")
+    assert path.read_bytes() == b"through the link"
