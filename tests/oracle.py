@@ -63,8 +63,12 @@ def sum_max_sum(
     domains: Domains,
     decisions: Sequence[str],
     evidence: Mapping[str, Value],
+    by_likelihood: bool = False,
 ) -> tuple[float, float]:
-    """Return likelihood and MEU: from the last variable to the first, sum or maximise."""
+    """Return likelihood and MEU: from the last variable to the first, sum or maximise.
+
+    `by_likelihood` makes decisions for the largest likelihood instead of the largest utility.
+    """
     p, w = table
     for name in reversed(list(domains)):
         if name in evidence:
@@ -73,7 +77,7 @@ def sum_max_sum(
             at = domains[name].index(evidence[name])
             p, w = p[..., at], w[..., at]
         elif name in decisions:
-            worth = np.where(p > 0, w / np.where(p > 0, p, 1), -np.inf)
+            worth = p if by_likelihood else np.where(p > 0, w / np.where(p > 0, p, 1), -np.inf)
             best = np.expand_dims(worth.argmax(axis=-1), -1)
             p = np.take_along_axis(p, best, -1)[..., 0]
             w = np.take_along_axis(w, best, -1)[..., 0]

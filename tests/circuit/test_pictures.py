@@ -2,6 +2,7 @@
 
 import sys
 import xml.etree.ElementTree as ET
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -24,12 +25,12 @@ def test_dot_by_hand() -> None:
         "digraph network {\n"
         "  node [fontname=Helvetica, fontsize=11];\n"
         '  n0 [label="×", shape="circle"];\n'
-        '  n1 [label="x\\nsay \\"a\\": 0.25\\nb: 0.75", shape="ellipse"];\n'
-        '  n2 [label="max act", shape="box"];\n'
-        '  n3 [label="u\\n1.5", shape="diamond"];\n'
+        '  n1 [label="max act", shape="box"];\n'
+        '  n2 [label="u\\n1.5", shape="diamond"];\n'
+        '  n3 [label="x\\nsay \\"a\\": 0.25\\nb: 0.75", shape="ellipse"];\n'
         "  n0 -> n1;\n"
-        "  n0 -> n2;\n"
-        '  n2 -> n3 [label="0, 1"];\n'
+        '  n1 -> n2 [label="0, 1"];\n'
+        "  n0 -> n3;\n"
         "}\n"
     )
 
@@ -47,8 +48,10 @@ def test_nothing_overlaps(seed: int, unfolded: bool) -> None:
     model = random_rspmn(rng, random_setting(rng, 1), 3, told_apart=False, end=True)
     network = model.unfold(2) if unfolded else model.template
     drawing = lay_out(network)
-    inner = [p.index for p in drawing.places if p.node.children]
-    assert sorted(inner) == [i for i, node in enumerate(network.nodes) if node.children]
+    assert {place.index for place in drawing.places} == set(range(len(network)))
+    drawn = Counter((drawing.places[edge.parent].index, edge.parent) for edge in drawing.edges)
+    for (index, _), edges in drawn.items():  # every copy has all its children
+        assert edges == len(set(network.nodes[index].children))
     rows: dict[int, list[float]] = {}
     for place in drawing.places:
         rows.setdefault(place.layer, []).append(place.x)

@@ -249,7 +249,7 @@ def test_wrong_wide_tables_are_answered() -> None:
         Episodes.from_wide(np.zeros((1, 3)), schema, columns=["x", "a", "a"], ending="cut")
     with pytest.raises(DataError, match="expected a pandas, Polars or PyArrow table"):
         Episodes.from_wide("file.csv", schema, ending="cut")
-    with pytest.raises(DataError, match=r"expected values of one type, found 'b' \(str\), 1 \(int"):
+    with pytest.raises(DataError, match=r"expected values of one type, found 1 \(int\), 'b' \(str"):
         Episodes.from_wide(
             {"x0": ["b"], "a0": [0], "u0": [0], "x1": [1], "a1": [0], "u1": [0]},
             schema,

@@ -60,6 +60,14 @@ def test_impossible_evidence_is_answered_and_flagged() -> None:
     assert all(a.available == 0 for a in expected_utilities(network, {"x": "never seen"}))
 
 
+def test_an_impossible_product_has_no_utility() -> None:
+    b = NetworkBuilder()
+    leaf, utility = b.leaf("x", Categorical.certain(1)), b.utility("u", 5.0, 3)
+    answer = meu(b.build(b.product([leaf, utility])), {"x": 2})
+    assert math.isnan(answer)
+    assert (answer.supported, answer.steps) == (False, 0.0)
+
+
 def oil() -> Network:
     """Test the ground or not, see the result, drill or not. All utilities are odd or negative.
 

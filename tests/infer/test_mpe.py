@@ -83,6 +83,19 @@ def test_recurrent_equals_unfolded(seed: int, steps: int) -> None:
     assert episode_log_likelihood(model, completed) > -math.inf
 
 
+def test_a_decision_that_was_made_is_kept() -> None:
+    b = NetworkBuilder()
+    branches = {
+        "sure": b.leaf("x", Categorical(("a", "b"), (0.9, 0.1))),
+        "fair": b.leaf("x", Categorical(("a", "b"), (0.4, 0.6))),
+    }
+    network = b.build(b.max("d", branches))
+    assert mpe(network, {"d": "fair"}) == {"d": "fair", "x": "b"}
+    assert mpe(network, {}) == {"d": "sure", "x": "a"}  # .9 is the likeliest of all
+    assert mpe(network, {"x": "b"}) == {"d": "fair", "x": "b"}
+    assert mpe(network, {"d": "never"}) is None
+
+
 def test_impossible_evidence_has_no_completion() -> None:
     rng = np.random.default_rng(0)
     assert mpe(random_spn(rng, {"x": (0, 1)}), {"x": 7}) is None

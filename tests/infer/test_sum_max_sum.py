@@ -88,6 +88,13 @@ def test_three_ways_agree(
         assert unfolded.supported == (p > 0)
         assert float(unfolded) == pytest.approx(u, abs=CLOSE, nan_ok=True)
         assert recurrent.utility == pytest.approx(u, abs=CLOSE, nan_ok=True)
+        # likelihood alone: decisions that are open are made for the largest likelihood
+        p, _ = sum_max_sum(table, domains, decided, evidence, by_likelihood=True)
+        for found in (
+            log_likelihood(network, evidence),
+            episode_log_likelihood(model, by_step(evidence, steps)),
+        ):
+            assert math.exp(found) == pytest.approx(p, rel=CLOSE, abs=1e-12)
 
 
 @settings(max_examples=150)

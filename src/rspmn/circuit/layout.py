@@ -1,17 +1,21 @@
-"""Where to draw nodes: parents above children, leaves drawn once for each parent.
+"""Where to draw nodes: parents above children, small shared parts drawn once for each parent.
 
-A network shares its leaves, but a picture in which every edge to a shared leaf is drawn is
-unreadable; the paper's figures repeat leaves too. Inner nodes that are shared stay shared.
+A network shares its parts, but a picture in which every edge to a shared leaf is drawn is
+unreadable; the paper's figures repeat them too. Larger parts that are shared stay shared.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rspmn.circuit.network import Network
 from rspmn.circuit.nodes import Max, Node, Sum
-from rspmn.circuit.traverse import walk_down
+from rspmn.circuit.traverse import fold_up, walk_down
 from rspmn.values import show
 
 __all__ = ["Drawing", "Edge", "Place", "lay_out"]
+
+#: A shared part of at most so many nodes is drawn again for each of its parents.
+MOST_REPEATED = 6
 
 
 @dataclass
@@ -42,83 +46,102 @@ class Drawing:
     roots: list[int]  # the place of each root
 
 
+class _Arrival(NamedTuple):
+    """What a node is told by a parent that was drawn: where it stands and what strip it gives."""
+
+    parent: int  # a place, or ABOVE
+    label: str
+    layer: int
+    left: float | None  # of the child's strip; None where another parent claims the child
+
+
+#: The parent of the roots.
+ABOVE = -1
+
+
 def lay_out(network: Network) -> Drawing:
     """Give every node a strip of the picture, its children's strips side by side below it.
 
-    A shared inner node stands in the strip of the first parent that claims it.
+    A node that is repeated has a strip in each of its parents'; a shared one has it in that of
+    the parent that claims it.
     """
-    layers, owner = _claims(network)
-    width = _widths(network, owner)
-    places: list[Place] = []
-    links: list[tuple[int, int, str]] = []  # (place of the parent, place or ~node, label)
-    inner: dict[int, int] = {}  # node -> place
+    repeated = [size <= MOST_REPEATED for size in fold_up(network, _size)]
+    owner = _owners(network)
+    width = _widths(network, repeated, owner)
+    drawing = Drawing([], [], [])
 
-    def send(index: int, node: Node, lefts: list[float]) -> list[tuple[int, float]]:
-        left = lefts[0]
-        places.append(Place(index, node, layers[index], left + width[index] / 2))
-        here = inner[index] = len(places) - 1
+    def draw(
+        index: int, node: Node, above: list[_Arrival], left: float
+    ) -> list[tuple[int, _Arrival]]:
+        """Draw a node once, with edges from all of `above`; return what to tell its children."""
+        layer = max(arrival.layer for arrival in above)
+        drawing.places.append(Place(index, node, layer, left + width[index] / 2))
+        here = len(drawing.places) - 1
+        drawing.edges.extend(Edge(a.parent, here, a.label) for a in above if a.parent != ABOVE)
         onward = []
         for child, label in _merged(node):
-            if not network.nodes[child].children:
-                places.append(Place(child, network.nodes[child], layers[index] + 1, left + 0.5))
-                links.append((here, len(places) - 1, label))
-                left += 1
-            else:
-                links.append((here, ~child, label))
-                if owner[child] == index:
-                    onward.append((child, left))
-                    left += width[child]
+            gives = repeated[child] or owner[child] == index
+            onward.append((child, _Arrival(here, label, layer + 1, left if gives else None)))
+            left += width[child] if gives else 0.0
         return onward
 
-    starts: dict[int, float] = {}
+    def send(index: int, node: Node, above: list[_Arrival]) -> list[tuple[int, _Arrival]]:
+        lefts = [arrival.left for arrival in above if arrival.left is not None]
+        if not repeated[index]:
+            return draw(index, node, above, lefts[0])
+        return [
+            m for a, left in zip(above, lefts, strict=True) for m in draw(index, node, [a], left)
+        ]
+
+    starts: dict[int, _Arrival] = {}
+    edge = 0.0
     for root in dict.fromkeys(network.roots):
-        starts[root] = sum(width[other] for other in starts)
+        starts[root] = _Arrival(ABOVE, "", 0, edge)
+        edge += width[root]
     walk_down(network, starts, send)
-    edges = [Edge(a, b if b >= 0 else inner[~b], label) for a, b, label in links]
-    _centre(places, [edge for edge in edges if _claimed(places, edge, owner)])
-    return Drawing(places, edges, [inner[root] for root in network.roots])
+    place = {p.index: number for number, p in reversed([*enumerate(drawing.places)])}
+    drawing.roots.extend(place[root] for root in network.roots)
+    _centre(drawing, repeated, owner)
+    return drawing
 
 
-def _claimed(places: list[Place], edge: Edge, owner: dict[int, int]) -> bool:
-    parent, child = places[edge.parent], places[edge.child]
-    return not child.node.children or owner[child.index] == parent.index
+def _size(node: Node, below: list[int]) -> int:
+    """Count the nodes that drawing a part again would draw; large is large."""
+    distinct = dict(zip(node.children, below, strict=True))
+    return min(1 + sum(distinct.values()), MOST_REPEATED + 1)
 
 
-def _centre(places: list[Place], edges: list[Edge]) -> None:
-    """Move every inner node to the middle of what stands below it in its own strip."""
-    below: dict[int, list[int]] = {}
-    for edge in edges:
-        below.setdefault(edge.parent, []).append(edge.child)
-    for parent in sorted(below, key=lambda place: -places[place].layer):
-        xs = [places[child].x for child in below[parent]]
-        places[parent].x = (min(xs) + max(xs)) / 2
-
-
-def _claims(network: Network) -> tuple[dict[int, int], dict[int, int]]:
-    """Return each node's layer, one below its lowest parent, and the parent that claims it."""
-    root = -1  # claims the roots
+def _owners(network: Network) -> dict[int, int]:
+    """Return the parent that claims each node, ABOVE for the roots."""
     arrived = walk_down(
         network,
-        dict.fromkeys(network.roots, (0, root)),
-        lambda index, node, above: [
-            (child, (max(layer for layer, _ in above) + 1, index)) for child in node.children
-        ],
+        dict.fromkeys(network.roots, ABOVE),
+        lambda index, node, _: [(child, index) for child in node.children],
     )
-    layers = {index: max(layer for layer, _ in above) for index, above in arrived.items()}
-    return layers, {index: above[0][1] for index, above in arrived.items()}
+    return {index: parents[0] for index, parents in arrived.items()}
 
 
-def _widths(network: Network, owner: dict[int, int]) -> list[float]:
+def _widths(network: Network, repeated: list[bool], owner: dict[int, int]) -> list[float]:
     """Return how wide each node's strip is, in widths of a leaf."""
     widths: list[float] = []
     for index, node in enumerate(network.nodes):
         below = dict.fromkeys(node.children)
-        parts = [
-            widths[child] if owner[child] == index or not network.nodes[child].children else 0.0
-            for child in below
-        ]
+        parts = [widths[child] for child in below if repeated[child] or owner[child] == index]
         widths.append(max(1.0, sum(parts)))
     return widths
+
+
+def _centre(drawing: Drawing, repeated: list[bool], owner: dict[int, int]) -> None:
+    """Move every inner node to the middle of what stands below it in its own strip."""
+    places = drawing.places
+    below: dict[int, list[int]] = {}
+    for edge in drawing.edges:
+        child = places[edge.child].index
+        if repeated[child] or owner[child] == places[edge.parent].index:
+            below.setdefault(edge.parent, []).append(edge.child)
+    for parent in sorted(below, key=lambda place: -places[place].layer):
+        xs = [places[child].x for child in below[parent]]
+        places[parent].x = (min(xs) + max(xs)) / 2
 
 
 def _merged(node: Node) -> list[tuple[int, str]]:

@@ -6,6 +6,7 @@ diamond, a variable an oval, and a latent a circle in the colour of its interfac
 
 import colorsys
 import io
+import textwrap
 from typing import Any
 
 from rspmn.circuit.distributions import Categorical
@@ -145,6 +146,7 @@ def render(network: Network, format: str) -> bytes:
 def _draw_edge(axes: Any, parent: Place, child: Place, text: str) -> None:
     axes.plot([parent.x, child.x], [parent.layer, child.layer], color="#555555", lw=0.9, zorder=1)
     if text:
+        text = "\n".join(textwrap.wrap(text, 13))
         x = parent.x + 0.55 * (child.x - parent.x)
         y = parent.layer + 0.55 * (child.layer - parent.layer)
         box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}

@@ -88,8 +88,8 @@ def _split(column: NDArray[Any]) -> Cells:
     elif column.dtype.kind == "U":
         missing = column == ""
     elif column.dtype.kind == "O":
-        # None, NaN and pandas' NA are unequal to themselves or to every string and number
-        missing = np.array([_is_nothing(value) for value in column.tolist()], dtype=bool)
+        values = column.tolist()
+        missing = np.fromiter(map(_is_nothing, values), bool, len(values))
     else:
         missing = np.zeros(len(column), dtype=bool)
     return Cells(column[~missing], missing)
