@@ -78,7 +78,9 @@ def sum_max_sum(
             p, w = p[..., at], w[..., at]
         elif name in decisions:
             worth = p if by_likelihood else np.where(p > 0, w / np.where(p > 0, p, 1), -np.inf)
-            best = np.expand_dims(worth.argmax(axis=-1), -1)
+            size = np.where(p > 0, np.abs(worth), 0).max(axis=-1, keepdims=True)
+            tied = worth >= worth.max(axis=-1, keepdims=True) - 1e-9 * size
+            best = np.expand_dims(np.where(tied, p, -1).argmax(axis=-1), -1)  # the likeliest
             p = np.take_along_axis(p, best, -1)[..., 0]
             w = np.take_along_axis(w, best, -1)[..., 0]
         else:

@@ -92,6 +92,7 @@ class Grower:
     builder: NetworkBuilder
     roots: int
     told_apart: bool
+    uneven: bool
 
     def root(self, values: tuple[Value, ...]) -> int:
         rest = [v for v in self.setting.schema.variables if v not in ("s", "u")]
@@ -126,7 +127,9 @@ class Grower:
 
     def _outcome(self) -> int:
         b, rng = self.builder, self.rng
-        utility = b.utility("u", float(rng.normal(scale=5)), float(rng.integers(0, 9)), 1.5)
+        # whole numbers tie often, others hardly ever
+        mean = float(rng.normal(scale=5)) if self.uneven else float(rng.integers(-1, 2))
+        utility = b.utility("u", mean, float(rng.integers(0, 9)), 1.5)
         reached = rng.permutation(self.roots)[: int(rng.integers(1, self.roots + 1))]
         latents = [b.latent(int(i)) for i in sorted(reached)]
         return b.product([utility, b.sum(latents, simplex(rng, len(latents)))])
@@ -141,7 +144,7 @@ def random_rspmn(
 ) -> RSPMN:
     """Return a random valid model; `end` makes its last interface node END."""
     b = NetworkBuilder()
-    grower = Grower(rng, setting, b, roots + end, told_apart)
+    grower = Grower(rng, setting, b, roots + end, told_apart, uneven=bool(rng.random() < 0.7))
     values = setting.domains["s"]
     parts: list[tuple[Value, ...]] = [values] * roots
     if told_apart:

@@ -15,7 +15,7 @@ ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "values": {"errors"},
     "files": set(),
-    "schema": {"errors", "files"},
+    "schema": {"values", "errors", "files"},
     "data": {"schema", "values", "errors", "files"},
     "circuit": {"values", "errors"},
     "model": {"circuit", "data", "schema", "values", "errors"},

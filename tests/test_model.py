@@ -30,7 +30,7 @@ def one_root(b: NetworkBuilder, x: int, decision: str = "a", utility: str = "u")
 @pytest.mark.parametrize(
     ("leaf", "decision", "message"),
     [
-        (("y", Categorical.certain("p")), "a", "are {a, the next steps, u, x}, but the template's"),
+        (("y", Categorical.certain("p")), "a", "{y} is known after 'a', not before"),
         (("a", Categorical.certain("p")), "x", "is a Categorical node, but 'a' is a decision"),
         (("x", Categorical.certain("p")), "a", ""),
         (("x", PiecewiseLinear((0.0, 1.0), (1.0, 1.0))), "a", "is a PiecewiseLinear node, but 'x'"),
@@ -51,8 +51,14 @@ def test_visits_must_fit_the_template() -> None:
     template = b.build(one_root(b, b.leaf("x", Categorical.certain("p"))))
     with pytest.raises(CircuitError, match="2 visits, but the template has 1 roots"):
         RSPMN(SCHEMA, uniform_top(1), template, visits=(1.0, 2.0))
-    with pytest.raises(CircuitError, match="expected visits of at least 0"):
-        RSPMN(SCHEMA, uniform_top(1), template, visits=(-1.0,))
+    for wrong in (-1.0, float("inf"), float("nan")):
+        with pytest.raises(CircuitError, match="expected visits of at least 0"):
+            RSPMN(SCHEMA, uniform_top(1), template, visits=(wrong,))
+    with pytest.raises(CircuitError, match="expected an interface node that is a state and was"):
+        RSPMN(SCHEMA, uniform_top(1), template, visits=(0.0,))
+    b = NetworkBuilder()
+    with pytest.raises(CircuitError, match="expected an interface node that is a state and was"):
+        RSPMN(SCHEMA, uniform_top(1), b.build(end_root(b, SCHEMA, 0)))
 
 
 def test_a_top_network_must_fit_the_template() -> None:
@@ -67,7 +73,7 @@ def test_decisions_must_be_in_order() -> None:
     b = NetworkBuilder()
     below = b.product([b.utility("u", 1.0), b.latent(0)])
     wrong = b.build(b.max("second", {0: b.max("first", {0: below})}))
-    with pytest.raises(CircuitError, match="'first' is decided after 'second'"):
+    with pytest.raises(CircuitError, match="{first} is known before 'second', not after"):
         RSPMN(schema, uniform_top(1), wrong)
 
 

@@ -94,11 +94,31 @@ def put(*keys: Any) -> Callable[[dict[str, Any]], object]:
 
 
 WRONG: dict[str, bytes] = {
-    "not a model file: Expecting value at line 1, column 1": b"",
+    "not a model file: Expecting value (line 1, column 1)": b"",
     "not a model file: not UTF-8 text (byte 0)": b"\xff\xff",
     "a damaged gzip file": gzip.compress(b"{}" * 50)[:-8],
     "not a model file: nested too deeply": b"[" * 100_000,
     "expected an object, found []": b"[]",
+    "the key 'format' stands twice in one object": b'{"format": 1, "format": 2}',
+    "not a model file: Exceeds the limit": b"9" * 5000,
+    "template, node 0: 'mean' is too large a number": edited(
+        put("template", "nodes", 0, "mean", 10**400)
+    ),
+    "template, node 2: 'weights' is too large a number": edited(
+        put("template", "nodes", 2, "weights", [10**400])
+    ),
+    "expected probabilities from 0 to 1, found 1e+308": edited(
+        put("template", "nodes", 2, "weights", [1e308])
+    ),
+    "template, node 0: Utility('reward'): expected a finite mean, found 1e+300": edited(
+        put("template", "nodes", 0, "mean", 1e300)
+    ),
+    "template, node 12: decision: expected text": edited(
+        put("template", "nodes", 12, "decision", "\ud800")
+    ),
+    "node 10: values: expected a string, int, float, bool or END, found {'end': 1}": edited(
+        put("template", "nodes", 10, "values", [{"end": 1}])
+    ),
     'not a model file: no "format": "rspmn"': b"{}",
     "expected finite numbers, found NaN": b'{"format": NaN}',
     "format version 2 is newer than this rspmn reads (up to 1): upgrade rspmn": edited(

@@ -1,5 +1,6 @@
 """The schema: what it says, what it refuses, and its file."""
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,9 @@ FILES = {
     "'utility' must be a name, found 3": 'order = [["a"]]\ndecisions = []\nutility = 3',
     "'kinds' must map names to kinds": f'order = [["a"]]\n{REST}kinds = 1',
     "order: 'a' stands twice": f'order = [["a", "a"]]\n{REST}',
+    "'order' must be a list of lists, found 'a' in it": f'order = ["a"]\n{REST}',
+    "decisions: expected names, found ['a']": 'order = [["a"]]\ndecisions = [["a"]]\nutility = "u"',
+    "not a schema: nested too deeply": "order = " + "[" * 5000,
 }
 
 
@@ -118,6 +122,8 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(SchemaError, match="not a text file in UTF-8"):
         Schema.load(tmp_path / "bytes.toml")
+    with pytest.raises(SchemaError, match="cannot be written: No such file"):
+        Schema([["x"]], [], "u").save(tmp_path / "no" / "schema.toml")
 
 
 def test_more_kinds_become_known() -> None:
@@ -125,4 +131,8 @@ def test_more_kinds_become_known() -> None:
     assert schema.kinds == {"x": Kind.BOOLEAN, "y": Kind.INTEGER}
     with pytest.raises(TypeError):
         schema.kinds["x"] = Kind.INTEGER  # type: ignore[index]
-    assert hash(schema) == hash(Schema([["x", "y"]], [], "u"))
+    assert hash(schema) == hash(pickle.loads(pickle.dumps(schema)))
+    assert repr(schema) == (
+        "Schema([['x', 'y']], decisions=[], utility='u', kinds={'x': 'boolean', 'y': 'integer'})"
+    )
+    assert Schema((g for g in [["x"], ["a"]]), {"a"}, "u").decisions == ("a",)

@@ -4,15 +4,17 @@ Bad input is answered with one sentence on standard error and exit code 2.
 """
 
 import argparse
+import io
 import json
 import math
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rspmn import __version__
-from rspmn.errors import EvidenceError, RspmnError, did_you_mean
+from rspmn.errors import EvidenceError, RspmnError
 
 if TYPE_CHECKING:
     from rspmn.infer import ActionValue
@@ -26,11 +28,15 @@ Command = Callable[[argparse.Namespace], None]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a sign shows a "?"
+            stream.reconfigure(errors="replace")
     try:
         arguments = _parser().parse_args(argv)
         run: Command = arguments.run
         run(arguments)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # it is None when the shell closed it
+            sys.stdout.flush()
     except RspmnError as error:
         print(f"rspmn: {error}", file=sys.stderr)
         return 2
@@ -38,9 +44,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("rspmn: interrupted; nothing was written", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of a pipe went away: nothing to say to anybody
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _close_stdout()
         return 141
+    except OSError as error:  # commands name their own files; what is left is standard output
+        _close_stdout()
+        print(f"rspmn: cannot write the output: {error.strerror}", file=sys.stderr)
+        return 2
     return 0
+
+
+def _close_stdout() -> None:
+    """Keep Python from failing again when it flushes on exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -59,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("file", help="a model file, or a schema ending in .toml")
 
     info = command("info", _info, "say what a model holds")
+    check.add_argument("--json", action="store_true", help="print JSON")
     meu = command("meu", _meu, "maximum expected utility, from the start or from a state")
     act = command("act", _act, "what every action is worth in a state, best first")
     for sub in (info, meu, act):
@@ -75,7 +91,10 @@ def _parser() -> argparse.ArgumentParser:
     draw = command("draw", _draw, "draw a model as .svg, .png or .dot")
     draw.add_argument("model", help="a model file")
     draw.add_argument("-o", "--output", required=True, help="the picture to write")
-    draw.add_argument("--part", choices=["template", "top", "unfolded"], default="template")
+    draw.add_argument(
+        "--part", choices=["template", "top", "unfolded"], default="template",
+        help="which network, default the template",
+    )  # fmt: skip
     draw.add_argument("--steps", type=int, default=2, help="of the unfolded network")
     return parser
 
@@ -90,13 +109,14 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.file.endswith(".toml"):
         schema = Schema.load(arguments.file)
         order = " ≺ ".join("{" + ", ".join(group) + "}" for group in schema.order)
-        print(f"{arguments.file}: a valid schema: {order} ≺ {{{schema.utility}}}")
+        found = f"a valid schema: {order} ≺ {{{schema.utility}}}"
     else:
         model = RSPMN.load(arguments.file)
-        print(
-            f"{arguments.file}: valid: a sound template of {model.num_interfaces} interface nodes "
-            "and a valid top network"
-        )
+        found = f"a sound template of {model.num_interfaces} interface nodes, a valid top network"
+    if arguments.json:
+        print(json.dumps({"file": arguments.file, "valid": True, "found": found}))
+    else:
+        print(f"{arguments.file}: {found}")
 
 
 def _info(arguments: argparse.Namespace) -> None:
@@ -128,23 +148,25 @@ def _meu(arguments: argparse.Namespace) -> None:
         facts = {"supported": answer.supported, "steps": answer.steps, "bound": answer.bound}
         print(json.dumps({"meu": _number(answer), **facts}))
     elif answer.supported:
-        near = f" ± {answer.bound:.2g}" if answer.bound else ""
+        near = f" ± {answer.bound:.2g}" if answer.bound > 1e-6 * abs(answer) else ""
         print(f"{float(answer):.6g}{near}{_behind(answer.steps)}")
     else:
-        print(f"unsupported: the model never saw {_shown(state)}")
+        print(_unsupported(model, state))
 
 
 def _act(arguments: argparse.Namespace) -> None:
+    from rspmn.infer import best_among
+
     model = _load(arguments.model)
     state = _state(model, arguments.state)
     answers = model.expected_utilities(state, arguments.horizon, arguments.discount)
-    best = {a.value for a in model.best_decisions(state, arguments.horizon, arguments.discount)}
+    best = {answer.value for answer in best_among(answers)}
     answers.sort(key=lambda a: (not a.supported, -a.utility if a.available else math.inf))
     if arguments.json:
         print(json.dumps([_action_facts(a, a.value in best) for a in answers]))
         return
     if not best:
-        print(f"unsupported: the model never saw {_shown(state)}")
+        print(_unsupported(model, state))
         return
     for a in answers:
         note = (
@@ -160,13 +182,13 @@ def _draw(arguments: argparse.Namespace) -> None:
     from rspmn.files import write_atomically
 
     model = _load(arguments.model)
-    ending = arguments.output.rpartition(".")[2]
+    ending = Path(arguments.output).suffix.lower()
     parts = {"template": lambda: model.template, "top": lambda: model.top}
     network = parts.get(arguments.part, lambda: model.unfold(arguments.steps))()
     writers: dict[str, Callable[[], bytes]] = {
-        "svg": lambda: network.svg().encode(),
-        "png": network.png,
-        "dot": lambda: network.dot().encode(),
+        ".svg": lambda: network.svg().encode(),
+        ".png": network.png,
+        ".dot": lambda: network.dot().encode(),
     }
     if ending not in writers:
         raise ModelFileError(f"{arguments.output}: expected a name ending in .svg, .png or .dot")
@@ -186,43 +208,63 @@ def _load(path: str) -> "RSPMN":
     return RSPMN.load(path)
 
 
-def _state(model: "RSPMN", pairs: Sequence[str] | None) -> "dict[str, Value] | None":
-    """Read NAME=VALUE pairs, each value as the model writes it."""
+def _state(model: "RSPMN", pairs: Sequence[str] | None) -> "dict[str, Value | None] | None":
+    """Read NAME=VALUE pairs, each value as the model writes it; NAME= leaves it open."""
     if pairs is None:
         return None
-    state: dict[str, Value] = {}
+    state: dict[str, Value | None] = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals:
             raise EvidenceError(f"--state {pair}: expected NAME=VALUE")
         if name in state:
             raise EvidenceError(f"--state: {name!r} stands twice")
-        names = [n for n in model.schema.variables if n != model.schema.utility]
-        if name not in names:
-            raise EvidenceError(f"--state: unknown variable {name!r}: {did_you_mean(name, names)}")
         state[name] = _value(model, name, text)
     return state
 
 
-def _value(model: "RSPMN", name: str, text: str) -> "Value":
+def _value(model: "RSPMN", name: str, text: str) -> "Value | None":
     """Find the value that is written like this; else read a number, else take the text."""
-    from rspmn.circuit import Categorical, Leaf, Max
-
-    for node in model.template.nodes:
-        known: tuple[Value, ...] = ()
-        if isinstance(node, Max) and node.decision == name:
-            known = node.values
-        elif isinstance(node, Leaf) and node.variable == name:
-            known = node.distribution.values if isinstance(node.distribution, Categorical) else ()
-        for value in known:
-            if str(value).lower() == text.lower():
-                return value
+    if not text:
+        return None
+    known = _known(model, name)
+    exact = [value for value in known if str(value) == text]
+    near = exact or [value for value in known if str(value).lower() == text.lower()]
+    if len(near) == 1:
+        return near[0]
     for number in (int, float):
         try:
-            return number(text)
+            value = number(text)
         except ValueError:
             continue
+        if math.isfinite(value) and "_" not in text:  # Python would read 1_0 as ten
+            return value
     return text
+
+
+def _known(model: "RSPMN", name: str) -> "list[Value]":
+    """Return the values of a variable that the model names."""
+    from rspmn.circuit import Categorical, Leaf, Max
+
+    known: dict[Value, None] = {}
+    for node in model.template.nodes:
+        if isinstance(node, Max) and node.decision == name:
+            known |= dict.fromkeys(node.values)
+        elif isinstance(node, Leaf) and isinstance(node.distribution, Categorical):
+            known |= dict.fromkeys(node.distribution.values if node.variable == name else ())
+    return list(known)
+
+
+def _unsupported(model: "RSPMN", state: "dict[str, Value | None] | None") -> str:
+    """Say what the model never saw, and what it knows instead."""
+    given = {name: value for name, value in (state or {}).items() if value is not None}
+    for name, value in given.items():
+        known = _known(model, name)
+        if known and value not in known:
+            listed = ", ".join(map(str, known[:12])) + (", ..." if len(known) > 12 else "")
+            return f"unsupported: the model never saw {name}={value}; it knows {name} = {listed}"
+    together = " with ".join(f"{name}={value}" for name, value in given.items())
+    return f"unsupported: the model never saw {together or 'a start'}"
 
 
 def _action_facts(answer: "ActionValue", best: bool) -> dict[str, object]:
@@ -243,7 +285,3 @@ def _number(number: float) -> float | None:
 
 def _behind(steps: float) -> str:
     return f"  ({steps:g} logged steps)" if steps else ""
-
-
-def _shown(state: "dict[str, Value] | None") -> str:
-    return ", ".join(f"{name}={value}" for name, value in (state or {}).items()) or "a start"

@@ -1,5 +1,6 @@
 """Writing files whole or not at all."""
 
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -9,7 +10,7 @@ __all__ = ["write_atomically"]
 
 def write_atomically(path: str | Path, content: bytes) -> None:
     """Put `content` at `path`; whatever interrupts it, the old file stays as it was."""
-    target = Path(path).resolve()
+    target = _resolved(path)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     part = Path(name)
     try:
@@ -22,6 +23,13 @@ def write_atomically(path: str | Path, content: bytes) -> None:
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def _resolved(path: str | Path) -> Path:
+    try:
+        return Path(path).resolve()
+    except RuntimeError:  # what Python 3.11 and 3.12 make of a loop of links
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from None
 
 
 def _mode(target: Path) -> int:

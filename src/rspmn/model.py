@@ -1,5 +1,6 @@
 """The recurrent sum-product-max network: schema, top network, template (Sec. 3)."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -63,17 +64,27 @@ class RSPMN:
         interfaces = len(self.template.roots)
         found = [f"template: {v}" for v in soundness_violations(self.template)]
         found += [f"top: {v}" for v in top_violations(self.top, interfaces)]
-        found += [f"template: {v}" for v in order_violations(self.template, self.schema.decisions)]
+        before = {name: self.schema.known_before(name) for name in self.schema.decisions}
+        found += [f"template: {v}" for v in order_violations(self.template, before)]
         if found:
             more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
             raise CircuitError(f"RSPMN: {found[0]}{more}")
         _check_variables(self.schema, self.template)
+        object.__setattr__(self, "visits", tuple(map(float, self.visits)))
         if self.visits and len(self.visits) != interfaces:
             raise CircuitError(
                 f"RSPMN: {len(self.visits)} visits, but the template has {interfaces} roots"
             )
-        if self.visits and not (min(self.visits) >= 0 and sum(self.visits) > 0):
+        if not all(0 <= count < math.inf for count in self.visits):
             raise CircuitError(f"RSPMN: expected visits of at least 0, found {self.visits}")
+        if not any(self._visits_of_states):
+            raise CircuitError("RSPMN: expected an interface node that is a state and was visited")
+
+    def __repr__(self) -> str:
+        return (
+            f"RSPMN({self.num_interfaces} interface nodes, {len(self.template)} nodes in the "
+            f"template, {len(self.top)} in the top network)"
+        )
 
     @property
     def num_interfaces(self) -> int:
@@ -133,9 +144,15 @@ class RSPMN:
         """
         builder = NetworkBuilder()
         roots = self._copy_template(builder)
-        visits = self.visits or tuple(float(i != self.end) for i in range(self.num_interfaces))
+        visits = self._visits_of_states
         total = sum(visits)
         return builder.build(builder.sum(roots, [v / total for v in visits]))
+
+    @property
+    def _visits_of_states(self) -> list[float]:
+        """How often each interface node was visited, all alike if unknown; END is no state."""
+        visits = self.visits or (1.0,) * self.num_interfaces
+        return [0.0 if i == self.end else count for i, count in enumerate(visits)]
 
     def _copy_template(self, builder: NetworkBuilder) -> list[int]:
         return self._roots_among(graft(builder, self.template, rename=str, latent=builder.latent))
@@ -207,11 +224,19 @@ class RSPMN:
         return episode_mpe(self, steps)
 
     def sample(
-        self, episodes: int, horizon: int, rng: np.random.Generator, decide: "Decide | None" = None
+        self,
+        episodes: int,
+        horizon: int,
+        rng: np.random.Generator | int,
+        decide: "Decide | None" = None,
     ) -> Episodes:
-        """Draw episodes from the model, decisions made uniformly unless `decide` makes them."""
+        """Draw episodes from the model, decisions made uniformly unless `decide` makes them.
+
+        `rng` is a generator, or a seed for one.
+        """
         from rspmn.infer.sampling import sample_episodes, uniformly
 
+        rng = np.random.default_rng(rng)
         return sample_episodes(self, episodes, horizon, decide or uniformly(rng), rng)
 
     # ---- files -------------------------------------------------------------------
@@ -235,10 +260,10 @@ def uniform_top(interfaces: int) -> Network:
     return weighted_top([1 / interfaces] * interfaces)
 
 
-def weighted_top(weights: list[float] | tuple[float, ...]) -> Network:
+def weighted_top(weights: Sequence[float]) -> Network:
     """Return a top network that starts in interface node i with probability weights[i]."""
     builder = NetworkBuilder()
-    chosen = [(i, weight) for i, weight in enumerate(weights) if weight > 0]
+    chosen = [(i, weight) for i, weight in enumerate(weights) if weight != 0]
     latents = [builder.latent(i) for i, _ in chosen]
     return builder.build(builder.sum(latents, [weight for _, weight in chosen]))
 
@@ -250,11 +275,14 @@ def end_root(builder: NetworkBuilder, schema: Schema, index: int) -> int:
     root, and evidence finds it by the same rules as any other node: a step that has a value
     gives it likelihood 0, a step that is END gives it likelihood 1.
     """
-    below = builder.product([builder.utility(schema.utility, 0.0), builder.latent(index)])
-    for decision in reversed(schema.decisions):
-        below = builder.max(decision, {END: below})
-    leaves = [builder.leaf(name, Categorical.certain(END)) for name in schema.state_variables]
-    return builder.product([*leaves, below])
+    below = [builder.utility(schema.utility, 0.0), builder.latent(index)]
+    for place in range(len(schema.decisions), -1, -1):
+        group = schema.information_sets[place]
+        over = [builder.leaf(name, Categorical.certain(END)) for name in group]
+        below = [builder.product([*over, *below])]
+        if place > 0:
+            below = [builder.max(schema.decisions[place - 1], {END: below[0]})]
+    return below[0]
 
 
 def _all_end(nodes: list[Node]) -> bool:

@@ -6,6 +6,7 @@
 import gzip
 import json
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
@@ -66,6 +67,8 @@ def _read(path: str | Path) -> bytes:
         raise ModelFileError(f"{path}: a damaged gzip file: {error}") from None
     except OSError as error:
         raise ModelFileError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError as error:  # a name that no file can have
+        raise ModelFileError(f"{path!r}: cannot be read: {error}") from None
 
 
 def _parse(content: bytes, where: str) -> object:
@@ -73,17 +76,34 @@ def _parse(content: bytes, where: str) -> object:
         raise ModelFileError(f"{where}: expected finite numbers, found {word}")
 
     try:
-        return json.loads(content.decode(), parse_constant=refuse)
+        return json.loads(
+            content.decode(), parse_constant=refuse, object_pairs_hook=_once_each(where)
+        )
     except UnicodeDecodeError as error:
         raise ModelFileError(
             f"{where}: not a model file: not UTF-8 text (byte {error.start})"
         ) from None
     except json.JSONDecodeError as error:
         raise ModelFileError(
-            f"{where}: not a model file: {error.msg} at line {error.lineno}, column {error.colno}"
+            f"{where}: not a model file: {error.msg} (line {error.lineno}, column {error.colno})"
         ) from None
     except RecursionError:
         raise ModelFileError(f"{where}: not a model file: nested too deeply") from None
+    except ModelFileError:
+        raise
+    except ValueError as error:  # an integer of thousands of digits
+        raise ModelFileError(f"{where}: not a model file: {error}") from None
+
+
+def _once_each(where: str) -> Callable[[list[tuple[str, object]]], dict[str, object]]:
+    def collect(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            twice = next(key for i, (key, _) in enumerate(pairs) if key in dict(pairs[:i]))
+            raise ModelFileError(f"{where}: the key {twice!r} stands twice in one object")
+        return found
+
+    return collect
 
 
 def _check_envelope(fields: Fields) -> None:

@@ -14,6 +14,7 @@ import tomli_w
 
 from rspmn.errors import SchemaError, did_you_mean
 from rspmn.files import write_atomically
+from rspmn.values import is_text
 
 __all__ = ["Kind", "Schema"]
 
@@ -55,32 +56,43 @@ class Schema:
     information_sets: tuple[tuple[str, ...], ...]  # I0 … Im
     decisions: tuple[str, ...]  # D1 … Dm, in order
     utility: str
-    kinds: Mapping[str, Kind]
+    known_kinds: tuple[tuple[str, Kind], ...]  # in the order of the variables
 
     def __init__(
         self,
-        order: Sequence[Sequence[str]],
-        decisions: Sequence[str],
+        order: Iterable[Iterable[str]],
+        decisions: Iterable[str],
         utility: str,
         kinds: Mapping[str, Kind | str] | None = None,
     ) -> None:
-        _check_names(order, decisions, utility)
+        groups: list[Sequence[str]] = [g if isinstance(g, str) else list(g) for g in order]
+        decisions = decisions if isinstance(decisions, str) else list(decisions)
+        _check_names(groups, decisions, utility)
         sets: list[tuple[str, ...]] = [()]
         made: list[str] = []
-        for group in order:
+        for group in groups:
             if len(group) == 1 and group[0] in decisions:
                 made.append(group[0])
                 sets.append(())
             else:
                 sets[-1] += tuple(group)
-        named = [name for group in order for name in group] + [utility]
+        named = [name for group in groups for name in group] + [utility]
         object.__setattr__(self, "information_sets", tuple(sets))
         object.__setattr__(self, "decisions", tuple(made))
         object.__setattr__(self, "utility", utility)
-        object.__setattr__(self, "kinds", _check_kinds(kinds or {}, named, made, utility))
+        object.__setattr__(self, "known_kinds", _check_kinds(kinds or {}, named, made, utility))
 
-    def __hash__(self) -> int:
-        return hash((self.information_sets, self.decisions, self.utility))
+    def __repr__(self) -> str:
+        kinds = {name: str(kind) for name, kind in self.known_kinds}
+        return (
+            f"Schema({[list(group) for group in self.order]}, decisions={list(self.decisions)}, "
+            f"utility={self.utility!r}, kinds={kinds})"
+        )
+
+    @property
+    def kinds(self) -> Mapping[str, Kind]:
+        """The kind of each variable that is known."""
+        return MappingProxyType(dict(self.known_kinds))
 
     @property
     def order(self) -> tuple[tuple[str, ...], ...]:
@@ -139,6 +151,11 @@ class Schema:
             raise SchemaError(f"{where}: 'utility' must be a name, found {utility!r}")
         if not isinstance(kinds, Mapping):
             raise SchemaError(f"{where}: 'kinds' must map names to kinds, found {kinds!r}")
+        for group in order:
+            if not isinstance(group, list):
+                raise SchemaError(
+                    f"{where}: 'order' must be a list of lists, found {group!r} in it"
+                )
         try:
             return cls(order, decisions, utility, kinds)
         except SchemaError as error:
@@ -166,24 +183,29 @@ class Schema:
             raise SchemaError(f"{path}: not a text file in UTF-8 (byte {error.start})") from None
         except tomllib.TOMLDecodeError as error:
             raise SchemaError(f"{path}: not a TOML file: {error}") from None
+        except RecursionError:
+            raise SchemaError(f"{path}: not a schema: nested too deeply") from None
         return cls.from_dict(raw, where=str(path))
 
     def save(self, path: str | Path) -> None:
         """Write a `schema.toml`, whole or not at all."""
-        write_atomically(path, tomli_w.dumps(self.to_dict()).encode())
+        try:
+            write_atomically(path, tomli_w.dumps(self.to_dict()).encode())
+        except OSError as error:
+            raise SchemaError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def _check_names(order: Sequence[Sequence[str]], decisions: Sequence[str], utility: str) -> None:
-    if not isinstance(utility, str) or not utility:
+    if not isinstance(utility, str) or not utility or not is_text(utility):
         raise SchemaError("no utility: name the column that holds the reward, utility='reward'")
     if isinstance(decisions, str):
         raise SchemaError(f"decisions: expected a list of names, found {decisions!r}")
     seen: set[str] = set()
     for group in order:
-        if isinstance(group, str) or not isinstance(group, Sequence):
+        if isinstance(group, str):
             raise SchemaError(f"order: expected lists of names, found {group!r}: write [{group!r}]")
         for name in group:
-            if not isinstance(name, str) or not name:
+            if not isinstance(name, str) or not name or not is_text(name):
                 raise SchemaError(f"order: expected names, found {name!r} in {list(group)}")
             if name in seen:
                 raise SchemaError(f"order: {name!r} stands twice")
@@ -199,6 +221,8 @@ def _check_names(order: Sequence[Sequence[str]], decisions: Sequence[str], utili
                 f"give it a group of its own, [{inside[0]!r}]"
             )
     for index, name in enumerate(decisions):
+        if not isinstance(name, str):
+            raise SchemaError(f"decisions: expected names, found {name!r}")
         if name not in seen:
             raise SchemaError(
                 f"decision {name!r} is not in the order: {did_you_mean(name, sorted(seen))}"
@@ -209,7 +233,7 @@ def _check_names(order: Sequence[Sequence[str]], decisions: Sequence[str], utili
 
 def _check_kinds(
     kinds: Mapping[str, Kind | str], named: Iterable[str], decisions: Sequence[str], utility: str
-) -> Mapping[str, Kind]:
+) -> tuple[tuple[str, Kind], ...]:
     known = {}
     for name in (names := list(named)):
         if name in kinds:
@@ -225,7 +249,7 @@ def _check_kinds(
             )
     if known.get(utility) is Kind.CATEGORICAL:
         raise SchemaError(f"kinds: utility {utility!r} is categorical, but it must be a number")
-    return MappingProxyType(known)
+    return tuple(known.items())
 
 
 def _kind(name: str, raw: object) -> Kind:

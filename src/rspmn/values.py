@@ -12,7 +12,7 @@ import numpy as np
 
 from rspmn.errors import RspmnError
 
-__all__ = ["END", "End", "Value", "as_value", "show"]
+__all__ = ["END", "End", "Value", "as_value", "is_missing", "is_text", "show"]
 
 
 class End(Enum):
@@ -21,6 +21,9 @@ class End(Enum):
     END = "END"
 
     def __repr__(self) -> str:
+        return "END"
+
+    def __str__(self) -> str:
         return "END"
 
 
@@ -32,7 +35,7 @@ type_names = "a string, int, float, bool or END"
 Value = str | int | float | bool | Literal[End.END]
 
 
-def as_value(raw: object, where: str) -> Value:
+def as_value(raw: object, where: str, error: type[RspmnError] = RspmnError) -> Value:
     """Turn a Python or numpy scalar into a plain value, or say why it is none.
 
     >>> as_value(np.int64(3), "x")
@@ -40,10 +43,32 @@ def as_value(raw: object, where: str) -> Value:
     """
     plain = raw.item() if isinstance(raw, np.generic) else raw
     if isinstance(plain, float) and not math.isfinite(plain):
-        raise RspmnError(f"{where}: expected a finite number, found {plain}")
+        raise error(f"{where}: expected a finite number, found {plain}")
+    if isinstance(plain, str) and not is_text(plain):
+        raise error(f"{where}: expected text, found {plain!r}, which no file can hold")
     if isinstance(plain, str | int | float | End):
         return plain
-    raise RspmnError(f"{where}: expected {type_names}, found {plain!r} ({type(plain).__name__})")
+    raise error(f"{where}: expected {type_names}, found {plain!r} ({type(plain).__name__})")
+
+
+def is_missing(raw: object) -> bool:
+    """Tell None, NaN and pandas' NA and NaT from values.
+
+    >>> is_missing(np.float32("nan")), is_missing(0)
+    (True, False)
+    """
+    if isinstance(raw, float | np.floating):
+        return bool(np.isnan(raw))
+    return raw is None or type(raw).__name__ in ("NAType", "NaTType")
+
+
+def is_text(name: str) -> bool:
+    """Tell text from strings with lone surrogates, which cannot be written to a file."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def show(value: Value) -> str:
@@ -54,4 +79,4 @@ def show(value: Value) -> str:
     """
     if isinstance(value, float):
         return f"{value:.6g}"
-    return str(value.value if isinstance(value, End) else value)
+    return str(value)

@@ -47,6 +47,14 @@ def test_piecewise_linear_against_quadrature(seed: int, pieces: int) -> None:
     assert leaf.log_prob(leaf.mode()) == max(leaf.log_prob(k) for k in leaf.knots)
 
 
+@pytest.mark.parametrize("scale", [1e-160, 1e200])
+def test_piecewise_linear_of_any_size(scale: float) -> None:
+    leaf = PiecewiseLinear.scaled((0.0, scale, 3 * scale), (1.0, 2.0, 0.0))
+    drawn = draws(leaf)
+    assert 0 <= min(drawn) < max(drawn) <= 3 * scale
+    assert leaf.log_prob(10**400) == -math.inf
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_piecewise_linear_draws_follow_the_cdf(seed: int) -> None:
     """At p > 1e-4 a right sampler fails once in 10,000 seeds, and these are fixed."""

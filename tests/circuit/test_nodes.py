@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from rspmn.circuit import (
@@ -27,9 +28,7 @@ WRONG: dict[str, Callable[[], object]] = {
     "Sum: expected at least one child, found none": lambda: Sum((), ()),
     "Sum: 2 children but 1 weights": lambda: Sum((0, 1), (1.0,)),
     "Sum weights: expected probabilities that sum to 1, found 0.9": lambda: Sum((0, 1), (0.5, 0.4)),
-    "Sum weights: expected probabilities of at least 0, found -0.5": lambda: Sum(
-        (0, 1), (1.5, -0.5)
-    ),
+    "Sum weights: expected probabilities from 0 to 1, found 1.5": lambda: Sum((0, 1), (1.5, -0.5)),
     "Max('treat'): 3 values but 2 children": lambda: Max("treat", (0, 1, 2), (0, 1)),
     "Max('treat'): value 1 stands twice": lambda: Max("treat", (1, 1), (0, 1)),
     "Max('treat'): expected at least one child, found none": lambda: Max("treat", (), ()),
@@ -41,10 +40,23 @@ WRONG: dict[str, Callable[[], object]] = {
         "u", 0.0, 1, -1
     ),
     "Latent: expected an index of at least 0, found -1": lambda: Latent(-1),
+    "Latent: expected an index of at least 0, found 1.5": lambda: Latent(1.5),  # type: ignore[arg-type]
+    "Sum: expected children by their index, found 'a'": lambda: Sum("a", (1.0,)),  # type: ignore[arg-type]
+    "Product: expected children by their index, found (0.0,)": lambda: Product((0.0,)),  # type: ignore[arg-type]
+    "Max('d'): expected a string, int, float, bool or END, found [1]": lambda: Max(
+        "d",
+        ([1],),  # type: ignore[arg-type]
+        (0,),
+    ),
+    "Leaf('x'): expected a distribution such as Categorical.certain(1), found 'red'": lambda: Leaf(
+        "x",
+        "red",  # type: ignore[arg-type]
+    ),
+    "build: root 77, but 0 nodes were added": lambda: NetworkBuilder().build(77),
     "Categorical(): expected at least one value, found none": lambda: Categorical((), ()),
     "Categorical(a, b): 2 values but 1 probabilities": lambda: Categorical(("a", "b"), (1.0,)),
     "Categorical(a, a): value a stands twice": lambda: Categorical(("a", "a"), (0.5, 0.5)),
-    "expected integer edges, found 0.5": lambda: IntegerHistogram((0.5, 1), (1.0,)),  # type: ignore[arg-type]
+    "expected 64-bit integer edges, found 0.5": lambda: IntegerHistogram((0.5, 1), (1.0,)),  # type: ignore[arg-type]
     "expected one more edge than masses, found 2 edges and 2": lambda: IntegerHistogram(
         (0, 1), (0.5, 0.5)
     ),
@@ -55,7 +67,7 @@ WRONG: dict[str, Callable[[], object]] = {
     "expected two or more knots and as many densities": lambda: PiecewiseLinear((1.0,), (1.0,)),
     "expected densities of at least 0": lambda: PiecewiseLinear((0.0, 1.0), (3.0, -1.0)),
     "PiecewiseLinear(2 knots): expected probabilities that sum to 1": lambda: PiecewiseLinear(
-        (0.0, 1.0), (1.0, 2.0)
+        (0.0, 1.0), (1.0, 0.5)
     ),
     "expected an area above 0, found 0.0": lambda: PiecewiseLinear.scaled((0.0, 1.0), (0.0, 0.0)),
     "Network: expected at least one root, found none": lambda: Network((Latent(0),), ()),
@@ -89,6 +101,13 @@ def test_equal_nodes_are_made_once() -> None:
     # True == 1 == 1.0 in Python, but these leaves hold different values
     leaves = {b.leaf("x", Categorical.certain(v)) for v in (1, True, 1.0)}
     assert len(leaves) == 3
+
+
+def test_numpy_scalars_become_plain_values() -> None:
+    leaf = Categorical((np.int64(3), np.int64(4)), (np.float64(0.5), 0.5))  # type: ignore[arg-type]
+    assert [type(value) for value in leaf.values] == [int, int]
+    assert [type(p) for p in leaf.probabilities] == [float, float]
+    assert type(Max("d", (np.bool_(True),), (0,)).values[0]) is bool  # type: ignore[arg-type]
 
 
 def test_build_drops_what_no_root_reaches() -> None:

@@ -77,7 +77,7 @@ def test_what_cannot_be_drawn_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     b = NetworkBuilder()
     leaves = [b.leaf(f"x{k}", Categorical.certain(k)) for k in range(MOST_DRAWN)]
     huge = b.build(b.product(leaves))
-    with pytest.raises(CircuitError, match="a picture of 3001 nodes would be unreadable"):
+    with pytest.raises(CircuitError, match="a picture of 1001 nodes would be unreadable"):
         huge.svg()
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'rspmn\[plot\]'"):

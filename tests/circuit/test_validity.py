@@ -177,6 +177,8 @@ def test_top_networks() -> None:
     stray = b.build(b.sum([b.latent(0), b.leaf("x", Categorical.certain(1))], [0.5, 0.5]))
     found = {v.definition for v in top_violations(stray, 1)}
     assert found == {"part of a top network (Def. 7)", "sum-complete (Def. 2)"}
+    hollow = b.build(b.product([]))
+    assert {v.definition for v in top_violations(hollow, 1)} == {"part of a top network (Def. 7)"}
     both = b.build(b.product([b.latent(0), b.latent(1)]))
     assert {v.definition for v in top_violations(both, 2)} == {"decomposable (Def. 3)"}
     two = b.build(b.latent(0), b.latent(5))
@@ -190,9 +192,32 @@ def test_decisions_out_of_order() -> None:
     b = NetworkBuilder()
     inner = b.max("first", {0: b.utility("u", 1.0)})
     network = b.build(b.max("second", {0: inner}))
-    assert order_violations(network, ["second", "first"]) == []
-    (violation,) = order_violations(network, ["first", "second"])
-    assert violation.message == "'first' is decided after 'second'"
+    assert order_violations(network, {"second": (), "first": ("second",)}) == []
+    (violation,) = order_violations(network, {"first": (), "second": ("first",)})
+    assert violation.message == "{first} is known before 'second', not after"
+
+
+def test_information_out_of_order() -> None:
+    """A decision must be able to look at what comes before it, and not at what comes after."""
+    b = NetworkBuilder()
+    leaves = [b.leaf("x", Categorical.certain(v)) for v in (0, 1)]
+    pays = [b.utility("u", 1.0), b.utility("u", 0.0)]
+
+    def gamble(first: int) -> int:
+        outcomes = [b.product([leaves[0], pays[first]]), b.product([leaves[1], pays[1 - first]])]
+        return b.sum(outcomes, [0.5, 0.5])
+
+    blind = b.build(b.max("d", {0: gamble(0), 1: gamble(1)}))
+    assert order_violations(blind, {"d": ()}) == []
+    (violation,) = order_violations(blind, {"d": ("x",)})
+    assert violation.message == "{x} is known before 'd', not after"
+
+    seeing = [b.max("d", {0: pays[k], 1: pays[1 - k]}) for k in (0, 1)]
+    parts = [b.product([leaf, choice]) for leaf, choice in zip(leaves, seeing, strict=True)]
+    clairvoyant = b.build(b.sum(parts, [0.5, 0.5]))
+    assert order_violations(clairvoyant, {"d": ("x",)}) == []
+    found = order_violations(clairvoyant, {"d": ()})
+    assert [v.message for v in found] == ["{x} is known after 'd', not before"] * 2
 
 
 def test_the_bottom_keeps_decisions_that_lead_only_onwards() -> None:

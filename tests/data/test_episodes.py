@@ -76,10 +76,11 @@ def test_the_same_episodes_from_any_table(source: str) -> None:
 
 def test_out_and_in_again() -> None:
     episodes = Episodes.from_long(long_table(), SCHEMA, terminated="done")
-    again = Episodes.from_long(episodes.to_long(), SCHEMA, ending="cut")
-    assert decoded(again) == EXPECTED
-    framed = Episodes.from_long(pd.DataFrame(episodes.to_long()), SCHEMA, ending="cut")
-    assert decoded(framed) == EXPECTED
+    for table in (episodes.to_long(), pd.DataFrame(episodes.to_long())):
+        again = Episodes.from_long(table, SCHEMA, terminated="terminated")
+        assert decoded(again) == EXPECTED
+        assert again.endings.tolist() == episodes.endings.tolist()
+    assert [tuple(step.values()) for step in episodes[-1]] == EXPECTED[-1]
 
 
 def wide_rows() -> list[list[Any]]:
@@ -112,6 +113,38 @@ def test_the_paper_s_wide_layout(make: str) -> None:
     assert decoded(swapped) == EXPECTED
 
 
+def test_frames_without_names() -> None:
+    """`read_csv(header=None)` numbers its columns, which is no reason to fail."""
+    frame = pd.DataFrame(wide_rows())
+    assert decoded(Episodes.from_wide(frame, SCHEMA, ending="short")) == EXPECTED
+    twice = pd.DataFrame([[0, 1, 2.0]], columns=["x", "x", "u"])
+    with pytest.raises(DataError, match="columns of the same name: rename them"):
+        Episodes.from_wide(twice, Schema([["x"], ["a"]], ["a"], "u"), ending="cut")
+
+
+def test_large_integers_keep_their_value() -> None:
+    schema = Schema([["x"]], [], "u")
+    columns: list[Any] = [np.array([2**63 + 5, 1], np.uint64), [2**63 + 5, 1], [2**70, -(2**70)]]
+    for large in columns:
+        log = {"episode": [0, 1], "x": large, "u": [0.0, 0.0]}
+        episodes = Episodes.from_long(log, schema, time=None, ending="cut")
+        assert [episodes[e][0]["x"] for e in (0, 1)] == [int(v) for v in large]
+
+
+def test_what_counts_as_missing() -> None:
+    schema = Schema([["x"]], [], "u")
+    masked: Any = np.ma.array([1, 2, 3], mask=[False, True, False])
+    columns: list[Any] = [[1, pd.NA, 3], [1, None, 3], [1.0, NAN, 3.0], masked, ["1", "", "3"]]
+    for gappy in columns:
+        log = {"episode": [0, 1, 2], "x": gappy, "u": [0.0] * 3}
+        episodes = Episodes.from_long(log, schema, time=None, ending="cut")
+        assert episodes.columns["x"].missing.tolist() == [False, True, False]
+    for wrong in ([[1], [2, 3], [4]], [np.zeros(2)] * 3):
+        log = {"episode": [0, 1, 2], "x": wrong, "u": [0.0] * 3}
+        with pytest.raises(DataError, match="column 'x': expected"):
+            Episodes.from_long(log, schema, time=None, ending="cut")
+
+
 def test_wide_numbers_in_another_order() -> None:
     schema = Schema([["x"], ["a"]], ["a"], "u")
     rows = np.array([[0.5, 3, 7, -0.5, 4, 8], [1.5, 5, 9, NAN, NAN, NAN]])
@@ -137,9 +170,17 @@ def test_a_row_without_a_decision_is_a_final_state() -> None:
     assert ended.endings.tolist() == [Followed.END, Followed.END, Followed.UNKNOWN]
     assert ended.final_state(0) is None
     # flags tell ends from cuts, whether they stand in the last step or in the final row
-    for done in ([1, 0, 0, 0, 0], [0, 1, 0, 0, 0]):
+    for done in ([1, 0, 0, 0, 0], [0, 1, 0, 0, 0], [True, None, False, None, False]):
         flagged = Episodes.from_long({**log, "done": done}, schema, terminated="done")
         assert flagged.endings.tolist() == [Followed.END, Followed.STATE, Followed.UNKNOWN]
+    again = Episodes.from_long(flagged.to_long(), schema, terminated="terminated")
+    assert again.to_long() == flagged.to_long()
+    assert again.final_state(1) == {"x": "r"}
+    with pytest.raises(DataError, match="episode 2, step 0: the terminated flag is empty"):
+        Episodes.from_long({**log, "done": [1, 0, 0, 0, None]}, schema, terminated="done")
+    # a last row that is empty altogether says nothing
+    blank = Episodes.from_long({**log, "x": ["p", None, "p", "r", "p"]}, schema, ending="cut")
+    assert blank.endings.tolist() == [Followed.UNKNOWN, Followed.STATE, Followed.UNKNOWN]
 
 
 def test_kinds() -> None:
@@ -160,7 +201,7 @@ def test_kinds() -> None:
     cases: list[tuple[list[Any], str | None, str]] = [
         ([0, 2], "boolean", "column 'x' is boolean, but holds 2"),
         ([0.5, 2], "integer", "column 'x' is integer, but holds 0.5"),
-        (["a"], "continuous", "column 'x' is continuous, but holds 'a'"),
+        (["a"], "continuous", "column 'x' is continuous, but holds text, 'a' for one"),
         ([1, "a"], None, r"expected values of one type, found 1 \(int\), 'a' \(str\)"),
         ([object()], None, "expected strings, numbers or booleans, found <object"),
         ([float("inf"), 0.5], None, "expected finite numbers, found an infinite one"),
@@ -175,7 +216,7 @@ def changed(**columns: Any) -> dict[str, Any]:
 
 
 WRONG: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "the table does not say why episodes ended: name a column": (long_table(), {}),
+    "the table does not say why episodes ended: pass ending='end'": (long_table(), {}),
     "ending 'shrot': did you mean 'short'?": (long_table(), {"ending": "shrot"}),
     "no column 'x' in the table": (
         {k: v for k, v in long_table().items() if k != "x"},
@@ -209,6 +250,20 @@ WRONG: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         changed(time=[2, None, 0, 0, 1, 1]),
         {"ending": "cut"},
     ),
+    "time column 'time': expected numbers or dates, found '2': text does not sort": (
+        changed(time=["2", "0", "0", "0", "1", "1"]),
+        {"ending": "cut"},
+    ),
+    "time goes from 0 to 5: steps are missing": (
+        changed(time=[6.0, 0.0, 0.0, 0.0, 5.0, 1.0]),
+        {"ending": "cut"},
+    ),
+    "column 'episode': expected values of one type, found 2 (int), 'k' (str)": (
+        changed(episode=["k", "k", "k", 2, 2, 2]),
+        {"ending": "cut"},
+    ),
+    "both terminated and ending say why": (long_table(), {"ending": "cut", "terminated": "done"}),
+    "gaps 'alow': did you mean 'allow'?": (long_table(), {"ending": "cut", "gaps": "alow"}),
     "decision 'a' holds numbers that are not whole: bin it": (
         changed(a=[0.5, 1, 1, 1, 1, 1]),
         {"ending": "cut"},
@@ -219,8 +274,14 @@ WRONG: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "the table has no rows": ({k: [] for k in long_table()}, {"ending": "cut"}),
     "expected columns of one length": (changed(x=["a"]), {"ending": "cut"}),
-    "column 'x': expected one dimension, found 2": (changed(x=[["a"]] * 6), {"ending": "cut"}),
-    "column 'u' is continuous, but holds 'much'": (changed(u=["much"] * 6), {"ending": "cut"}),
+    "column 'x': expected one dimension, found 2": (
+        changed(x=np.zeros((6, 2))),
+        {"ending": "cut"},
+    ),
+    "column 'u' is continuous, but holds text, 'much' for one": (
+        changed(u=["much"] * 6),
+        {"ending": "cut"},
+    ),
 }
 
 
@@ -270,5 +331,11 @@ def test_steps_one_by_one() -> None:
         Episodes.from_steps([steps], schema, [Followed.STATE])
     with pytest.raises(DataError, match="unknown variable 'z'"):
         Episodes.from_steps([[{"z": 1}]], schema, [Followed.END])
+    with pytest.raises(DataError, match="episode 0: its ending is UNKNOWN, but its last step is a"):
+        Episodes.from_steps([[*steps, {"x": 4}]], schema, [Followed.UNKNOWN])
+    with pytest.raises(DataError, match="episode 0 has no steps"):
+        Episodes.from_steps([[]], schema, [Followed.END])
+    with pytest.raises(DataError, match=r"expected Followed.END and the like, found 'end'"):
+        Episodes.from_steps([steps], schema, ["end"])  # type: ignore[list-item]
     with pytest.raises(DataError, match="1 episodes but 2 endings"):
         Episodes.from_steps([steps], schema, [Followed.END, Followed.END])

@@ -90,7 +90,7 @@ def test_windows_add_up(one: Log, other: Log) -> None:
 def test_the_order_of_rows_does_not_matter(log: Log, random: Any) -> None:
     episodes = read(log)
     table = episodes.to_long()
-    order = list(range(episodes.num_steps))
+    order = list(range(len(table["time"])))
     random.shuffle(order)
     shuffled = {
         name: np.array([column[i] for i in order], dtype=object) for name, column in table.items()
@@ -98,9 +98,11 @@ def test_the_order_of_rows_does_not_matter(log: Log, random: Any) -> None:
     shuffled |= {name: shuffled[name].astype(int) for name in ("episode", "time")}
     kinds = SCHEMA.with_kinds({"x": "categorical"})
     windows = [
-        Windows.from_episodes(Episodes.from_long(t, kinds, ending="cut")) for t in (table, shuffled)
+        Windows.from_episodes(Episodes.from_long(t, kinds, terminated="terminated"))
+        for t in (table, shuffled)
     ]
     assert same(*windows)
+    assert same(windows[0], Windows.from_episodes(episodes))
 
 
 def test_starts_and_many_columns() -> None:
@@ -125,3 +127,5 @@ def test_only_windows_of_one_schema_add_up() -> None:
     )
     with pytest.raises(DataError, match="cannot be added"):
         one + whole
+    with pytest.raises(DataError, match="successor 'stat': did you mean 'state'?"):
+        Windows.from_episodes(read([([{"x": "p", "a": True, "u": 0.0}], "END")]), "stat")  # type: ignore[arg-type]

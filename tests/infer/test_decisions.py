@@ -1,6 +1,8 @@
 """MEU and decisions on networks small enough to work out by hand."""
 
+import copy
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -149,6 +151,10 @@ def test_evidence_is_checked() -> None:
         meu(network, {"u": 1})
     with pytest.raises(EvidenceError, match=r"expected a string, int, .* found \[1\]"):
         meu(network, {"x": [1]})
+    with pytest.raises(EvidenceError, match="its values are text, found 3"):
+        meu(network, {"x": 3})
+    with pytest.raises(EvidenceError, match="expected values by variable, as in .*, found list"):
+        meu(network, ["x"])  # type: ignore[arg-type]
     with pytest.raises(EvidenceError, match="no decision is left to make"):
         expected_utilities(network, {"x": "a", "go": "left"})
     with pytest.raises(EvidenceError, match=r"'drill' comes after \['test'\]"):
@@ -161,7 +167,9 @@ def test_evidence_is_checked() -> None:
 
 def test_what_is_not_known_may_be_written_in_three_ways() -> None:
     network = lacking()
-    assert meu(network, {"x": None}) == meu(network, {"x": math.nan}) == meu(network, {}) == 6.0
+    for missing in (None, math.nan, np.float32("nan"), np.float64("nan")):
+        assert meu(network, {"x": missing}) == 6.0
+    assert meu(network, {}) == 6.0
     assert meu(network, {"x": np.str_("a")}) == 10.0
 
 
@@ -175,3 +183,78 @@ def test_two_decisions_apart_from_each_other() -> None:
         best_decisions(network)
     (best,) = best_decisions(network, decision="two")
     assert (best.value, best.utility) == (0, 7.0)  # 5, and the best of the other decision
+
+
+def test_ties_do_not_hang_on_the_order_of_branches() -> None:
+    """In s=0 both choices earn 5, but what is seen later, y, is likelier after one of them."""
+
+    def network(first: str, second: str) -> Network:
+        b = NetworkBuilder()
+        likely = {"a": 0.9, "b": 0.1}
+        branches = {
+            name: b.product(
+                [
+                    b.leaf("y", Categorical((0, 1), (1 - likely[name], likely[name]))),
+                    b.utility("u", 5),
+                ]
+            )
+            for name in (first, second)
+        }
+        even = b.product([b.leaf("y", Categorical((0, 1), (0.5, 0.5))), b.utility("u", 0)])
+        parts = [
+            b.product([b.leaf("s", Categorical.certain(0)), b.max("d", branches)]),
+            b.product([b.leaf("s", Categorical.certain(1)), b.max("d", {"a": even})]),
+        ]
+        return b.build(b.sum(parts, [0.5, 0.5]))
+
+    # the likelier of the two: 5 · .9 / (.9 + .5)
+    for order in ("ab", "ba"):
+        assert meu(network(*order), {"y": 1}) == pytest.approx(5 * 0.9 / 1.4)
+
+
+def test_what_is_known_later_may_rule_out_a_choice() -> None:
+    b = NetworkBuilder()
+    branches = {
+        "a": b.product([b.leaf("y", Categorical.certain(0)), b.utility("u", 5.0)]),
+        "b": b.product([b.leaf("y", Categorical.certain(1)), b.utility("u", 1.0)]),
+    }
+    network = b.build(b.max("d", branches))
+    a, other = expected_utilities(network, {"y": 1})
+    assert math.isnan(a.utility)
+    assert (a.available, other.available) == (0.0, 1.0)
+    assert [best.value for best in best_decisions(network, {"y": 1})] == ["b"]
+    assert meu(network, {"y": 1}) == 1.0
+
+
+def test_after_a_decision_that_was_never_tried() -> None:
+    answers = expected_utilities(oil(), {"test": "never tried"})
+    assert {answer.decision for answer in answers} == {"drill"}
+    assert all(answer.available == 0 and math.isnan(answer.utility) for answer in answers)
+    assert best_decisions(oil(), {"test": "never tried"}) == []
+
+
+def test_the_steps_behind_an_answer_are_those_it_uses() -> None:
+    b = NetworkBuilder()
+    poor, rich = b.utility("u", 1.0, 1000), b.utility("u", 2.0, 1)
+    network = b.build(b.max("d", {"often": poor, "once": rich}))
+    assert meu(network).steps == 1.0
+    assert meu(network, {"d": "often"}).steps == 1000.0
+    never = b.build(b.sum([poor, rich], [1.0, 0.0]))
+    assert meu(never).steps == 1000.0
+
+
+def test_numbers_may_be_tiny() -> None:
+    b = NetworkBuilder()
+    leaves = [b.leaf("x", Categorical.certain(x)) for x in "ab"]
+    parts = [b.product([leaf, b.max("d", {0: b.utility("u", 1.0)})]) for leaf in leaves]
+    network = b.build(b.sum(parts, [1e-310, 1.0]))
+    (best,) = best_decisions(network, {"x": "a"})
+    assert (best.utility, best.supported) == (1.0, True)
+
+
+def test_answers_can_be_copied() -> None:
+    answer = meu(lacking(), {"x": "a"})
+    for again in (copy.copy(answer), copy.deepcopy(answer), pickle.loads(pickle.dumps(answer))):
+        assert (float(again), again.supported, again.steps) == (10.0, True, 10.0)
+    assert repr(answer) == "10.0 (from 10 logged steps)"
+    assert repr(meu(lacking(), {"x": "zzz"})) == "nan (unsupported)"

@@ -3,12 +3,16 @@
 import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from rspmn.circuit import Categorical, NetworkBuilder
+from random_models import random_rspmn, random_setting
+from rspmn.circuit import Categorical, NetworkBuilder, Utility
 from rspmn.envs.paper_grid import CELLS, paper_grid
 from rspmn.errors import ConvergenceError, EvidenceError
-from rspmn.model import RSPMN, end_root, uniform_top, weighted_top
+from rspmn.model import RSPMN, end_root, weighted_top
 from rspmn.schema import Schema
 
 SCHEMA = Schema([["x"], ["a"]], ["a"], "u")
@@ -80,8 +84,8 @@ def test_discounted_values_converge_within_their_bound() -> None:
     # go in 0 gives -1/2 + 1/4 + 1.95 = 1.7 < 2.
     for x, exact in enumerate([2.0, 5.2]):
         answer = model.meu({"x": x}, discount=0.5)
-        assert 0 < answer.bound < 1e-8
-        assert abs(answer - exact) <= answer.bound + 1e-15
+        assert 0 < answer.bound < 1e-13
+        assert abs(answer - exact) <= answer.bound
     assert model.meu({"x": 0}, discount=0.0) == 1.0
 
 
@@ -95,55 +99,119 @@ def ending(reward: float, stay: float) -> RSPMN:
     return RSPMN(SCHEMA, weighted_top([1.0, 0.0]), template)
 
 
-@pytest.mark.parametrize("stay", [0.0, 0.5, 0.9, 0.99])
+@pytest.mark.parametrize("stay", [0.0, 0.5, 0.9, 0.9999, 0.9999999])
 def test_without_discount_values_converge_if_episodes_end(stay: float) -> None:
     model = ending(2.0, stay)
     answer = model.meu()
-    exact = 2 / (1 - stay)  # 2 + 2·stay + 2·stay² + …
-    assert abs(answer - exact) <= max(answer.bound, 1e-12 * exact)
-    assert answer.bound <= 1e-9 * exact
+    exact = Fraction(2) / (1 - Fraction(stay))  # 2 + 2·stay + 2·stay² + …
+    assert abs(Fraction(float(answer)) - exact) <= answer.bound
+    assert answer.bound <= 1e-7 * exact
     # with a horizon: 2 · (1 - stay^h)/(1 - stay)
-    assert model.meu(horizon=7) == pytest.approx(2 * (1 - stay**7) / (1 - stay), rel=1e-12)
+    assert model.meu(horizon=7) == pytest.approx(2 * sum(stay**t for t in range(7)), rel=1e-12)
     assert model.end == 1
     assert model.values(3)[1] == 0.0
 
 
-def test_without_discount_values_may_have_no_limit() -> None:
-    with pytest.raises(
-        ConvergenceError, match="still change by 9 per step after .* give a horizon"
-    ):
-        paper_grid().meu()
-    b = NetworkBuilder()  # 1 and -1 in turn: bounded, but it never settles
-    roots = [
-        b.product(
-            [
-                b.leaf("x", Categorical.certain(i)),
-                b.max("a", {"on": b.product([b.utility("u", 1 - 2 * i), b.latent(1 - i)])}),
-            ]
-        )
-        for i in range(2)
-    ]
-    with pytest.raises(ConvergenceError, match="still change by 1 per step"):
-        RSPMN(SCHEMA, uniform_top(2), b.build(*roots)).meu()
-
-
-def test_a_long_corridor_is_not_taken_for_a_divergence() -> None:
-    """Values change by 1 per step until the end of 300 cells is felt, then never again."""
+def chain(moves: list[dict[str, tuple[float, dict[int, float]]]], end: bool = False) -> RSPMN:
+    """Make a model of what each action of each state earns and where it leads."""
     b = NetworkBuilder()
-    cells = 300
+
+    def leads(earns: float, to: dict[int, float]) -> int:
+        latents = [b.latent(i) for i in to]
+        return b.product([b.utility("u", earns), b.sum(latents, list(to.values()))])
+
     roots = [
         b.product(
             [
                 b.leaf("x", Categorical.certain(i)),
-                b.max("a", {"on": b.product([b.utility("u", 1.0), b.latent(i + 1)])}),
+                b.max("a", {name: leads(*move) for name, move in branches.items()}),
             ]
         )
-        for i in range(cells)
+        for i, branches in enumerate(moves)
     ]
-    template = b.build(*roots, end_root(b, SCHEMA, cells))
-    model = RSPMN(SCHEMA, weighted_top([1.0] + [0.0] * cells), template)
-    answer = model.meu()
-    assert (float(answer), answer.bound) == (300.0, 0.0)
+    if end:
+        roots.append(end_root(b, SCHEMA, len(moves)))
+    top = weighted_top([1.0] + [0.0] * (len(roots) - 1))
+    return RSPMN(SCHEMA, top, b.build(*roots))
+
+
+def test_a_discount_close_to_1() -> None:
+    model = chain([{"on": (1.0, {0: 1.0})}])
+    answer = model.meu(discount=0.99999)
+    assert abs(answer - 1e5) <= answer.bound <= 1e-4
+    # and small values are as precise as large ones
+    tiny = chain([{"on": (1e-11, {0: 1.0})}]).meu(discount=0.9)
+    assert tiny == pytest.approx(1e-10, rel=1e-12)
+
+
+def test_a_slow_walk_has_a_limit() -> None:
+    """Ten cells, advanced with probability .01 at a cost of 1 per step: 1000 steps on average."""
+    cells = [{"on": (-1.0, {i: 0.99, i + 1: 0.01})} for i in range(10)]
+    answer = chain(cells, end=True).meu()
+    assert answer == pytest.approx(-1000, rel=1e-9)
+    assert abs(answer + 1000) <= answer.bound
+
+
+def test_a_random_walk_has_a_limit() -> None:
+    """From the wall of n cells, free at the far end: n² + n steps of a fair walk that bounces."""
+    n = 30
+    cells = [{"on": (-1.0, {max(i - 1, 0): 0.5, i + 1: 0.5})} for i in range(n)]
+    answer = chain(cells, end=True).meu()
+    assert answer == pytest.approx(-(n * n + n), rel=1e-9)
+
+
+def test_a_long_corridor_with_a_reward_at_its_end() -> None:
+    """Stand still for nothing, or walk 300 cells for 1: the limit looks as far as it must."""
+    n = 300
+    cells = [
+        {"stay": (0.0, {i: 1.0}), "on": (1.0 if i == n - 1 else 0.0, {i + 1: 1.0})}
+        for i in range(n)
+    ]
+    model = chain(cells, end=True)
+    assert model.meu() == 1.0
+    assert model.meu(horizon=n - 1) == 0.0
+    walk = chain([{"on": (1.0, {i + 1: 1.0})} for i in range(n)], end=True)
+    assert walk.meu() == 300.0  # changes by 1 per step until the end is felt, then never again
+
+
+def test_parts_that_are_never_left_may_settle_too() -> None:
+    # +1 and -1 by a fair coin: 0 on average. From the first, 1 + v1/2 + v0/2 with v0 + v1 = 0.
+    fair = chain([{"on": (1.0, {0: 0.5, 1: 0.5})}, {"on": (-1.0, {0: 0.5, 1: 0.5})}])
+    assert fair.values() == pytest.approx([1.0, -1.0])
+    assert fair.values(50) == pytest.approx([1.0, -1.0])
+    # A part that earns nothing, entered at a price or at a gain: the values as they are entered.
+    both = chain(
+        [
+            {"left": (3.0, {1: 1.0}), "right": (-2.0, {2: 1.0})},
+            {"on": (0.0, {1: 1.0})},
+            {"on": (0.0, {1: 0.5, 2: 0.5})},
+        ]
+    )
+    assert both.values() == pytest.approx([3.0, 0.0, 0.0])
+
+
+def test_without_discount_values_may_have_no_limit() -> None:
+    with pytest.raises(ConvergenceError, match="change by 9 per step for ever.* give a horizon"):
+        paper_grid().meu()
+    circle = chain([{"on": (1.0, {1: 1.0})}, {"on": (-1.0, {0: 1.0})}])  # bounded, never settled
+    with pytest.raises(ConvergenceError, match="go round in a circle for ever"):
+        circle.meu()
+    # but there is a way out that is worth more than staying: then there is a limit
+    way_out = chain([{"pay": (-1.0, {0: 1.0}), "leave": (-5.0, {1: 1.0})}], end=True)
+    assert way_out.meu() == -5.0
+    assert way_out.meu(horizon=3) == -3.0
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0, 0.99), st.booleans())
+def test_the_limit_is_where_many_updates_lead(seed: int, discount: float, end: bool) -> None:
+    rng = np.random.default_rng(seed)
+    model = random_rspmn(rng, random_setting(rng, 1), 3, told_apart=False, end=end)
+    values = model.values(discount=discount)
+    # after h updates the distance is at most discount^h · max|u| / (1 - discount)
+    horizon = 1 if discount == 0 else min(1500, math.ceil(math.log(1e-9) / math.log(discount)))
+    largest = max(abs(n.mean) for n in model.template.nodes if isinstance(n, Utility))
+    far = discount**horizon * largest / (1 - discount) + 1e-9
+    assert values == pytest.approx(model.values(horizon, discount), abs=far)
 
 
 def test_the_start_and_a_state_are_weighed_differently() -> None:
@@ -200,6 +268,10 @@ def test_queries_are_checked() -> None:
         model.meu(horizon=1, discount=1.5)
     with pytest.raises(EvidenceError, match="unknown variable 'z'"):
         model.meu({"z": 1}, horizon=1)
+    with pytest.raises(EvidenceError, match="horizon: expected 1 or more steps, found 3.0"):
+        model.meu(horizon=3.0)  # type: ignore[arg-type]
+    with pytest.raises(EvidenceError, match="expected values by variable, as in .* found int"):
+        model.meu(3, horizon=1)  # type: ignore[arg-type]
     never = model.meu({"x": 7, "y": 7}, horizon=3)
     assert math.isnan(never)
     assert not never.supported

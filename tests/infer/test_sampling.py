@@ -1,6 +1,7 @@
 """Sampling: frequencies against the table, rewards against the MEU."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -13,8 +14,10 @@ from rspmn.data.episodes import Followed
 from rspmn.envs.paper_grid import paper_grid
 from rspmn.errors import EvidenceError
 from rspmn.infer import best_first, sample, uniformly
+from rspmn.infer.evidence import Known
 from rspmn.model import RSPMN, end_root, weighted_top
 from rspmn.schema import Schema
+from rspmn.values import Value
 
 DRAWS = 3000
 
@@ -91,3 +94,56 @@ def test_a_choice_that_is_not_offered_is_refused() -> None:
     rng = np.random.default_rng(0)
     with pytest.raises(EvidenceError, match="'action': 'jump' was chosen, but only"):
         paper_grid().sample(1, 1, rng, lambda *_: "jump")
+    with pytest.raises(EvidenceError, match="horizon: expected 1 or more steps, found 0"):
+        paper_grid().sample(1, 0, rng)
+    with pytest.raises(EvidenceError, match="expected 1 or more episodes to draw, found -3"):
+        paper_grid().sample(-3, 1, rng)
+    assert paper_grid().sample(2, 3, 7).to_long() == paper_grid().sample(2, 3, 7).to_long()
+
+
+def test_the_best_depends_on_the_steps_to_go() -> None:
+    """In (0,0) with two steps to go (1,1) is too far: anything but (1,0). With three, down."""
+    decide = best_first(paper_grid())
+    offered = ["right", "down"]
+    for steps, best in {3: "down", 9: "down"}.items():
+        assert decide("action", offered, {"x": 0, "y": 0}, steps) == best
+    assert decide("action", ["right", "up"], {"x": 0, "y": 1}, 2) == "right"  # to the goal
+    assert decide("action", ["right", "up"], {"x": 0, "y": 1}, 1) in ["right", "up"]
+    # the last step but one in (1,0): leave; what is not offered does not count
+    assert decide("action", ["up", "left"], {"x": 1, "y": 0}, 2) == "left"
+
+
+def test_a_decision_sees_what_is_known_before_it() -> None:
+    schema = Schema([["x"], ["a"], ["y"], ["d"]], ["a", "d"], "u")
+    b = NetworkBuilder()
+    pays = b.product([b.utility("u", 1.0), b.latent(0)])
+    y = b.leaf("y", Categorical.certain("late"))
+    below = b.product([y, b.max("d", {0: pays, 1: pays})])
+    root = b.product([b.leaf("x", Categorical.certain("early")), b.max("a", {0: below, 1: below})])
+    model = RSPMN(schema, weighted_top([1.0]), b.build(root))
+    seen: list[tuple[str, Known]] = []
+
+    def decide(decision: str, offered: Sequence[Value], known: Known, _: int) -> Value:
+        seen.append((decision, known))
+        return offered[0]
+
+    model.sample(1, 1, 0, decide)
+    assert seen == [("a", {"x": "early"}), ("d", {"x": "early", "a": 0, "y": "late"})]
+
+
+def test_utilities_are_drawn_with_their_variance() -> None:
+    b = NetworkBuilder()
+    network = b.build(b.utility("u", 3.0, 10, 4.0))
+    rng = np.random.default_rng(0)
+    drawn = np.array([sample(network, rng, uniformly(rng))["u"] for _ in range(DRAWS)], dtype=float)
+    assert stats.kstest(drawn, stats.norm(3, 2).cdf).pvalue > 1e-4
+
+
+def test_a_child_of_weight_0_is_never_drawn() -> None:
+    b = NetworkBuilder()
+    names = [f"x{k}" for k in range(120)]
+    likely = b.product([b.leaf(n, Categorical.certain(1)) for n in names])
+    unlikely = b.product([b.leaf(n, Categorical((0, 1), (0.999, 0.001))) for n in names])
+    network = b.build(b.sum([likely, unlikely], [0.0, 1.0]))
+    rng = np.random.default_rng(0)
+    assert sample(network, rng, uniformly(rng), dict.fromkeys(names, 1))["x0"] == 1

@@ -1,7 +1,7 @@
 """Distributions of one variable, as leaves hold them.
 
 Every one knows its log-probability (or log-density), mode, mean, variance, and how to draw.
-A value of another type than its own has probability 0: it was never seen. A missing value
+A value that it does not hold has probability 0: it was never seen. A missing value
 is not asked about here; inference gives it likelihood 1.
 
 `Categorical` serves categorical and boolean variables, single atoms of any kind, and END.
@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from rspmn.errors import CircuitError
-from rspmn.values import END, Value, show
+from rspmn.values import END, Value, as_value, show
 
 __all__ = ["Categorical", "Distribution", "IntegerHistogram", "PiecewiseLinear", "check_simplex"]
 
@@ -27,8 +27,8 @@ SIMPLEX_TOLERANCE = 1e-9
 def check_simplex(where: str, masses: tuple[float, ...]) -> None:
     """Refuse what is not a probability vector."""
     for mass in masses:
-        if not (math.isfinite(mass) and mass >= 0):
-            raise CircuitError(f"{where}: expected probabilities of at least 0, found {mass}")
+        if not 0 <= mass <= 1 + SIMPLEX_TOLERANCE:
+            raise CircuitError(f"{where}: expected probabilities from 0 to 1, found {mass}")
     total = math.fsum(masses)
     if abs(total - 1) > SIMPLEX_TOLERANCE:
         raise CircuitError(f"{where}: expected probabilities that sum to 1, found {total:.12g}")
@@ -54,6 +54,8 @@ class Categorical:
     types: tuple[type, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        plain = tuple(as_value(value, "Categorical", CircuitError) for value in self.values)
+        object.__setattr__(self, "values", plain)
         where = f"Categorical({', '.join(map(show, self.values[:4]))})"
         if not self.values:
             raise CircuitError(f"{where}: expected at least one value, found none")
@@ -128,8 +130,8 @@ class IntegerHistogram:
                 f"found {len(self.edges)} edges and {len(self.masses)} masses"
             )
         for edge in self.edges:
-            if type(edge) is not int:
-                raise CircuitError(f"{where}: expected integer edges, found {edge!r}")
+            if type(edge) is not int or abs(edge) >= 2**63:
+                raise CircuitError(f"{where}: expected 64-bit integer edges, found {edge!r}")
         if any(a >= b for a, b in pairwise(self.edges)):
             raise CircuitError(f"{where}: expected edges that increase, found {self.edges}")
         object.__setattr__(self, "masses", tuple(map(float, self.masses)))
@@ -221,7 +223,9 @@ class PiecewiseLinear:
         """Return the log-density at a number."""
         if isinstance(value, str) or value is END:
             return -math.inf
-        density = float(np.interp(value, self.knots, self.densities, left=0.0, right=0.0))
+        if not self.knots[0] <= value <= self.knots[-1]:
+            return -math.inf
+        density = float(np.interp(value, self.knots, self.densities))
         return math.log(density) if density > 0 else -math.inf
 
     def cdf(self, value: float) -> float:
@@ -240,7 +244,10 @@ class PiecewiseLinear:
     def sample(self, rng: np.random.Generator) -> Value:
         """Draw a number: a piece by its mass, then the inverse of its quadratic CDF."""
         k = _draw(self.masses(), rng)
-        (a, b), (fa, fb) = self.knots[k : k + 2], self.densities[k : k + 2]
+        (a, b), heights = self.knots[k : k + 2], self.densities[k : k + 2]
+        fa, fb = (
+            height / max(heights) for height in heights
+        )  # whose squares neither vanish nor overflow
         u = rng.random()
         # s solves fa·s + (fb - fa)·s²/2 = u·(fa + fb)/2, written without cancellation.
         s = u * (fa + fb) / (fa + math.sqrt(fa * fa + u * (fb * fb - fa * fa)))

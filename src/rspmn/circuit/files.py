@@ -16,7 +16,7 @@ from rspmn.circuit.nodes import Latent, Leaf, Max, Node, Product, Sum, Utility
 from rspmn.errors import ModelFileError, RspmnError, did_you_mean
 from rspmn.values import END, Value, as_value
 
-__all__ = ["Fields", "network_from_json", "network_to_json"]
+__all__ = ["Fields", "dumps", "located", "network_from_json", "network_to_json"]
 
 
 def network_to_json(network: Network) -> str:
@@ -92,7 +92,7 @@ class Fields:
 
     def text(self, key: str) -> str:
         """Return a string."""
-        return str(self.get(key, str, "a string"))
+        return str(as_value(self.get(key, str, "a string"), key))
 
     def integer(self, key: str) -> int:
         """Return an integer."""
@@ -100,7 +100,7 @@ class Fields:
 
     def number(self, key: str) -> float:
         """Return a number."""
-        return float(self.get(key, int | float, "a number"))  # type: ignore[arg-type]
+        return _as_float(self.get(key, int | float, "a number"), f"{self.where}: {key!r}")  # type: ignore[arg-type]
 
     def array(self, key: str) -> list[object]:
         """Return a list."""
@@ -112,13 +112,12 @@ class Fields:
 
     def numbers(self, key: str) -> tuple[float, ...]:
         """Return a list of numbers."""
-        return self._each(key, lambda item: type(item) in (int, float), "numbers")
+        found = self._each(key, lambda item: type(item) in (int, float), "numbers")
+        return tuple(_as_float(number, f"{self.where}: {key!r}") for number in found)
 
     def values(self, key: str) -> tuple[Value, ...]:
         """Return a list of values, `{"end": true}` among them for END."""
-        return tuple(
-            END if item == {"end": True} else as_value(item, key) for item in self.array(key)
-        )
+        return tuple(END if _is_end(item) else as_value(item, key) for item in self.array(key))
 
     def _each(self, key: str, fits: Callable[[object], bool], name: str) -> tuple[Any, ...]:
         for item in (items := self.array(key)):
@@ -216,6 +215,17 @@ def _pick(fields: Fields, key: str, table: dict[str, Callable[[Fields], Any]]) -
     if name not in table:
         raise ModelFileError(f"{fields.where}: unknown {key} {name!r}: {did_you_mean(name, table)}")
     return table[name]
+
+
+def _is_end(raw: object) -> bool:
+    return isinstance(raw, dict) and list(raw) == ["end"] and raw["end"] is True
+
+
+def _as_float(number: float, where: str) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        raise ModelFileError(f"{where} is too large a number") from None
 
 
 def _brief(raw: object) -> str:

@@ -49,6 +49,9 @@ class Network:
     def __len__(self) -> int:
         return len(self.nodes)
 
+    def __repr__(self) -> str:
+        return f"Network({len(self.nodes)} nodes, {self.num_edges} edges, roots {self.roots})"
+
     @property
     def root(self) -> int:
         """Return the root, where there is just one."""
@@ -140,6 +143,8 @@ class NetworkBuilder:
         """Return the network below `roots`, without what they do not reach."""
         used = bytearray(len(self._nodes))
         for root in roots:
+            if not 0 <= root < len(self._nodes):
+                raise CircuitError(f"build: root {root}, but {len(self._nodes)} nodes were added")
             used[root] = 1
         for index in range(len(self._nodes) - 1, -1, -1):
             if used[index]:

@@ -3,14 +3,17 @@
 A node names its children by their index in the `Network` that holds it.
 """
 
-import math
 from dataclasses import dataclass, field
+from operator import index
 
 from rspmn.circuit.distributions import Distribution, check_simplex
 from rspmn.errors import CircuitError
-from rspmn.values import Value, show
+from rspmn.values import Value, as_value, show
 
 __all__ = ["Latent", "Leaf", "Max", "Node", "Product", "Sum", "Utility"]
+
+#: The largest number a utility may hold, so that sums over long horizons stay finite.
+LARGEST = 1e150
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,7 @@ class Sum:
     weights: tuple[float, ...]  # [n], sums to 1
 
     def __post_init__(self) -> None:
+        _normalise_children(self)
         if not self.children:
             raise CircuitError("Sum: expected at least one child, found none")
         if len(self.children) != len(self.weights):
@@ -37,6 +41,9 @@ class Product:
 
     children: tuple[int, ...]  # [n]
 
+    def __post_init__(self) -> None:
+        _normalise_children(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Max:
@@ -51,6 +58,9 @@ class Max:
         where = f"Max({self.decision!r})"
         if not self.decision:
             raise CircuitError("Max: expected the name of a decision, found ''")
+        _normalise_children(self)
+        plain = tuple(as_value(value, where, CircuitError) for value in self.values)
+        object.__setattr__(self, "values", plain)
         if not self.children:
             raise CircuitError(f"{where}: expected at least one child, found none")
         if len(self.values) != len(self.children):
@@ -73,6 +83,11 @@ class Leaf:
     def __post_init__(self) -> None:
         if not self.variable:
             raise CircuitError("Leaf: expected the name of a variable, found ''")
+        if not isinstance(self.distribution, Distribution):
+            raise CircuitError(
+                f"Leaf({self.variable!r}): expected a distribution such as Categorical.certain(1), "
+                f"found {self.distribution!r}"
+            )
 
     @property
     def children(self) -> tuple[int, ...]:
@@ -95,7 +110,7 @@ class Utility:
             raise CircuitError("Utility: expected the name of the utility, found ''")
         for name in ("mean", "count", "variance"):
             number = float(getattr(self, name))
-            if not math.isfinite(number) or (name != "mean" and number < 0):
+            if not abs(number) <= LARGEST or (name != "mean" and number < 0):
                 least = "" if name == "mean" else " of at least 0"
                 raise CircuitError(f"{where}: expected a finite {name}{least}, found {number}")
             object.__setattr__(self, name, number)
@@ -113,8 +128,8 @@ class Latent:
     interface: int
 
     def __post_init__(self) -> None:
-        if self.interface < 0:
-            raise CircuitError(f"Latent: expected an index of at least 0, found {self.interface}")
+        if type(self.interface) is not int or self.interface < 0:
+            raise CircuitError(f"Latent: expected an index of at least 0, found {self.interface!r}")
 
     @property
     def children(self) -> tuple[int, ...]:
@@ -123,3 +138,14 @@ class Latent:
 
 
 Node = Sum | Product | Max | Leaf | Utility | Latent
+
+
+def _normalise_children(node: Sum | Product | Max) -> None:
+    """Make the children a tuple of indices, or say what they are instead."""
+    try:
+        children = tuple(map(index, node.children))
+    except TypeError:
+        raise CircuitError(
+            f"{type(node).__name__}: expected children by their index, found {node.children!r}"
+        ) from None
+    object.__setattr__(node, "children", children)

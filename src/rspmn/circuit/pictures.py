@@ -10,7 +10,7 @@ import textwrap
 from typing import Any
 
 from rspmn.circuit.distributions import Categorical
-from rspmn.circuit.layout import Drawing, Place, lay_out
+from rspmn.circuit.layout import Place, lay_out
 from rspmn.circuit.network import Network
 from rspmn.circuit.nodes import Latent, Leaf, Max, Node, Product, Sum, Utility
 from rspmn.errors import CircuitError, MissingExtraError
@@ -18,8 +18,8 @@ from rspmn.values import show
 
 __all__ = ["MOST_DRAWN", "colour", "dot", "label", "render"]
 
-#: Beyond so many drawn nodes a picture is a blur, and a large one to make.
-MOST_DRAWN = 3000
+#: Beyond so many drawn nodes a picture is a blur, and takes long to make.
+MOST_DRAWN = 1000
 
 
 def colour(interface: int) -> str:
@@ -64,7 +64,7 @@ def _brief(leaf: Leaf) -> str:
 
 def dot(network: Network) -> str:
     """Return the network as Graphviz text."""
-    drawing = _drawing(network)
+    drawing = lay_out(network)
     lines = ["digraph network {", "  node [fontname=Helvetica, fontsize=11];"]
     for number, place in enumerate(drawing.places):
         style = ", ".join(f"{key}={_quote(value)}" for key, value in _dot_style(place).items())
@@ -99,16 +99,6 @@ def _quote(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _drawing(network: Network) -> Drawing:
-    drawing = lay_out(network)
-    if len(drawing.places) > MOST_DRAWN:
-        raise CircuitError(
-            f"a picture of {len(drawing.places)} nodes would be unreadable (the most is "
-            f"{MOST_DRAWN}): draw a part of the network"
-        )
-    return drawing
-
-
 # ---- SVG and PNG -----------------------------------------------------------------------
 
 _ACROSS, _DOWN = 0.95, 1.15  # inches between neighbours
@@ -123,7 +113,12 @@ def render(network: Network, format: str) -> bytes:
         raise MissingExtraError(
             "pictures need matplotlib: pip install 'rspmn[plot]', or use dot()"
         ) from None
-    drawing = _drawing(network)
+    drawing = lay_out(network)
+    if len(drawing.places) > MOST_DRAWN:
+        raise CircuitError(
+            f"a picture of {len(drawing.places)} nodes would be unreadable (the most is "
+            f"{MOST_DRAWN}): draw fewer steps or another part, or use dot()"
+        )
     right = max(place.x for place in drawing.places) + 0.5
     bottom = max(place.layer for place in drawing.places) + 1
     figure = Figure(figsize=(_ACROSS * (right + 0.6), _DOWN * bottom))
@@ -150,7 +145,7 @@ def _draw_edge(axes: Any, parent: Place, child: Place, text: str) -> None:
         x = parent.x + 0.55 * (child.x - parent.x)
         y = parent.layer + 0.55 * (child.layer - parent.layer)
         box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
-        axes.text(x, y, text, fontsize=7, ha="center", va="center", bbox=box, zorder=2)
+        _write(axes, x, y, text, 7, bbox=box, zorder=2)
 
 
 def _draw_node(axes: Any, place: Place, interface: int | None) -> None:
@@ -180,6 +175,11 @@ def _draw_node(axes: Any, place: Place, interface: int | None) -> None:
         case _:
             axes.add_patch(Ellipse((x, y), 0.4, 0.4 * _ACROSS / _DOWN, **look))
     size = 13 if isinstance(node, Sum | Product) else 7.5
-    axes.text(x, y, label(node), fontsize=size, ha="center", va="center", zorder=4)
+    _write(axes, x, y, label(node), size, zorder=4)
     if interface is not None:
-        axes.text(x, y - 0.3, str(interface), fontsize=8, ha="center", va="center", zorder=4)
+        _write(axes, x, y - 0.3, str(interface), 8, zorder=4)
+
+
+def _write(axes: Any, x: float, y: float, text: str, size: float, **look: Any) -> None:
+    # parse_math: a dollar sign in a name is a dollar sign
+    axes.text(x, y, text, fontsize=size, ha="center", va="center", parse_math=False, **look)

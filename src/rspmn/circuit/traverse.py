@@ -6,7 +6,7 @@ from typing import TypeVar
 from rspmn.circuit.network import Network
 from rspmn.circuit.nodes import Node
 
-__all__ = ["fold_up", "paths", "walk_down"]
+__all__ = ["fold_up", "path_to", "walk_down"]
 
 T = TypeVar("T")
 M = TypeVar("M")
@@ -46,12 +46,15 @@ def walk_down(
     return arrived
 
 
-def paths(network: Network) -> dict[int, tuple[int, ...]]:
-    """Return one way from a root to each node, both ends included."""
-    starts: dict[int, tuple[int, ...]] = {root: (root,) for root in network.roots}
-    ways = walk_down(
+def path_to(network: Network, target: int) -> tuple[int, ...]:
+    """Return one way from a root to a node, both ends included."""
+    above = -1  # the parent of a root
+    parents = walk_down(
         network,
-        starts,
-        lambda _, node, arrived: [(child, (*arrived[0], child)) for child in node.children],
+        dict.fromkeys(network.roots, above),
+        lambda index, node, _: [(child, index) for child in node.children],
     )
-    return {index: arrived[0] for index, arrived in ways.items()}
+    way = [target]
+    while parents[way[-1]][0] != above:
+        way.append(parents[way[-1]][0])
+    return tuple(reversed(way))

@@ -3,13 +3,13 @@
 Every check returns what it found, node and path, never a bare False.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from rspmn.circuit.network import Network
-from rspmn.circuit.nodes import Latent, Max, Node, Product, Sum
-from rspmn.circuit.scope import Scope, scopes, show_scope
-from rspmn.circuit.traverse import fold_up, paths
+from rspmn.circuit.nodes import Latent, Max, Node, Product, Sum, Utility
+from rspmn.circuit.scope import NEXT_STEPS, Scope, scopes, show_scope
+from rspmn.circuit.traverse import fold_up, path_to
 
 __all__ = [
     "Violation",
@@ -88,9 +88,14 @@ def top_violations(top: Network, interfaces: int) -> list[Violation]:
     )
 
 
-def order_violations(network: Network, decisions: Sequence[str]) -> list[Violation]:
-    """Return every decision made in another order than P≺ has it."""
-    return _with_paths(network, {"in the partial order (Sec. 2)": in_order(network, decisions)})
+def order_violations(
+    network: Network, known_before: Mapping[str, Collection[str]]
+) -> list[Violation]:
+    """Return everything that stands in another order than P≺ has it.
+
+    `known_before` names, for each decision, what is seen and decided before it.
+    """
+    return _with_paths(network, {"in the partial order (Sec. 2)": in_order(network, known_before)})
 
 
 # ---- the definitions -----------------------------------------------------------------
@@ -160,17 +165,35 @@ def top_nodes(top: Network) -> Iterator[Finding]:
     for index, node in enumerate(top.nodes):
         if not isinstance(node, Sum | Product | Latent):
             yield index, f"a top network has no {type(node).__name__} node"
+        elif isinstance(node, Product) and not node.children:
+            yield index, "its leaves are latents, but this product has no children"
 
 
-def in_order(network: Network, decisions: Sequence[str]) -> Iterator[Finding]:
-    """Sec. 2: D1 ≺ D2 ≺ … holds on every path."""
-    rank = {decision: place for place, decision in enumerate(decisions)}
-    below = _decided_below(network)
+def in_order(network: Network, known_before: Mapping[str, Collection[str]]) -> Iterator[Finding]:
+    """Sec. 2, I0 ≺ D1 ≺ I1 ≺ …: a max node stands below what is known before, above the rest.
+
+    With a variable of I0 below it, a decision could not look at it. With one of I1 beside it, a
+    sum above both could let the decision look at what only comes later.
+    """
+    scope = scopes(network)
+    utilities = {node.variable for node in network.nodes if isinstance(node, Utility)}
     for index, node in enumerate(network.nodes):
-        if isinstance(node, Max) and node.decision in rank:
-            for later in sorted(set().union(*(below[child] for child in node.children))):
-                if rank.get(later, rank[node.decision]) < rank[node.decision]:
-                    yield index, f"{later!r} is decided after {node.decision!r}"
+        if isinstance(node, Max):
+            for child in node.children:
+                early = scope[child] & set(known_before.get(node.decision, ()))
+                if early:
+                    yield index, f"{show_scope(early)} is known before {node.decision!r}, not after"
+                    break
+        elif isinstance(node, Product):
+            for child in node.children:
+                for decision in known_before:
+                    if decision not in scope[child]:
+                        continue
+                    beside: Scope = frozenset()
+                    beside = beside.union(*(scope[c] for c in node.children if c != child))
+                    late = beside - set(known_before[decision]) - utilities - {NEXT_STEPS}
+                    if late:
+                        yield index, f"{show_scope(late)} is known after {decision!r}, not before"
 
 
 # ---- what they share -----------------------------------------------------------------
@@ -206,6 +229,8 @@ def _decided_below(network: Network) -> list[frozenset[str]]:
 
 
 def _with_paths(network: Network, findings: dict[str, Iterator[Finding]]) -> list[Violation]:
-    found = [(name, *finding) for name, several in findings.items() for finding in several]
-    ways = paths(network) if found else {}
-    return [Violation(name, node, ways[node], message) for name, node, message in found]
+    return [
+        Violation(name, node, path_to(network, node), message)
+        for name, several in findings.items()
+        for node, message in several
+    ]

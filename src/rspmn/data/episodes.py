@@ -69,6 +69,9 @@ class Episodes:
         after[self.offsets[1:] - 1] = self.endings
         return after
 
+    def __getitem__(self, episode: int) -> list[dict[str, Value | None]]:
+        return self.steps(range(len(self))[episode])
+
     def steps(self, episode: int) -> list[dict[str, Value | None]]:
         """Return the steps of one episode, decoded."""
         rows = np.arange(self.offsets[episode], self.offsets[episode + 1])
@@ -83,14 +86,35 @@ class Episodes:
         return {name: column.take(row).decode()[0] for name, column in self.finals.items()}
 
     def to_long(self) -> dict[str, list[Value | None]]:
-        """Return a table of one row per step: episode, time, and every variable, decoded.
+        """Return a table of one row per step, decoded, which `from_long` reads back.
 
+        Its columns are episode, time, every variable and terminated; a state that followed a
+        last step is a row of its own, without decisions and utility.
         `pandas.DataFrame(episodes.to_long())` makes it a data frame.
         """
-        episode = np.repeat(self.ids, self.lengths)
-        time = np.arange(self.num_steps) - np.repeat(self.offsets[:-1], self.lengths)
-        table: dict[str, list[Value | None]] = {"episode": episode.tolist(), "time": time.tolist()}
-        return table | {name: column.decode() for name, column in self.columns.items()}
+        has_final = self.endings == Followed.STATE
+        rows = self.lengths + has_final
+        ends = np.cumsum(rows)
+        step = np.arange(ends[-1])  # the step in each row; final states come out as -1
+        step -= np.repeat(np.cumsum(has_final) - has_final, rows)
+        step[ends[has_final] - 1] = -1
+        final = np.full(ends[-1], -1)
+        final[ends[has_final] - 1] = np.flatnonzero(has_final)
+        terminated = np.zeros(ends[-1], dtype=bool)
+        terminated[ends[self.endings == Followed.END] - 1] = True
+        table: dict[str, list[Value | None]] = {
+            "episode": np.repeat(self.ids, rows).tolist(),
+            "time": (np.arange(ends[-1]) - np.repeat(ends - rows, rows)).tolist(),
+        }
+        for name, column in self.columns.items():
+            cells = column.take(step)
+            if name in self.finals:
+                seen = self.finals[name].take(final)
+                cells = Column(
+                    column.kind, np.where(final >= 0, seen.data, cells.data), column.domain
+                )
+            table[name] = cells.decode()
+        return table | {"terminated": terminated.tolist()}
 
     # ---- readers -----------------------------------------------------------------
 
@@ -184,4 +208,7 @@ class Episodes:
 
         if len(endings) != len(episodes):
             raise DataError(f"{len(episodes)} episodes but {len(endings)} endings")
+        for ending in endings:
+            if not isinstance(ending, Followed):
+                raise DataError(f"endings: expected Followed.END and the like, found {ending!r}")
         return assemble_steps(episodes, schema, endings)

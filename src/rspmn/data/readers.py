@@ -7,7 +7,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.data.coding import Column, encode
+from rspmn.data.coding import Column, encode, infer_kind
 from rspmn.data.episodes import Ending, Episodes, Followed
 from rspmn.data.tables import Cells, Table, as_table
 from rspmn.errors import DataError, did_you_mean
@@ -46,15 +46,19 @@ def read_long(
     table = as_table(source)
     if table.rows == 0:
         raise DataError("the table has no rows")
-    ids, codes = np.unique(_full(table, episode, "episode column"), return_inverse=True)
-    times = None if time is None else _full(table, time, "time column")
+    if gaps not in ("error", "allow"):
+        raise DataError(f"gaps {gaps!r}: {did_you_mean(gaps, ['error', 'allow'])}")
+    if terminated is not None and ending is not None:
+        raise DataError("both terminated and ending say why episodes ended: pass one of them")
+    ids, codes = _episodes(table, episode)
+    times = None if time is None else _times(table, time)
     order = np.argsort(codes, kind="stable") if times is None else np.lexsort((times, codes))
     offsets = np.concatenate([[0], np.cumsum(np.bincount(codes))])
     columns = {name: _encode(table, name, schema) for name in schema.variables}
     rows = Rows({name: c.take(order) for name, c in columns.items()}, offsets, ids)
     if times is not None:
         _check_times(rows, times[order], allow_gaps=gaps == "allow")
-    flags = None if terminated is None else _flags(table, terminated)[order]
+    flags = None if terminated is None else _flags(table, terminated).take(order)
     return _assemble(rows, schema, flags, ending)
 
 
@@ -65,11 +69,33 @@ def _full(table: Table, name: str, what: str) -> NDArray[Any]:
     return cells.present
 
 
-def _flags(table: Table, name: str) -> NDArray[np.bool_]:
-    column = encode(
-        _full(table, name, "terminated column"), np.zeros(table.rows, bool), Kind.BOOLEAN, name
-    )
-    return column.data.astype(bool)
+def _episodes(table: Table, name: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the sorted names of the episodes, and the episode of each row."""
+    found = _full(table, name, "episode column")
+    if found.dtype.kind in "OU":
+        column = encode(found, np.zeros(len(found), bool), Kind.CATEGORICAL, name)
+        return np.array(column.domain, dtype=object), column.data.astype(np.int64)
+    return np.unique(found, return_inverse=True)
+
+
+def _times(table: Table, name: str) -> NDArray[Any]:
+    """Return the time of each row: numbers or dates; whole numbers as integers."""
+    times = _full(table, name, "time column")
+    if times.dtype.kind == "O" and infer_kind(times, name) is not Kind.CATEGORICAL:
+        times = times.astype(np.float64)
+    if times.dtype.kind not in "iufMm":
+        raise DataError(
+            f"time column {name!r}: expected numbers or dates, found {times[0]!r}: text does not "
+            "sort as time does ('10' comes before '2')"
+        )
+    if times.dtype.kind == "f" and bool(np.all(times == np.floor(times))):
+        return times.astype(np.int64)
+    return times
+
+
+def _flags(table: Table, name: str) -> Column:
+    cells = table.cells(name, "terminated column")
+    return encode(cells.present, cells.missing, Kind.BOOLEAN, name)
 
 
 def _check_times(rows: Rows, times: NDArray[Any], allow_gaps: bool) -> None:
@@ -141,7 +167,7 @@ def _check_filled(filled: NDArray[np.bool_], lengths: NDArray[np.int64]) -> None
 def _encode_blocks(blocks: list[Cells], name: str, schema: Schema) -> Column:
     """Code one variable of all steps together: [T · E], step after step."""
     parts = [cells.present for cells in blocks if len(cells.present)]
-    if len({part.dtype.kind in "biuf" for part in parts}) > 1:
+    if len({part.dtype.kind for part in parts} - {"f"}) > 1:
         parts = [part.astype(object) for part in parts]  # let coding see every value's own type
     present = np.concatenate(parts) if parts else np.empty(0)
     return _code(Cells(present, np.concatenate([c.missing for c in blocks])), name, schema)
@@ -157,6 +183,8 @@ def assemble_steps(
 ) -> Episodes:
     """Make episodes of steps given one by one."""
     for index, steps in enumerate(episodes):
+        if not steps:
+            raise DataError(f"episode {index} has no steps")
         for t, step in enumerate(steps):
             for name in step:
                 if name not in schema.variables:
@@ -174,14 +202,15 @@ def assemble_steps(
     columns = {name: _encode(table, name, schema) for name in schema.variables}
     offsets = np.concatenate([[0], np.cumsum([len(steps) for steps in episodes], dtype=np.int64)])
     rows = Rows(columns, offsets.astype(np.int64), np.arange(len(episodes)))
-    made = _assemble(rows, schema, np.zeros(len(flat), dtype=bool), None)
+    made = _assemble(rows, schema, None, "cut")
     has_final = made.endings == Followed.STATE
     given = np.array(endings, dtype=np.int8)
-    wrong = np.flatnonzero((given == Followed.TUPLE) | ((given == Followed.STATE) & ~has_final))
+    wrong = np.flatnonzero((given == Followed.TUPLE) | ((given == Followed.STATE) != has_final))
     if len(wrong):
+        last = "a state only" if has_final[wrong[0]] else "a whole step"
         raise DataError(
             f"episode {wrong[0]}: its ending is {Followed(given[wrong[0]]).name}, "
-            "but its last step is a whole step"
+            f"but its last step is {last}"
         )
     return Episodes(made.schema, made.columns, made.offsets, given, made.finals, made.ids)
 
@@ -201,21 +230,21 @@ def _code(cells: Cells, name: str, schema: Schema) -> Column:
     return column
 
 
-def _assemble(
-    rows: Rows, schema: Schema, flags: NDArray[np.bool_] | None, ending: Ending | None
-) -> Episodes:
+def _assemble(rows: Rows, schema: Schema, flags: Column | None, ending: Ending | None) -> Episodes:
     """Tell steps from final states, and find out how each episode ended."""
     last = rows.offsets[1:] - 1
     chosen = [*schema.decisions, schema.utility]
     undecided = np.logical_and.reduce([rows.columns[name].missing for name in chosen])
-    has_final = undecided[last]
+    no_step = undecided[last]
     is_step = np.ones(rows.offsets[-1], dtype=bool)
-    is_step[last[has_final]] = False
+    is_step[last[no_step]] = False
     _check_complete(rows, chosen, is_step)
-    lengths = np.diff(rows.offsets) - has_final
+    lengths = np.diff(rows.offsets) - no_step
+    unseen = [rows.columns[name].missing[last] for name in schema.information_sets[0]]
+    has_final = no_step & ~np.logical_and.reduce(unseen, initial=True)
     if len(lengths) and lengths.min() == 0:
         raise DataError(f"episode {rows.ids[np.argmin(lengths)]} has no step with a decision")
-    endings = _endings(rows, flags, has_final, lengths, ending)
+    endings = _endings(rows, flags, no_step, has_final, lengths, ending)
     keep = np.flatnonzero(is_step)
     final_rows = np.where(endings == Followed.STATE, last, -1)
     return Episodes(
@@ -241,14 +270,15 @@ def _check_complete(rows: Rows, chosen: list[str], is_step: NDArray[np.bool_]) -
 
 def _endings(
     rows: Rows,
-    flags: NDArray[np.bool_] | None,
-    has_final: NDArray[np.bool_],
+    flags: Column | None,
+    no_step: NDArray[np.bool_],  # [num_episodes], whether its last row is not a step
+    has_final: NDArray[np.bool_],  # [num_episodes], and if not, whether it holds a state
     lengths: NDArray[np.int64],
     ending: Ending | None,
 ) -> NDArray[np.int8]:
     cut = np.where(has_final, Followed.STATE, Followed.UNKNOWN)
     if flags is not None:
-        return np.where(_terminated(rows, flags, has_final), Followed.END, cut).astype(np.int8)
+        return np.where(_terminated(rows, flags, no_step), Followed.END, cut).astype(np.int8)
     match ending:
         case "end":
             ended = np.ones(len(lengths), dtype=bool)
@@ -257,25 +287,28 @@ def _endings(
         case "short":
             ended = lengths < lengths.max()
         case "final_row":
-            ended = has_final
+            ended = no_step
         case None:
             raise DataError(
-                "the table does not say why episodes ended: name a column that does "
-                "(terminated='...'), or pass ending='end' (all terminated), 'cut' (all were cut), "
-                "'short' (those shorter than the longest terminated) or 'final_row' (those whose "
-                "last row has no decision terminated)"
+                "the table does not say why episodes ended: pass ending='end' (all terminated), "
+                "'cut' (all were cut), 'short' (those shorter than the longest terminated) or "
+                "'final_row' (those whose last row has no decision terminated); or, for the long "
+                "layout, name a column that says so, terminated='...'"
             )
         case _:
             raise DataError(f"ending {ending!r}: {did_you_mean(ending, get_args(Ending))}")
     return np.where(ended, Followed.END, cut).astype(np.int8)
 
 
-def _terminated(
-    rows: Rows, flags: NDArray[np.bool_], has_final: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
+def _terminated(rows: Rows, column: Column, no_step: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return which episodes terminated: by the flag of their last step or of a final row."""
     last = rows.offsets[1:] - 1
-    last_step = last - has_final
+    last_step = last - no_step
+    unsaid = column.missing
+    unsaid[last[no_step]] = False  # a final row need not repeat it
+    if unsaid.any():
+        raise DataError(f"{rows.where(int(np.argmax(unsaid)))}: the terminated flag is empty")
+    flags = column.data == 1
     early = flags.copy()
     early[last] = False
     early[last_step] = False

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.errors import DataError, did_you_mean
+from rspmn.values import is_missing
 
 __all__ = ["Cells", "Table", "as_table"]
 
@@ -63,10 +64,21 @@ def as_table(source: object) -> Table:
 
 
 def _as_array(column: Any) -> NDArray[Any]:
-    array = np.asarray(column)
-    if array.dtype.kind == "U" and not isinstance(column, np.ndarray):
-        return np.array(column, dtype=object)  # numpy turns [1, "a"] into two strings
+    if isinstance(column, np.ndarray):
+        return column
+    try:
+        array = np.asarray(column)
+    except ValueError:  # lists of different lengths in it
+        array = np.array([], dtype="U")
+    if array.dtype.kind in "UT" or (array.dtype.kind == "f" and _all_int(column)):
+        made = np.empty(len(column), dtype=object)  # numpy turns [1, "a"] into two strings,
+        made[:] = list(column)  # and large integers into rounded floats
+        return made
     return array
+
+
+def _all_int(column: Any) -> bool:
+    return all(type(value) is int for value in column)
 
 
 def _frame(source: object) -> Table:
@@ -74,26 +86,30 @@ def _frame(source: object) -> Table:
 
     try:
         frame = nw.from_native(source, eager_only=True)  # type: ignore[call-overload]
+    except nw.exceptions.DuplicateError as error:
+        raise DataError(f"the table has columns of the same name: rename them ({error})") from None
     except TypeError:
         raise DataError(
             "expected a pandas, Polars or PyArrow table, a mapping of names to arrays, or a 2-D "
             f"numpy array, found {type(source).__name__}"
         ) from None
-    return Table({str(name): frame[name] for name in frame.columns}, len(frame))
+    names = [str(name) for name in frame.columns]
+    return Table(dict(zip(names, frame.iter_columns(), strict=True)), len(frame))
 
 
 def _split(column: NDArray[Any]) -> Cells:
     if column.dtype.kind == "f":
         missing = np.isnan(column)
-    elif column.dtype.kind == "U":
+    elif column.dtype.kind in "UT":
         missing = column == ""
     elif column.dtype.kind == "O":
         values = column.tolist()
         missing = np.fromiter(map(_is_nothing, values), bool, len(values))
     else:
         missing = np.zeros(len(column), dtype=bool)
-    return Cells(column[~missing], missing)
+    missing = np.asarray(missing | np.ma.getmaskarray(column))
+    return Cells(np.asarray(column)[~missing], missing)
 
 
 def _is_nothing(value: object) -> bool:
-    return value is None or value == "" or (isinstance(value, float) and value != value)
+    return not value if isinstance(value, str) else is_missing(value)

@@ -9,14 +9,14 @@ utility say nothing about the step itself. The paper's own rows, pairs of whole 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.data.coding import Column, same_domain
 from rspmn.data.episodes import Episodes, Followed
-from rspmn.errors import DataError
+from rspmn.errors import DataError, did_you_mean
 from rspmn.schema import Schema
 
 __all__ = ["Windows"]
@@ -70,6 +70,10 @@ class Windows:
     @classmethod
     def from_episodes(cls, episodes: Episodes, successor: Successor = "state") -> "Windows":
         """Count the distinct windows of a log."""
+        if successor not in get_args(Successor):
+            raise DataError(
+                f"successor {successor!r}: {did_you_mean(successor, get_args(Successor))}"
+            )
         followed = episodes.followed
         next_row = np.where(followed == Followed.TUPLE, np.arange(1, len(followed) + 1), -1)
         first = np.zeros(len(followed), dtype=np.int64)

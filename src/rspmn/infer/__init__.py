@@ -3,6 +3,7 @@
 from rspmn.infer.decisions import (
     ActionValue,
     ExpectedUtility,
+    best_among,
     best_decisions,
     expected_utilities,
     meu,
@@ -15,6 +16,7 @@ __all__ = [
     "ActionValue",
     "Decide",
     "ExpectedUtility",
+    "best_among",
     "best_decisions",
     "best_first",
     "expected_utilities",

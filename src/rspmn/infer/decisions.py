@@ -15,23 +15,19 @@ from dataclasses import dataclass
 
 from rspmn.circuit import Max, Network, Node, Product, Sum, walk_down
 from rspmn.errors import EvidenceError, did_you_mean
-from rspmn.infer.evaluate import Evaluation, evaluate
+from rspmn.infer.bottom_up import TIE, Evaluation, evaluate
 from rspmn.infer.evidence import Evidence, Known, known_values
-from rspmn.infer.support import logged_steps
 from rspmn.values import END, Value
 
 __all__ = [
     "ActionValue",
     "ExpectedUtility",
+    "best_among",
     "best_decisions",
     "expected_utilities",
     "meu",
     "next_decisions",
 ]
-
-#: Two expected utilities closer than this, relative to the largest in size, are a tie: each is
-#: a sum of rounded products, and 1e-9 is far above their error and below any real difference.
-TIE = 1e-9
 
 
 class ExpectedUtility(float):
@@ -39,13 +35,13 @@ class ExpectedUtility(float):
 
     #: Whether the evidence is possible at all under the model.
     supported: bool
-    #: How many logged steps stand behind it.
+    #: How many logged steps stand behind it: of the choices made in this step.
     steps: float
     #: How far values without a horizon may be from their limit; 0 with a horizon.
     bound: float
 
     def __new__(
-        cls, utility: float, supported: bool, steps: float, bound: float = 0.0
+        cls, utility: float, supported: bool = True, steps: float = 0.0, bound: float = 0.0
     ) -> "ExpectedUtility":
         """Attach support to a number."""
         made = super().__new__(cls, utility)
@@ -55,8 +51,9 @@ class ExpectedUtility(float):
         return made
 
     def __repr__(self) -> str:
-        flag = "" if self.supported else ", unsupported"
-        return f"{float(self)!r} (from {self.steps:g} logged steps{flag})"
+        notes = [] if self.supported else ["unsupported"]
+        notes += [f"from {self.steps:g} logged steps"] if self.steps else []
+        return f"{float(self)!r}" + (f" ({', '.join(notes)})" if notes else "")
 
 
 @dataclass(frozen=True)
@@ -83,13 +80,13 @@ def meu(
     >>> from rspmn.circuit import NetworkBuilder
     >>> b = NetworkBuilder()
     >>> bet = b.max("bet", {"yes": b.utility("u", -1.0), "no": b.utility("u", 0.0)})
-    >>> meu(b.build(bet)) == 0.0
-    True
+    >>> meu(b.build(bet))
+    0.0
     """
-    known = known_values(evidence or {}, network)
+    known = known_values({} if evidence is None else evidence, network)
     result = evaluate(network, known, future)[network.root]
     return ExpectedUtility(
-        result.utility, result.log_likelihood > -math.inf, logged_steps(network, known)
+        result.utility, result.log_likelihood > -math.inf, _counted(result.steps)
     )
 
 
@@ -104,15 +101,13 @@ def expected_utilities(
     Every value that the network offers anywhere is in the list; `supported` and `available`
     tell those that it offers here.
     """
-    known = known_values(evidence or {}, network)
+    known = known_values({} if evidence is None else evidence, network)
     decision = _decision_asked(network, known, decision)
-    available = _available(network, known, decision, future)
     answers = []
-    for value, probability in available.items():
-        chosen = {**known, decision: value}
-        result = evaluate(network, chosen, future)[network.root]
-        steps = logged_steps(network, chosen)
-        answers.append(ActionValue(decision, value, result.utility, probability, steps))
+    for value, available in _available(network, known, decision, future).items():
+        result = evaluate(network, {**known, decision: value}, future)[network.root]
+        steps = _counted(result.steps)
+        answers.append(ActionValue(decision, value, result.utility, available, steps))
     return answers
 
 
@@ -124,11 +119,17 @@ def best_decisions(
 ) -> list[ActionValue]:
     """Return every best value of the next decision, ties and all; the first is as good as any.
 
-    Only supported values compete, unless there are none; then those that part of the
-    possible states offer do, flagged as they are. Nothing is returned for evidence that the
-    network finds impossible.
+    Nothing is returned for evidence that the network finds impossible.
     """
-    answers = expected_utilities(network, evidence, decision, future)
+    return best_among(expected_utilities(network, evidence, decision, future))
+
+
+def best_among(answers: Sequence[ActionValue]) -> list[ActionValue]:
+    """Return the best of several actions, ties and all.
+
+    Only supported ones compete, unless there are none; then those that part of the possible
+    states offer do, flagged as they are.
+    """
     running = [a for a in answers if a.supported] or [a for a in answers if a.available > 0]
     best = max((a.utility for a in running), default=0.0)
     size = max((abs(a.utility) for a in running), default=0.0)
@@ -144,16 +145,22 @@ def next_decisions(network: Network, known: Known) -> list[str]:
     return sorted({n.decision for n in reached if isinstance(n, Max) and n.decision not in known})
 
 
+def _counted(steps: float) -> float:
+    return 0.0 if math.isinf(steps) else steps
+
+
 def _decision_asked(network: Network, known: Known, decision: str | None) -> str:
     """Return the decision that is asked for, or say why it cannot be made now."""
     waiting = next_decisions(network, known)
+    decisions = sorted({node.decision for node in network.nodes if isinstance(node, Max)})
     if decision is None:
         if len(waiting) == 1:
             return waiting[0]
         if waiting:
             raise EvidenceError(f"several decisions come next, {waiting}: name the one you ask for")
+        if not decisions:
+            raise EvidenceError("no decision is left to make: there are none")
         raise EvidenceError("no decision is left to make: the evidence holds them all")
-    decisions = sorted({node.decision for node in network.nodes if isinstance(node, Max)})
     if decision not in decisions:
         raise EvidenceError(f"{decision!r} is not a decision: {did_you_mean(decision, decisions)}")
     if decision in known:
@@ -168,8 +175,8 @@ def _available(
 ) -> dict[Value, float]:
     """Return, for each value of a decision, the probability that it is offered.
 
-    That is the probability flowing down to the decision's max nodes that have the value.
-    END is not a choice and is left out.
+    That is the probability flowing down to the decision's max nodes that have the value, and
+    below which what is known of later variables is possible. END is not a choice.
     """
     evaluated = evaluate(network, known, future)
     possible = evaluated[network.root].log_likelihood > -math.inf
@@ -177,9 +184,10 @@ def _available(
     available: dict[Value, float] = {}
     for index, node in enumerate(network.nodes):
         if isinstance(node, Max) and node.decision == decision:
-            for value in node.values:
-                flow = math.fsum(reached.get(index, []))
-                available[value] = available.get(value, 0.0) + flow
+            flow = math.fsum(reached.get(index, []))
+            for value, child in zip(node.values, node.children, strict=True):
+                offered = evaluated[child].log_likelihood > -math.inf
+                available[value] = available.get(value, 0.0) + (flow if offered else 0.0)
     return {value: flow for value, flow in available.items() if value is not END}
 
 
@@ -188,24 +196,26 @@ def _walk_to_decisions(
 ) -> dict[int, list[float]]:
     """Let probability flow down from the root, on each path to the first decision not yet made.
 
-    Without `evaluated` every child of a sum gets all of it: what can be reached at all.
+    Without `evaluated` every child gets all of it, but those of a decision made otherwise:
+    what can be reached at all.
     """
 
     def send(index: int, node: Node, arrived: list[float]) -> list[tuple[int, float]]:
         flow = math.fsum(arrived)
         match node:
             case Sum() if evaluated is not None:
+                shares = _shares(node, index, evaluated)
                 return [
                     (child, flow * share)
-                    for child, share in zip(
-                        node.children, _shares(node, index, evaluated), strict=True
-                    )
+                    for child, share in zip(node.children, shares, strict=True)
                     if share > 0
                 ]
             case Sum() | Product():
                 return [(child, flow) for child in node.children]
-            case Max() if node.decision in known and known[node.decision] in node.values:
-                return [(node.children[node.values.index(known[node.decision])], flow)]
+            case Max() if node.decision in known:
+                if known[node.decision] in node.values:
+                    return [(node.children[node.values.index(known[node.decision])], flow)]
+                return [(child, flow) for child in node.children] if evaluated is None else []
             case _:
                 return []
 
@@ -214,7 +224,8 @@ def _walk_to_decisions(
 
 def _shares(node: Sum, index: int, evaluated: Sequence[Evaluation]) -> list[float]:
     """Return the probability of each child of a sum, given the evidence."""
+    here = evaluated[index].log_likelihood
     return [
-        weight * math.exp(evaluated[child].log_likelihood - evaluated[index].log_likelihood)
+        math.exp(math.log(weight) + evaluated[child].log_likelihood - here) if weight > 0 else 0.0
         for child, weight in zip(node.children, node.weights, strict=True)
     ]

@@ -7,7 +7,7 @@ made, by the evidence or by `decide`, and the walk goes on below it.
 
 import math
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -15,12 +15,14 @@ import numpy as np
 from rspmn.circuit import Latent, Leaf, Max, Network, Node, Product, Sum, Utility, walk_down
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.errors import EvidenceError
-from rspmn.infer.decisions import best_decisions
-from rspmn.infer.evaluate import Evaluation
+from rspmn.infer.bellman import Future, update
+from rspmn.infer.bottom_up import NOTHING_FOLLOWS
+from rspmn.infer.decisions import ActionValue, best_among, expected_utilities
 from rspmn.infer.evidence import Evidence, Known, known_values
 from rspmn.infer.likelihood import log_likelihoods
-from rspmn.infer.recurrent import future_values
+from rspmn.infer.recurrent import check_steps
 from rspmn.model import RSPMN
+from rspmn.schema import Schema
 from rspmn.values import END, Value
 
 __all__ = ["Decide", "best_first", "sample", "sample_episodes", "uniformly"]
@@ -30,38 +32,39 @@ class Decide(Protocol):
     """Makes a decision in a sampled step."""
 
     def __call__(
-        self, decision: str, offered: Sequence[Value], known: Known, steps_to_go: int
+        self, decision: str, offered: Sequence[Value], known: Known, steps_to_go: int, /
     ) -> Value:
-        """Return one of the values offered, given all drawn and decided before in this step."""
+        """Return one of the values offered, given what is known before the decision."""
         ...
 
 
 def uniformly(rng: np.random.Generator) -> Decide:
     """Choose among the values offered, all alike."""
 
-    def decide(decision: str, offered: Sequence[Value], known: Known, steps_to_go: int) -> Value:
-        del decision, known, steps_to_go
+    def decide(_: str, offered: Sequence[Value], __: Known, ___: int) -> Value:
         return offered[int(rng.integers(len(offered)))]
 
     return decide
 
 
 def best_first(model: RSPMN, discount: float = 1.0) -> Decide:
-    """Choose what the model finds best for the steps to go."""
+    """Choose what the model finds best of what is offered, for the steps to go."""
+    futures = [Future([NOTHING_FOLLOWS] * model.num_interfaces)]  # by steps to go
 
-    @cache
-    def follows(steps_to_go: int) -> list[Evaluation]:
-        return future_values(model, steps_to_go - 1, discount).discounted(discount)
+    @lru_cache(maxsize=100_000)
+    def answers(
+        decision: str, known: tuple[tuple[str, Value], ...], steps_to_go: int
+    ) -> list[ActionValue]:
+        while len(futures) < steps_to_go:
+            futures.append(update(model, futures[-1], discount))
+        future = futures[steps_to_go - 1].discounted(discount)
+        return expected_utilities(model.from_anywhere, dict(known), decision, future)
 
     def decide(decision: str, offered: Sequence[Value], known: Known, steps_to_go: int) -> Value:
-        before = model.schema.known_before(decision)
-        seen = {name: value for name, value in known.items() if name in before}
-        best = best_decisions(model.from_anywhere, seen, decision, follows(steps_to_go))
+        found = answers(decision, tuple(known.items()), steps_to_go)
+        best = best_among([answer for answer in found if answer.value in offered])
         if not best:
-            raise EvidenceError(
-                f"{decision!r}: the model was never in the state {seen}, so it finds nothing best "
-                f"among {list(offered)}"
-            )
+            raise EvidenceError(f"{decision!r}: the model was never in the state {known}")
         return best[0].value
 
     return decide
@@ -79,7 +82,7 @@ def sample(
     if likelihoods[network.root] == -math.inf:
         raise EvidenceError(f"cannot sample: the evidence {known} is impossible under the network")
     draw = _Draw(network, known, likelihoods, rng)
-    draw.run(network.root, decide, steps_to_go=1)
+    draw.run(network.root, decide, 1)
     return draw.drawn
 
 
@@ -87,6 +90,9 @@ def sample_episodes(
     model: RSPMN, episodes: int, horizon: int, decide: Decide, rng: np.random.Generator
 ) -> Episodes:
     """Draw episodes from the start: until END, or for `horizon` steps."""
+    check_steps(horizon, least=1)
+    if episodes < 1:
+        raise EvidenceError(f"expected 1 or more episodes to draw, found {episodes}")
     rows: list[list[dict[str, Value]]] = []
     endings: list[Followed] = []
     for _ in range(episodes):
@@ -101,10 +107,12 @@ def _sample_episode(
 ) -> tuple[list[dict[str, Value]], bool]:
     start = _Draw(model.top, {}, log_likelihoods(model.top, {}), rng)
     interface = start.run(model.top.root, decide, horizon)
+    if interface == model.end:
+        raise EvidenceError("cannot sample: the model's top network starts an episode in its END")
     likelihoods = log_likelihoods(model.template, {})
     steps: list[dict[str, Value]] = []
     while len(steps) < horizon and interface != model.end:
-        draw = _Draw(model.template, {}, likelihoods, rng, model.schema.decisions)
+        draw = _Draw(model.template, {}, likelihoods, rng, model.schema)
         interface = draw.run(model.template.roots[interface], decide, horizon - len(steps))
         steps.append(draw.drawn)
     return steps, interface == model.end
@@ -119,14 +127,15 @@ class _Draw:
         known: Known,
         likelihoods: Sequence[float],
         rng: np.random.Generator,
-        order: Sequence[str] = (),
+        schema: Schema | None = None,
     ) -> None:
         self.network = network
-        self.rank = {decision: place for place, decision in enumerate(order)}
+        self.schema = schema
         self.known = known
         self.likelihoods = likelihoods
         self.rng = rng
         self.drawn: dict[str, Value] = {}
+        self.utilities: set[str] = set()
         self.waiting: dict[int, Max] = {}
         self.interface = 0
 
@@ -151,6 +160,7 @@ class _Draw:
             case Utility():
                 spread = math.sqrt(node.variance) * self.rng.standard_normal()
                 self.drawn[node.variable] = node.mean + spread
+                self.utilities.add(node.variable)
             case Latent():
                 self.interface = node.interface
             case Max():
@@ -163,14 +173,14 @@ class _Draw:
 
     def _choose(self, node: Sum) -> int:
         logs = np.array([self.likelihoods[child] for child in node.children])
-        shares = np.array(node.weights) * np.exp(logs - logs.max())
+        weights = np.array(node.weights)
+        shares = weights * np.exp(np.minimum(0.0, logs - logs[weights > 0].max()))
         return node.children[int(self.rng.choice(len(shares), p=shares / shares.sum()))]
 
     def _decide_next(self, decide: Decide, steps_to_go: int) -> list[int]:
         if not self.waiting:
             return []
-        index = min(self.waiting, key=lambda i: (self.rank.get(self.waiting[i].decision, 0), i))
-        node = self.waiting.pop(index)
+        node = self.waiting.pop(min(self.waiting))
         value = self.known.get(node.decision)
         if value is None:
             value = self._ask(node, decide, steps_to_go)
@@ -182,9 +192,16 @@ class _Draw:
         offered = [value for value, child in below if self.likelihoods[child] > -math.inf]
         if offered == [END]:
             return END
-        value = decide(node.decision, offered, dict(self.drawn), steps_to_go)
+        value = decide(node.decision, offered, self._known_before(node.decision), steps_to_go)
         if value not in offered:
             raise EvidenceError(
                 f"{node.decision!r}: {value!r} was chosen, but only {offered} are offered here"
             )
         return value
+
+    def _known_before(self, decision: str) -> Known:
+        """Return what is known before a decision; without a schema, all drawn but utilities."""
+        if self.schema is not None:
+            before = self.schema.known_before(decision)
+            return {name: self.drawn[name] for name in before if name in self.drawn}
+        return {name: value for name, value in self.drawn.items() if name not in self.utilities}

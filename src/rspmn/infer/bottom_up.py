@@ -12,6 +12,8 @@ Pairs (likelihood, utility) are passed up, the likelihood as its logarithm:
 So a sum over a variable that is not known but comes before a decision means that it will be
 seen before the decision is made: Σ max, the sum-max-sum rule. A branch of likelihood 0 has
 no utility (NaN); no sum gives it weight and no max chooses it.
+
+With each pair goes the number of logged steps behind it.
 """
 
 import math
@@ -21,7 +23,11 @@ from typing import NamedTuple
 from rspmn.circuit import Latent, Leaf, Max, Network, Node, Product, Sum, Utility, fold_up
 from rspmn.infer.evidence import Known
 
-__all__ = ["NOTHING_FOLLOWS", "Evaluation", "evaluate"]
+__all__ = ["NOTHING_FOLLOWS", "TIE", "Evaluation", "choose", "evaluate"]
+
+#: Expected utilities that differ by less than this, relative to the largest in size, are a tie:
+#: rounding alone could have told them apart.
+TIE = 1e-9
 
 
 class Evaluation(NamedTuple):
@@ -29,11 +35,15 @@ class Evaluation(NamedTuple):
 
     log_likelihood: float  # of the evidence below the node
     utility: float  # expected, given that evidence; NaN when its likelihood is 0
+    #: Logged steps pooled in the utilities that were used: of several that are added the
+    #: fewest, of those that are averaged all, of those chosen from the one chosen. Infinite
+    #: where no utility is below.
+    steps: float = math.inf
 
 
 #: What a latent passes up in the last step: likelihood 1 and utility 0 (Sec. 3.2, 5).
 NOTHING_FOLLOWS = Evaluation(0.0, 0.0)
-IMPOSSIBLE = Evaluation(-math.inf, math.nan)
+IMPOSSIBLE = Evaluation(-math.inf, math.nan, 0.0)
 
 
 def evaluate(network: Network, known: Known, future: Sequence[Evaluation] = ()) -> list[Evaluation]:
@@ -50,24 +60,47 @@ def evaluate(network: Network, known: Known, future: Sequence[Evaluation] = ()) 
                     return Evaluation(0.0, 0.0)
                 return Evaluation(node.distribution.log_prob(known[node.variable]), 0.0)
             case Utility():
-                return Evaluation(0.0, node.mean)
+                return Evaluation(0.0, node.mean, node.count)
             case Product():
                 return _product(below)
             case Sum():
                 return _sum(node.weights, below)
             case Max():
-                return _max(node, below, known)
+                branch = choose(node, below, known)
+                return IMPOSSIBLE if branch is None else below[branch]
             case Latent():
                 return future[node.interface] if future else NOTHING_FOLLOWS
 
     return fold_up(network, combine)
 
 
+def choose(node: Max, below: Sequence[Evaluation], known: Known) -> int | None:
+    """Return the branch that a max node takes, or None where it has none to take.
+
+    Of branches that tie, the likeliest: if something after the decision is known, its
+    likelihood weighs in sums above, and must not hang on the order of the branches.
+    """
+    if node.decision in known:
+        made = known[node.decision]
+        return node.values.index(made) if made in node.values else None
+    possible = [k for k, branch in enumerate(below) if branch.log_likelihood > -math.inf]
+    if not possible:
+        return None
+    best = max(below[k].utility for k in possible)
+    size = max(abs(below[k].utility) for k in possible)
+    tied = [k for k in possible if best - below[k].utility <= TIE * size]
+    return max(tied, key=lambda k: below[k].log_likelihood)
+
+
 def _product(below: list[Evaluation]) -> Evaluation:
     log_likelihood = sum(part.log_likelihood for part in below)
     if log_likelihood == -math.inf:
         return IMPOSSIBLE
-    return Evaluation(log_likelihood, math.fsum(part.utility for part in below))
+    return Evaluation(
+        log_likelihood,
+        math.fsum(part.utility for part in below),
+        min((part.steps for part in below), default=math.inf),
+    )
 
 
 def _sum(weights: Sequence[float], below: list[Evaluation]) -> Evaluation:
@@ -85,13 +118,6 @@ def _sum(weights: Sequence[float], below: list[Evaluation]) -> Evaluation:
     utility = math.fsum(
         share * part.utility for share, (_, part) in zip(shares, possible, strict=True)
     )
-    return Evaluation(highest + math.log(total), utility / total)
-
-
-def _max(node: Max, below: list[Evaluation], known: Known) -> Evaluation:
-    if node.decision in known:
-        if known[node.decision] not in node.values:
-            return IMPOSSIBLE  # not offered here
-        return below[node.values.index(known[node.decision])]
-    possible = [branch for branch in below if branch.log_likelihood > -math.inf]
-    return max(possible, key=lambda branch: branch.utility, default=IMPOSSIBLE)
+    return Evaluation(
+        highest + math.log(total), utility / total, sum(part.steps for _, part in possible)
+    )
