@@ -20,9 +20,8 @@ def write_atomically(path: str | Path, content: bytes) -> None:
             os.fsync(file.fileno())
         part.chmod(_mode(target))
         part.replace(target)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    finally:
+        part.unlink(missing_ok=True)  # gone already if all went well
 
 
 def _resolved(path: str | Path) -> Path:
