@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from rspmn import Episodes, Followed, Kind, Schema
@@ -50,6 +51,7 @@ def sources() -> dict[str, Any]:
         "pandas nullable": pd.DataFrame(table).convert_dtypes(),
         "pandas category": pd.DataFrame(table).astype({"x": "category", "episode": "category"}),
         "polars": pl.DataFrame(table),
+        "pyarrow": pa.table(table),
         "polars category": pl.DataFrame(table).with_columns(pl.col("x").cast(pl.Categorical)),
     }
 
