@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from random_models import Domains
 from rspmn.circuit import Categorical, Latent, Leaf, Max, Network, Product, Sum, Utility
+from rspmn.schema import Schema
 from rspmn.values import Value
 
 Array = NDArray[Any]
@@ -86,3 +87,30 @@ def sum_max_sum(
         else:
             p, w = p.sum(axis=-1), w.sum(axis=-1)
     return float(p), float(w) / float(p) if p > 0 else float("nan")
+
+
+def empirical_meu(table: Mapping[str, Sequence[Value]], schema: Schema) -> float:
+    """Return the sum-max-sum rule applied to the empirical distribution of a table.
+
+    From the last variable to the first, N counts the rows with a history and V is its value: over
+    chance the average of V by N, over a decision the largest V of those that were tried.
+    """
+    names = schema.variables[:-1]
+    domains = [sorted(set(table[name]), key=str) for name in names]
+    places = [{value: i for i, value in enumerate(domain)} for domain in domains]
+    index = tuple(
+        np.array([place[v] for v in table[name]]) for name, place in zip(names, places, strict=True)
+    )
+    n = np.zeros([len(domain) for domain in domains])
+    total = np.zeros_like(n)
+    np.add.at(n, index, 1)
+    np.add.at(total, index, np.array(table[schema.utility], dtype=float))
+    v = total / np.where(n > 0, n, 1)
+    for name in reversed(names):
+        tried = n.sum(axis=-1)
+        if name in schema.decisions:
+            v = np.where(n > 0, v, -np.inf).max(axis=-1)
+        else:
+            v = (n * v).sum(axis=-1) / np.where(tried > 0, tried, 1)
+        v, n = np.where(tried > 0, v, 0.0), tried
+    return float(v)

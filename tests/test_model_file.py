@@ -126,7 +126,7 @@ WRONG: dict[str, bytes] = {
     ),
     "there is no format version 0": edited(put("version", 0)),
     "'version' must be an integer, found 'one'": edited(put("version", "one")),
-    "expected a model of kind 'rspmn', found 'spn'": edited(put("kind", "spn")),
+    "unknown kind of model 'spn': did you mean 'spmn'?": edited(put("kind", "spn")),
     "unknown key 'templat': did you mean 'template'?": edited(put("templat", 1)),
     "schema: unknown key 'utilty'": edited(put("schema", "utilty", "r")),
     "schema: order: 'x' stands twice": edited(put("schema", "order", [["x", "x"]])),

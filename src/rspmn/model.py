@@ -12,25 +12,21 @@ from numpy.typing import NDArray
 
 from rspmn.circuit import (
     Categorical,
-    IntegerHistogram,
     Leaf,
     Max,
     Network,
     NetworkBuilder,
     Node,
-    PiecewiseLinear,
-    Utility,
-    order_violations,
-    scopes,
     soundness_violations,
     top_violations,
     walk_down,
 )
 from rspmn.circuit.rewrite import at_step, graft
-from rspmn.circuit.scope import NEXT_STEPS, Scope, show_scope
+from rspmn.circuit.scope import NEXT_STEPS
+from rspmn.conformity import check_variables, refuse, schema_order_violations
 from rspmn.data.episodes import Episodes
 from rspmn.errors import CircuitError
-from rspmn.schema import Kind, Schema
+from rspmn.schema import Schema
 from rspmn.values import END, Value
 
 if TYPE_CHECKING:
@@ -64,12 +60,9 @@ class RSPMN:
         interfaces = len(self.template.roots)
         found = [f"template: {v}" for v in soundness_violations(self.template)]
         found += [f"top: {v}" for v in top_violations(self.top, interfaces)]
-        before = {name: self.schema.known_before(name) for name in self.schema.decisions}
-        found += [f"template: {v}" for v in order_violations(self.template, before)]
-        if found:
-            more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-            raise CircuitError(f"RSPMN: {found[0]}{more}")
-        _check_variables(self.schema, self.template)
+        found += [f"template: {v}" for v in schema_order_violations(self.template, self.schema)]
+        refuse("RSPMN", found)
+        check_variables("RSPMN: template", self.template, self.schema, frozenset([NEXT_STEPS]))
         object.__setattr__(self, "visits", tuple(map(float, self.visits)))
         if self.visits and len(self.visits) != interfaces:
             raise CircuitError(
@@ -250,9 +243,9 @@ class RSPMN:
     @classmethod
     def load(cls, path: str | Path) -> "RSPMN":
         """Read a model and check that it is valid."""
-        from rspmn.model_file import load
+        from rspmn.model_file import load_rspmn
 
-        return load(path)
+        return load_rspmn(path)
 
 
 def uniform_top(interfaces: int) -> Network:
@@ -294,48 +287,3 @@ def _all_end(nodes: list[Node]) -> bool:
             certain = node.distribution == Categorical.certain(END)
             values.append((END,) if certain else ())
     return bool(values) and all(value == (END,) for value in values)
-
-
-def _check_variables(schema: Schema, template: Network) -> None:
-    """Hold the template to the schema: the same variables, each in its role and of its kind."""
-    expected: Scope = frozenset([*schema.variables, NEXT_STEPS])
-    found = scopes(template)[template.roots[0]]
-    if found != expected:
-        raise CircuitError(
-            f"RSPMN: the schema's variables are {show_scope(expected)}, "
-            f"but the template's are {show_scope(found)}"
-        )
-    for index, node in enumerate(template.nodes):
-        match node:
-            case Leaf(variable=name):
-                fits = name in schema.state_variables and _fits(node, schema.kinds.get(name))
-            case Max(decision=name):
-                fits = name in schema.decisions
-            case Utility(variable=name):
-                fits = name == schema.utility
-            case _:
-                continue
-        if not fits:
-            what = type(node.distribution if isinstance(node, Leaf) else node).__name__
-            raise CircuitError(
-                f"RSPMN: template: node {index} is a {what} node, but {name!r} is "
-                f"{_role(schema, name)}"
-            )
-
-
-def _fits(leaf: Leaf, kind: Kind | None) -> bool:
-    match leaf.distribution:
-        case IntegerHistogram():
-            return kind in (Kind.INTEGER, None)
-        case PiecewiseLinear():
-            return kind in (Kind.CONTINUOUS, None)
-        case _:
-            return True
-
-
-def _role(schema: Schema, name: str) -> str:
-    if name == schema.utility:
-        return "the utility"
-    if name in schema.decisions:
-        return "a decision"
-    return f"a state variable ({schema.kinds.get(name, 'of unknown kind')})"

@@ -10,33 +10,44 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
+from rspmn.circuit import Network
 from rspmn.circuit.files import Fields, dumps, located, network_from_json, network_to_json
-from rspmn.errors import ModelFileError
+from rspmn.errors import ModelFileError, did_you_mean
 from rspmn.files import write_atomically
 from rspmn.model import RSPMN
 from rspmn.schema import Schema
+from rspmn.spmn import SPMN
 
-__all__ = ["VERSION", "load", "save"]
+__all__ = ["VERSION", "load", "load_rspmn", "load_spmn", "save"]
 
 FORMAT = "rspmn"
 #: Raised whenever an older rspmn could misread a newer file.
 VERSION = 1
-KEYS = ["format", "version", "kind", "schema", "top", "template", "visits"]
 
 
-def save(model: RSPMN, path: str | Path) -> None:
+def save(model: RSPMN | SPMN, path: str | Path) -> None:
     """Write a model, gzipped when the name ends in .gz; whole or not at all."""
-    parts = {
-        "format": dumps(FORMAT),
-        "version": dumps(VERSION),
-        "kind": dumps("rspmn"),
-        "schema": dumps(model.schema.to_dict()),
-        "top": network_to_json(model.top),
-        "template": network_to_json(model.template),
-        "visits": dumps(model.visits),
-    }
-    text = "{\n" + ",\n".join(f"{dumps(key)}: {part}" for key, part in parts.items()) + "\n}\n"
-    content = text.encode()
+    head = {"format": dumps(FORMAT), "version": dumps(VERSION)}
+    schema = dumps(model.schema.to_dict())
+    if isinstance(model, RSPMN):
+        parts = {
+            "kind": dumps("rspmn"),
+            "schema": schema,
+            "top": network_to_json(model.top),
+            "template": network_to_json(model.template),
+            "visits": dumps(model.visits),
+        }
+    else:
+        background = model.background
+        parts = {
+            "kind": dumps("spmn"),
+            "schema": schema,
+            "network": network_to_json(model.network),
+            "background": dumps(None) if background is None else network_to_json(background),
+            "rows": dumps(model.rows),
+        }
+    lines = [f"{dumps(key)}: {part}" for key, part in (head | parts).items()]
+    content = ("{\n" + ",\n".join(lines) + "\n}\n").encode()
     if str(path).endswith(".gz"):
         content = gzip.compress(content, mtime=0)  # no time stamp: the same model, the same bytes
     try:
@@ -45,18 +56,60 @@ def save(model: RSPMN, path: str | Path) -> None:
         raise ModelFileError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def load(path: str | Path) -> RSPMN:
-    """Read a model; refuse it, saying what is wrong where, if it is not valid."""
+def load(path: str | Path) -> RSPMN | SPMN:
+    """Read a model of either kind; refuse it, saying what is wrong where, if it is not valid."""
     where = str(path)
     fields = Fields(_parse(_read(path), where), where)
     _check_envelope(fields)
-    fields.only(KEYS)
+    kind = fields.text("kind")
+    if kind not in _KINDS:
+        raise ModelFileError(
+            f"{where}: unknown kind of model {kind!r}: {did_you_mean(kind, _KINDS)}"
+        )
+    fields.only(["format", "version", "kind", "schema", *_KINDS[kind]])
     with located(where):
         schema = Schema.from_dict(Fields(fields.raw.get("schema"), f"{where}, schema").raw)
-    top = network_from_json(fields.raw.get("top"), f"{where}, top")
-    template = network_from_json(fields.raw.get("template"), f"{where}, template")
-    with located(where):
-        return RSPMN(schema, top, template, fields.numbers("visits"))
+        return _rspmn(fields, schema) if kind == "rspmn" else _spmn(fields, schema)
+
+
+def load_rspmn(path: str | Path) -> RSPMN:
+    """Read a recurrent model."""
+    model = load(path)
+    if not isinstance(model, RSPMN):
+        raise ModelFileError(f"{path}: expected a model of kind 'rspmn', found 'spmn'")
+    return model
+
+
+def load_spmn(path: str | Path) -> SPMN:
+    """Read a model of a single shot."""
+    model = load(path)
+    if not isinstance(model, SPMN):
+        raise ModelFileError(f"{path}: expected a model of kind 'spmn', found 'rspmn'")
+    return model
+
+
+#: The parts of each kind of model.
+_KINDS = {"rspmn": ["top", "template", "visits"], "spmn": ["network", "background", "rows"]}
+
+
+def _rspmn(fields: Fields, schema: Schema) -> RSPMN:
+    return RSPMN(
+        schema, _network(fields, "top"), _network(fields, "template"), fields.numbers("visits")
+    )
+
+
+def _spmn(fields: Fields, schema: Schema) -> SPMN:
+    no_background = fields.raw.get("background") is None
+    return SPMN(
+        schema,
+        _network(fields, "network"),
+        None if no_background else _network(fields, "background"),
+        fields.number("rows"),
+    )
+
+
+def _network(fields: Fields, part: str) -> Network:
+    return network_from_json(fields.raw.get(part), f"{fields.where}, {part}")
 
 
 def _read(path: str | Path) -> bytes:
@@ -117,7 +170,3 @@ def _check_envelope(fields: Fields) -> None:
         )
     if version < 1:
         raise ModelFileError(f"{fields.where}: there is no format version {version}")
-    if fields.text("kind") != "rspmn":
-        raise ModelFileError(
-            f"{fields.where}: expected a model of kind 'rspmn', found {fields.raw['kind']!r}"
-        )

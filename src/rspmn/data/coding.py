@@ -15,7 +15,7 @@ from rspmn.errors import DataError
 from rspmn.schema import Kind
 from rspmn.values import Value
 
-__all__ = ["MISSING", "Column", "encode", "infer_kind", "same_domain"]
+__all__ = ["MISSING", "Column", "encode", "infer_kind", "one_key", "same_domain"]
 
 #: The code of a missing value. In a continuous column it is NaN.
 MISSING = -1
@@ -99,6 +99,17 @@ def same_domain(one: Column, other: Column, name: str) -> tuple[Column, Column]:
         )
     domain = _sorted(set(one.domain) | set(other.domain), name)
     return one.recode(domain), other.recode(domain)
+
+
+def one_key(keys: list[tuple[NDArray[np.int64], int]]) -> NDArray[np.int64]:
+    """Turn several columns into one that sorts like them, compressing before it overflows."""
+    key, size = np.zeros(len(keys[0][0]), dtype=np.int64), 1
+    for column, distinct in keys:
+        if size * distinct > 2**62:
+            values, key = np.unique(key, return_inverse=True)
+            key, size = key.astype(np.int64), len(values)
+        key, size = key * distinct + column, size * distinct
+    return key
 
 
 def encode(

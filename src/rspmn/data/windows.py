@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.data.coding import Column, same_domain
+from rspmn.data.coding import Column, one_key, same_domain
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.errors import DataError, did_you_mean
 from rspmn.schema import Schema
@@ -120,7 +120,7 @@ def _group(
     """Add up the counts of equal rows, sorted by the columns, so equal logs give equal windows."""
     everything = [*columns.values(), *next_columns.values()]
     keys = [column.keys() for column in everything] + [(followed.astype(np.int64), len(Followed))]
-    _, first, inverse = np.unique(_one_key(keys), return_index=True, return_inverse=True)
+    _, first, inverse = np.unique(one_key(keys), return_index=True, return_inverse=True)
     return Windows(
         schema,
         {name: column.take(first) for name, column in columns.items()},
@@ -129,17 +129,6 @@ def _group(
         _added(inverse, counts, len(first)),
         _added(inverse, starts, len(first)),
     )
-
-
-def _one_key(keys: list[tuple[NDArray[np.int64], int]]) -> NDArray[np.int64]:
-    """Turn several columns into one that sorts like them, compressing before it overflows."""
-    key, size = np.zeros(len(keys[0][0]), dtype=np.int64), 1
-    for column, distinct in keys:
-        if size * distinct > 2**62:
-            values, key = np.unique(key, return_inverse=True)
-            key, size = key.astype(np.int64), len(values)
-        key, size = key * distinct + column, size * distinct
-    return key
 
 
 def _added(groups: NDArray[np.int64], numbers: NDArray[np.int64], size: int) -> NDArray[np.int64]:

@@ -71,17 +71,22 @@ def best_first(model: RSPMN, discount: float = 1.0) -> Decide:
 
 
 def sample(
-    network: Network, rng: np.random.Generator, decide: Decide, evidence: Evidence | None = None
+    network: Network,
+    rng: np.random.Generator,
+    decide: Decide,
+    evidence: Evidence | None = None,
+    schema: Schema | None = None,
 ) -> dict[str, Value]:
     """Draw values for all variables of a network, utilities too, given evidence.
 
-    A utility is drawn as normal around its mean with its variance.
+    A utility is drawn as normal around its mean with its variance. With a schema, a decision
+    is told only what is known before it.
     """
     known = known_values(evidence or {}, network)
     likelihoods = log_likelihoods(network, known)
     if likelihoods[network.root] == -math.inf:
         raise EvidenceError(f"cannot sample: the evidence {known} is impossible under the network")
-    draw = _Draw(network, known, likelihoods, rng)
+    draw = _Draw(network, known, likelihoods, rng, schema)
     draw.run(network.root, decide, 1)
     return draw.drawn
 

@@ -1,0 +1,80 @@
+"""How to learn: the tests, the clustering, and the budgets."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from rspmn.errors import DataError
+from rspmn.learn.clustering import BehaviouralSplit, RowClustering
+from rspmn.learn.independence import GTest, IndependenceTest
+from rspmn.learn.kmeans import KMeansClustering
+from rspmn.learn.rdc import RDC
+
+__all__ = ["LearnConfig", "LearnInfo", "Progress"]
+
+
+@dataclass(frozen=True)
+class LearnConfig:
+    """What to learn with. The default is ours; `paper()` is the paper's.
+
+    >>> LearnConfig(max_nodes=1000).max_nodes
+    1000
+    """
+
+    independence: IndependenceTest = field(default_factory=GTest)
+    clustering: RowClustering = field(default_factory=BehaviouralSplit)
+    #: Test what follows given the decisions in between, not over all rows alike.
+    given_decisions: bool = True
+    #: A choice never seen where at least so many were to be expected is unavailable there.
+    unavailable_from: float = 10.0
+    #: Numbers of many values are tested in so many bins of equal weight.
+    bins: int = 10
+    #: Budgets; learning that reaches one ends early with a valid network.
+    max_nodes: int | None = None
+    max_depth: int | None = None  # sums on a path
+    max_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("max_nodes", "max_depth", "max_seconds"):
+            limit = getattr(self, name)
+            if limit is not None and not limit >= 0:
+                raise DataError(f"LearnConfig: {name} must be at least 0, found {limit!r}")
+        if self.bins < 2:
+            raise DataError(f"LearnConfig: bins must be at least 2, found {self.bins!r}")
+
+    @classmethod
+    def paper(cls) -> "LearnConfig":
+        """Learn as the paper's code does: RDC over all rows alike, and k-means with k = 2."""
+        return cls(RDC(), KMeansClustering(), given_decisions=False)
+
+    @classmethod
+    def exact(cls) -> "LearnConfig":
+        """Split everything that varies: the network is the empirical distribution."""
+        return cls(GTest(alpha=1.0), BehaviouralSplit(alpha=1.0))
+
+
+@dataclass
+class LearnInfo:
+    """What happened while learning."""
+
+    rows: float = 0.0  # weight of all rows
+    distinct_rows: int = 0
+    nodes: int = 0
+    edges: int = 0
+    sums: int = 0
+    tests: int = 0  # pairs of variables tested
+    seconds: float = 0.0
+    stopped_by: str = ""  # the budget that ended learning early: nodes, depth or seconds
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far learning has come."""
+
+    rows_done: float
+    rows: float
+    nodes: int
+    seconds: float
+
+
+#: Is told about progress now and then.
+Report = Callable[[Progress], None]

@@ -1,0 +1,57 @@
+"""LearnSPN on weighted rows: products by independence, sums by clustering."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.circuit import Network
+from rspmn.learn.config import LearnConfig, LearnInfo, Report
+from rspmn.learn.learner import Learner
+from rspmn.learn.outlook import within
+from rspmn.learn.rows import Rows
+
+__all__ = ["components", "grow_spn", "learn_spn"]
+
+
+def learn_spn(
+    rows: Rows,
+    names: Sequence[str],
+    config: LearnConfig | None = None,
+    rng: np.random.Generator | int = 0,
+    report: Report | None = None,
+) -> tuple[Network, LearnInfo]:
+    """Learn the joint distribution of some variables."""
+    learner = Learner(config or LearnConfig(), np.random.default_rng(rng), rows, None, report)
+    root = grow_spn(learner, rows, tuple(names), 0)
+    learner.done_with(rows)
+    network = learner.builder.build(root)
+    info = learner.info
+    info.nodes, info.edges, info.seconds = len(network), network.num_edges, learner.seconds()
+    return network, info
+
+
+def grow_spn(learner: Learner, rows: Rows, names: tuple[str, ...], depth: int) -> int:
+    """Add the network of some variables of some rows."""
+    if len(names) == 1 or len(rows) == 1 or learner.out_of_budget(depth):
+        return learner.product(learner.leaves(rows, names))
+    strata = np.zeros(len(rows), dtype=np.int64)
+    parts = components(names, learner.test(rows, names, names, strata).dependent)
+    if len(parts) > 1:
+        return learner.product([grow_spn(learner, rows, part, depth) for part in parts])
+    clusters = learner.config.clustering(rows, names, within(rows, names), learner.rng)
+    if len(clusters) < 2:  # nothing is left to divide by
+        return learner.product(learner.leaves(rows, names))
+    children = [grow_spn(learner, part, names, depth + 1) for part in clusters]
+    return learner.mixture(clusters, children)
+
+
+def components(names: Sequence[str], dependent: NDArray[np.bool_]) -> list[tuple[str, ...]]:
+    """Return the groups of variables that depend on each other, directly or by way of others."""
+    from scipy.sparse.csgraph import connected_components
+
+    count, label = connected_components(dependent | dependent.T, directed=False)
+    return [
+        tuple(name for name, group in zip(names, label, strict=True) if group == number)
+        for number in range(count)
+    ]

@@ -1,0 +1,85 @@
+"""What LearnSPN and LearnSPMN share: the network under construction, the tests, the budgets."""
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.circuit import NetworkBuilder
+from rspmn.learn.config import LearnConfig, LearnInfo, Progress, Report
+from rspmn.learn.independence import Dependence
+from rspmn.learn.leaves import fit_leaf, fit_utility
+from rspmn.learn.rows import Rows
+
+__all__ = ["Learner"]
+
+
+class Learner:
+    """Learning under way."""
+
+    def __init__(
+        self,
+        config: LearnConfig,
+        rng: np.random.Generator,
+        rows: Rows,
+        utility: str | None = None,
+        report: Report | None = None,
+    ) -> None:
+        self.config = config
+        self.rng = rng
+        self.utility = utility
+        self.builder = NetworkBuilder()
+        self.info = LearnInfo(rows=rows.total, distinct_rows=len(rows))
+        self._report = report
+        self._done = 0.0
+        self._start = time.monotonic()
+
+    def seconds(self) -> float:
+        """Return the time since learning began."""
+        return time.monotonic() - self._start
+
+    def leaf(self, rows: Rows, name: str) -> int:
+        """Add the leaf of a variable."""
+        if name == self.utility:
+            return self.builder.add(fit_utility(rows, name))
+        return self.builder.add(fit_leaf(rows, name))
+
+    def leaves(self, rows: Rows, names: Sequence[str]) -> list[int]:
+        """Add a leaf for each of some variables, as if they were independent."""
+        return [self.leaf(rows, name) for name in names]
+
+    def product(self, children: Sequence[int]) -> int:
+        """Add a product, or nothing if there is nothing to multiply."""
+        return children[0] if len(children) == 1 else self.builder.product(children)
+
+    def mixture(self, parts: Sequence[Rows], children: Sequence[int]) -> int:
+        """Add a sum, each child weighed by its rows."""
+        self.info.sums += 1
+        weights = np.array([part.total for part in parts])
+        return self.builder.sum(children, (weights / weights.sum()).tolist())
+
+    def test(
+        self, rows: Rows, left: Sequence[str], right: Sequence[str], strata: NDArray[np.int64]
+    ) -> Dependence:
+        """Test all pairs, given the strata."""
+        self.info.tests += len(left) * len(right)
+        return self.config.independence(rows, left, right, strata, self.rng)
+
+    def out_of_budget(self, depth: int) -> bool:
+        """Say whether a budget is used up, and remember which."""
+        config = self.config
+        if config.max_nodes is not None and len(self.builder) >= config.max_nodes:
+            self.info.stopped_by = "nodes"
+        elif config.max_seconds is not None and self.seconds() >= config.max_seconds:
+            self.info.stopped_by = "seconds"
+        elif config.max_depth is not None and depth >= config.max_depth:
+            self.info.stopped_by = "depth"
+            return True
+        return self.info.stopped_by in ("nodes", "seconds")
+
+    def done_with(self, rows: Rows) -> None:
+        """Report that some rows have been learned from to the end."""
+        self._done += rows.total
+        if self._report is not None:
+            self._report(Progress(self._done, self.info.rows, len(self.builder), self.seconds()))

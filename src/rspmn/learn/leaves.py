@@ -1,0 +1,96 @@
+"""Leaves: the distribution of one variable, estimated from weighted rows."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.circuit import (
+    Categorical,
+    Distribution,
+    IntegerHistogram,
+    Leaf,
+    PiecewiseLinear,
+    Utility,
+)
+from rspmn.data.coding import Column
+from rspmn.learn.rows import MOST_VALUES, Rows, weigh
+from rspmn.schema import Kind
+from rspmn.values import Value
+
+__all__ = ["fit_leaf", "fit_utility"]
+
+Array = NDArray[np.float64]
+
+#: At most so many pieces of a density or of a histogram of integers.
+MOST_PIECES = 32
+
+
+def fit_utility(rows: Rows, name: str) -> Utility:
+    """Return the weighted mean, count and variance of the utility: exact, never of bins."""
+    values = rows.column(name).data
+    total = rows.total
+    mean = float(rows.weights @ values / total)
+    variance = float(rows.weights @ (values - mean) ** 2 / total)
+    return Utility(name, mean, total, variance)
+
+
+def fit_leaf(rows: Rows, name: str) -> Leaf:
+    """Return the distribution of a variable; missing values take no part.
+
+    A variable that is missing everywhere is uniform over its values: nothing is known of it.
+    """
+    column = rows.column(name)
+    present = ~column.missing
+    weights = rows.weights[present]
+    data = column.data[present]
+    if not len(data):
+        return Leaf(name, _unknown(rows.table.columns[name]))
+    if column.kind is Kind.CONTINUOUS:
+        return Leaf(name, _density(data, weights))
+    values = [column.domain[code] for code in np.unique(data)]
+    weight = weigh(np.unique(data, return_inverse=True)[1], weights)
+    if column.kind is Kind.INTEGER and len(values) > MOST_VALUES:
+        return Leaf(name, _integers(np.array(values, dtype=np.int64), weight))
+    return Leaf(name, _categorical(tuple(values), weight))
+
+
+def _categorical(values: tuple[Value, ...], weight: Array) -> Categorical:
+    return Categorical(values, tuple((weight / weight.sum()).tolist()))
+
+
+def _unknown(column: Column) -> Distribution:
+    if column.kind is Kind.CONTINUOUS:
+        numbers = column.data[~column.missing]
+        if not len(numbers):
+            return Categorical.certain(0.0)
+        return _density(numbers, np.ones(len(numbers)))
+    values: tuple[Value, ...] = column.domain or (0,)
+    return _categorical(values, np.ones(len(values)))
+
+
+def _density(data: Array, weights: Array) -> Distribution:
+    """Return a density through the heights of a histogram of equal weights at its edges."""
+    numbers, inverse = np.unique(data, return_inverse=True)
+    weight = weigh(inverse, weights)
+    if len(numbers) == 1:
+        return Categorical.certain(float(numbers[0]))
+    pieces = int(min(MOST_PIECES, max(1, np.sqrt(len(numbers)))))
+    below = np.cumsum(weight) / weight.sum()
+    inner = np.searchsorted(below, np.arange(1, pieces) / pieces)
+    edges = numbers[np.unique(np.concatenate([[0], inner, [len(numbers) - 1]]))]
+    # mass between edges, a number on an edge counted half on each side of it
+    middle = below - weight / weight.sum() / 2
+    at = np.interp(edges, numbers, middle)
+    at[0], at[-1] = 0.0, 1.0
+    heights = np.diff(at) / np.diff(edges)
+    knots = np.concatenate([[heights[0]], (heights[:-1] + heights[1:]) / 2, [heights[-1]]])
+    return PiecewiseLinear.scaled(tuple(edges.tolist()), tuple(knots.tolist()))
+
+
+def _integers(values: NDArray[np.int64], weight: Array) -> IntegerHistogram:
+    """Return a histogram over integers, bins of about equal weight."""
+    below = np.cumsum(weight) / weight.sum()
+    cuts = np.unique(np.searchsorted(below, np.arange(1, MOST_PIECES) / MOST_PIECES)) + 1
+    cuts = cuts[cuts < len(values)]
+    masses = np.add.reduceat(weight, np.concatenate([[0], cuts])) / weight.sum()
+    edges = [int(values[0]), *(int(values[c]) for c in cuts), int(values[-1]) + 1]
+    return IntegerHistogram(tuple(edges), tuple(masses.tolist()))

@@ -1,0 +1,173 @@
+"""Weighted rows: what structure learning looks at.
+
+Equal rows are one row with a weight, so that a million rows of few distinct values cost what the
+distinct ones cost. Each variable has a code for tests of independence: its values if they are
+few, quantile bins if they are many. The values themselves stay with the rows, for the leaves.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.data.coding import MISSING, Column, encode, one_key
+from rspmn.data.tables import Cells, as_table
+from rspmn.errors import DataError
+from rspmn.schema import Kind, Schema
+
+__all__ = ["RowTable", "Rows", "group_rows", "joined", "read_rows", "weigh"]
+
+#: More distinct numbers than this are binned for tests.
+MOST_VALUES = 64
+
+
+@dataclass(frozen=True, eq=False)
+class RowTable:
+    """All distinct rows; `Rows` are subsets of them."""
+
+    columns: Mapping[str, Column]  # the values, [n]
+    codes: Mapping[str, NDArray[np.int32]]  # for tests, [n]; MISSING where there is none
+    sizes: Mapping[str, int]  # how many codes there are
+    ordered: frozenset[str]  # whose codes are bins of a number line
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Some rows of a table, each with a weight."""
+
+    table: RowTable
+    index: NDArray[np.int64]  # [n]
+    weights: NDArray[np.float64]  # [n], above 0
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    @property
+    def total(self) -> float:
+        """The weight of all rows together."""
+        return float(self.weights.sum())
+
+    def codes(self, name: str) -> NDArray[np.int32]:  # [n]
+        """Return the codes of a variable."""
+        return self.table.codes[name][self.index]
+
+    def column(self, name: str) -> Column:
+        """Return the values of a variable."""
+        return self.table.columns[name].take(self.index)
+
+    def where(self, chosen: NDArray[np.bool_]) -> "Rows":
+        """Return the rows that are chosen."""
+        return replace(self, index=self.index[chosen], weights=self.weights[chosen])
+
+    def weighted(self, shares: NDArray[np.float64]) -> "Rows":
+        """Return a share of each row, without those of which nothing is left."""
+        kept = shares > 0
+        return replace(self, index=self.index[kept], weights=self.weights[kept] * shares[kept])
+
+    def joint_codes(self, names: Sequence[str]) -> NDArray[np.int64]:  # [n]
+        """Return one code for the values of several variables together."""
+        if not names:
+            return np.zeros(len(self), dtype=np.int64)
+        keys = [(self.codes(n).astype(np.int64) + 1, self.table.sizes[n] + 1) for n in names]
+        return np.unique(one_key(keys), return_inverse=True)[1]
+
+
+def weigh(groups: NDArray[Any], weights: NDArray[np.float64], size: int = 0) -> NDArray[np.float64]:
+    """Return the weight of each group."""
+    return np.bincount(groups, weights=weights, minlength=size).astype(np.float64)
+
+
+def joined(rows: Rows, names: Sequence[str]) -> tuple[Rows, str]:
+    """Add a variable that holds the values of several together; return its name too."""
+    name = " and ".join(names)
+    codes = np.full(len(rows.table.codes[names[0]]), MISSING, dtype=np.int32)
+    codes[rows.index] = rows.joint_codes(names)
+    table = replace(
+        rows.table,
+        codes={**rows.table.codes, name: codes},
+        sizes={**rows.table.sizes, name: int(codes.max(initial=0)) + 1},
+    )
+    return replace(rows, table=table), name
+
+
+def read_rows(
+    source: object, schema: Schema, bins: int, weights: str | None = None
+) -> tuple[Rows, Schema]:
+    """Read a table of one row per decision problem; return it and the schema with all kinds.
+
+    `weights` names a column that says how often each row occurred.
+    """
+    table = as_table(source)
+    columns = {}
+    for name in schema.variables:
+        cells = table.cells(name)
+        kind = Kind.CONTINUOUS if name == schema.utility else schema.kinds.get(name)
+        columns[name] = encode(cells.present, cells.missing, kind, name)
+    for name in (*schema.decisions, schema.utility):
+        gone = columns[name].missing
+        if gone.any():
+            raise DataError(
+                f"row {int(np.argmax(gone))}: {name!r} is missing; only state variables may be "
+                f"({int(gone.sum())} such rows)"
+            )
+        if name in schema.decisions and columns[name].kind is Kind.CONTINUOUS:
+            raise DataError(f"decision {name!r} holds numbers that are not whole: bin it")
+    counts = np.ones(table.rows) if weights is None else _weights(table.cells(weights), weights)
+    known = schema.with_kinds({name: column.kind for name, column in columns.items()})
+    return group_rows(columns, counts, bins), known
+
+
+def _weights(cells: Cells, name: str) -> NDArray[np.float64]:
+    column = encode(cells.present, cells.missing, Kind.CONTINUOUS, name)
+    wrong = np.flatnonzero(~(column.data >= 0))
+    if len(wrong):
+        raise DataError(
+            f"row {wrong[0]}: weight {name!r} must be at least 0, found {column.data[wrong[0]]}"
+        )
+    return np.asarray(column.data, dtype=np.float64)
+
+
+def group_rows(columns: Mapping[str, Column], counts: NDArray[np.float64], bins: int) -> Rows:
+    """Make weighted distinct rows, sorted, so that the order of the input does not matter."""
+    used = np.flatnonzero(counts > 0)
+    if not len(used):
+        raise DataError("there are no rows to learn from")
+    kept = {name: column.take(used) for name, column in columns.items()}
+    key = one_key([column.keys() for column in kept.values()])
+    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    distinct = {name: column.take(first) for name, column in kept.items()}
+    weights = weigh(inverse, counts[used], len(first))
+    codes, sizes, ordered = {}, {}, set()
+    for name, column in distinct.items():
+        codes[name], sizes[name] = _test_codes(column, weights, bins)
+        many = column.kind is Kind.INTEGER and len(column.domain) > MOST_VALUES
+        if column.kind is Kind.CONTINUOUS or many:
+            ordered.add(name)
+    table = RowTable(distinct, codes, sizes, frozenset(ordered))
+    return Rows(table, np.arange(len(first)), weights)
+
+
+def _test_codes(
+    column: Column, weights: NDArray[np.float64], bins: int
+) -> tuple[NDArray[np.int32], int]:
+    """Return codes for tests: the values if they are few, else quantile bins of numbers."""
+    if column.kind not in (Kind.CONTINUOUS, Kind.INTEGER):
+        return column.data.astype(np.int32), max(1, len(column.domain))
+    if column.kind is Kind.INTEGER and len(column.domain) <= MOST_VALUES:
+        return column.data.astype(np.int32), max(1, len(column.domain))
+    gone = column.missing
+    numbers = np.where(gone, np.nan, column.data.astype(np.float64))
+    distinct, inverse = np.unique(numbers[~gone], return_inverse=True)
+    codes = np.full(len(numbers), MISSING, dtype=np.int32)
+    if len(distinct) <= bins:
+        codes[~gone] = inverse
+        return codes, max(1, len(distinct))
+    below = np.cumsum(np.bincount(inverse, weights=weights[~gone]))
+    # the bin of a value: where the middle of its own weight falls among equal shares
+    middle = below - np.bincount(inverse, weights=weights[~gone]) / 2
+    bin_of = np.minimum((middle / below[-1] * bins).astype(np.int32), bins - 1)
+    bin_of = np.unique(bin_of, return_inverse=True)[1].astype(np.int32)
+    codes[~gone] = bin_of[inverse]
+    return codes, int(bin_of.max()) + 1

@@ -1,0 +1,119 @@
+"""The sum-product-max network with its schema: a decision model of a single shot (Sec. 2)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.circuit import Network, NetworkBuilder, validity_violations
+from rspmn.conformity import check_variables, refuse, schema_order_violations
+from rspmn.errors import CircuitError
+from rspmn.schema import Schema
+from rspmn.values import Value
+
+if TYPE_CHECKING:
+    from rspmn.infer.decisions import ActionValue, ExpectedUtility
+    from rspmn.infer.sampling import Decide
+
+__all__ = ["SPMN", "factorised"]
+
+
+@dataclass(frozen=True)
+class SPMN:
+    """A valid network over the variables of a schema. One that is not valid cannot be made.
+
+    Its queries are documented where they are defined, in `rspmn.infer`.
+    """
+
+    schema: Schema
+    network: Network
+    #: What is known of the state variables apart from each other. For the likelihood of rows it is
+    #: mixed in with the weight of one row, so that no row is impossible; decisions do not use it.
+    background: Network | None = None
+    rows: float = 0.0  # the weight of the rows it was learned from
+
+    def __post_init__(self) -> None:
+        found = [str(v) for v in validity_violations(self.network)]
+        found += [str(v) for v in schema_order_violations(self.network, self.schema)]
+        refuse("SPMN", found)
+        check_variables("SPMN", self.network, self.schema, frozenset())
+        _ = self.network.root
+        object.__setattr__(self, "rows", float(self.rows))
+        if not 0 <= self.rows < float("inf"):
+            raise CircuitError(f"SPMN: expected the number of rows, found {self.rows}")
+
+    def __repr__(self) -> str:
+        return f"SPMN({len(self.network)} nodes, learned from {self.rows:g} rows)"
+
+    def meu(self, evidence: Mapping[str, object] | None = None) -> "ExpectedUtility":
+        """Return the maximum expected utility given evidence."""
+        from rspmn.infer.decisions import meu
+
+        return meu(self.network, evidence)
+
+    def expected_utilities(
+        self, evidence: Mapping[str, object] | None = None
+    ) -> "list[ActionValue]":
+        """Return what every value of the next decision is worth, with its support."""
+        from rspmn.infer.decisions import expected_utilities
+
+        made = {} if evidence is None else evidence
+        asked = next((d for d in self.schema.decisions if made.get(d) is None), None)
+        return expected_utilities(self.network, evidence, asked)
+
+    def best_decisions(self, evidence: Mapping[str, object] | None = None) -> "list[ActionValue]":
+        """Return every best value of the next decision; the first is as good as any."""
+        from rspmn.infer.decisions import best_among
+
+        return best_among(self.expected_utilities(evidence))
+
+    def log_likelihood(self, source: object) -> NDArray[np.float64]:  # [rows]
+        """Return the log-likelihood of each row of a table, given its decisions.
+
+        Never -inf for a learned model: see `background`.
+        """
+        from rspmn.infer.likelihood import log_likelihood_of_rows
+
+        return log_likelihood_of_rows(self, source)
+
+    def mpe(self, evidence: Mapping[str, object]) -> dict[str, Value] | None:
+        """Return the evidence with the likeliest values for what it lacks."""
+        from rspmn.infer.mpe import mpe
+
+        return mpe(self.network, evidence)
+
+    def sample(
+        self,
+        rows: int,
+        rng: np.random.Generator | int,
+        decide: "Decide | None" = None,
+        evidence: Mapping[str, object] | None = None,
+    ) -> dict[str, list[Value]]:
+        """Draw rows as a table, decisions made uniformly unless `decide` makes them."""
+        from rspmn.infer.sampling import sample, uniformly
+
+        rng = np.random.default_rng(rng)
+        choose = decide or uniformly(rng)
+        drawn = [sample(self.network, rng, choose, evidence, self.schema) for _ in range(rows)]
+        return {name: [row[name] for row in drawn] for name in self.schema.variables}
+
+    def save(self, path: str | Path) -> None:
+        """Write the model as JSON, gzipped when the name ends in .gz; whole or not at all."""
+        from rspmn.model_file import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "SPMN":
+        """Read a model and check that it is valid."""
+        from rspmn.model_file import load_spmn
+
+        return load_spmn(path)
+
+
+def factorised(leaves: Sequence[int], builder: NetworkBuilder) -> Network:
+    """Return the network in which variables have nothing to do with each other."""
+    return builder.build(builder.product(leaves))
