@@ -4,16 +4,20 @@ VENV   ?= .venv
 RUN    := $(VENV)/bin/python
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types check clean
+.PHONY: help demo test bench lint types check clean
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z]*\): .*## /\1\t/p' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.ready-plot  ## the main job, on the paper's 2x2 grid
+demo: $(VENV)/.ready-plot  ## the paper's 2x2 grid, and decisions learned from a table
 	@$(RUN) examples/paper_grid.py
+	@$(RUN) examples/oil_wildcatter.py
 
 test: $(VENV)/.ready-test  ## all tests and doctests
 	@$(RUN) -m pytest
+
+bench: $(VENV)/.ready-test  ## benchmarks, as ratios in one run
+	@for file in benchmarks/*.py; do echo "== $$file"; $(RUN) $$file || exit 1; done
 
 lint: $(VENV)/.ready-test  ## ruff: rules and format
 	@$(RUN) -m ruff check . && $(RUN) -m ruff format --check .

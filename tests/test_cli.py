@@ -188,7 +188,7 @@ def test_interrupted(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rspmn.cli._load", interrupt)
+    monkeypatch.setattr("rspmn.cli.queries.load", interrupt)
     code, out, err = run(capsys, "meu", grid)
     assert (code, out) == (130, "")
     assert err == "rspmn: interrupted; nothing was written\n"

@@ -47,12 +47,11 @@ class Column:
         """Return some of the rows; -1 gives a missing value."""
         if len(self.data) == 0:
             return missing_column(len(rows), self)
-        empty = np.nan if self.kind is Kind.CONTINUOUS else MISSING
-        return Column(
-            self.kind,
-            np.where(rows >= 0, self.data[rows], empty).astype(self.data.dtype),
-            self.domain,
-        )
+        taken = self.data[rows]
+        nowhere = rows < 0
+        if nowhere.any():
+            taken[nowhere] = np.nan if self.kind is Kind.CONTINUOUS else MISSING
+        return Column(self.kind, taken, self.domain)
 
     def decode(self) -> list[Value | None]:
         """Return the values themselves, None where they are missing."""

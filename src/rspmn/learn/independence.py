@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.learn.rows import Rows
+from rspmn.learn.rows import Rows, weigh
 
 __all__ = ["Dependence", "GTest", "IndependenceTest"]
 
@@ -22,7 +22,9 @@ Array = NDArray[np.float64]
 #: empty says nothing, but would look as if it did.
 RARE = 5.0
 #: How many numbers to hold at once when counting.
-CHUNK = 4_000_000
+CHUNK = 2_000_000
+#: Up to so many pairs are counted one by one.
+FEW_PAIRS = 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,50 +110,120 @@ class PairStatistics:
 def pair_statistics(
     rows: Rows, left: Sequence[str], right: Sequence[str], strata: NDArray[np.int64]
 ) -> PairStatistics:
-    """Count all tables of one stratum with one matrix product, and add the strata up."""
+    """Return the statistics of all pairs, in the way that is faster for so many of them."""
+    if len(left) * len(right) <= FEW_PAIRS:
+        return _pair_by_pair(rows, left, right, strata)
+    return _all_at_once(rows, left, right, strata)
+
+
+def _pair_by_pair(
+    rows: Rows, left: Sequence[str], right: Sequence[str], strata: NDArray[np.int64]
+) -> PairStatistics:
+    """Count the tables of all strata of one pair at a time: best for many rows."""
+    a, b = Blocks.of(rows, left), Blocks.of(rows, right)
+    stratum = np.unique(strata, return_inverse=True)[1]
+    count = int(stratum.max(initial=-1)) + 1
+    shape = (len(left), len(right))
+    found = PairStatistics(np.zeros(shape), np.zeros(shape), np.zeros(shape))
+    for j in range(len(right)):
+        codes_b = b.values(j)
+        for i in range(len(left)):
+            codes_a = a.values(i)
+            both = (codes_a >= 0) & (codes_b >= 0)
+            cells = (stratum * a.sizes[i] + codes_a) * b.sizes[j] + codes_b
+            if not both.all():
+                cells, weights = cells[both], rows.weights[both]
+            else:
+                weights = rows.weights
+            tables = weigh(cells, weights, count * a.sizes[i] * b.sizes[j])
+            one = _statistics(tables.reshape(count, a.sizes[i], b.sizes[j]))
+            found.g[i, j], found.x2[i, j], found.freedom[i, j] = one
+    return found
+
+
+def _statistics(tables: Array) -> tuple[float, float, float]:
+    """Return G, X² and degrees of freedom of one pair's tables [strata, a, b], added up."""
+    row, column = tables.sum(axis=2), tables.sum(axis=1)
+    total = row.sum(axis=1)
+    g = 2 * (_xlogx(tables).sum() - _xlogx(row).sum() - _xlogx(column).sum() + _xlogx(total).sum())
+    expected = row[:, :, None] * column[:, None, :]
+    share = np.divide(tables**2, expected, out=np.zeros_like(tables), where=expected > 0)
+    # X² = N · (Σ n² / (row · column) - 1), and (N - 1)/N of it has the mean that it should have by
+    # chance, however sparse the table is
+    x2 = np.where(total > 0, (total - 1) * (share.sum(axis=(1, 2)) - 1), 0.0)
+    freedom = ((row > 0).sum(axis=1) - 1.0) * ((column > 0).sum(axis=1) - 1.0)
+    return (
+        max(float(g), 0.0),
+        max(float(np.maximum(x2, 0.0).sum()), 0.0),
+        float(np.where(total > 0, freedom, 0.0).sum()),
+    )
+
+
+def _all_at_once(
+    rows: Rows, left: Sequence[str], right: Sequence[str], strata: NDArray[np.int64]
+) -> PairStatistics:
+    """Count all tables of one stratum with one matrix product: best for many pairs."""
     a, b = Blocks.of(rows, left), Blocks.of(rows, right)
     shape = (len(left), len(right))
     g, x2, freedom = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    if not len(left) or not len(right):
-        return PairStatistics(g, x2, freedom)
     order = np.argsort(strata, kind="stable")
     for chosen in np.split(order, np.flatnonzero(np.diff(strata[order])) + 1):
-        tables = joint_counts(a, b, rows.weights, chosen)  # [cells of a, cells of b]
-        one = _statistics(tables, a, b)
+        one = _block_statistics(joint_counts(a, b, rows.weights, chosen), a, b)
         g, x2, freedom = g + one.g, x2 + one.x2, freedom + one.freedom
     return PairStatistics(g, x2, freedom)
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Several variables side by side: a column of cells for each value of each."""
+    """Several variables side by side: a cell for each value of each, rare values in one cell."""
 
-    cells: NDArray[np.int64]  # [n, variables]; the cell of each row, -1 where missing
-    starts: NDArray[np.int64]  # [variables]; the first cell of each variable
-    size: int  # cells altogether
+    codes: list[NDArray[np.int32]]  # of each variable, those of all rows of the table
+    index: NDArray[np.int64]  # [n], the rows meant
+    numbers: list[NDArray[np.int64]]  # of each variable, the value's number by its code
+    sizes: list[int]  # how many numbers each variable has
 
     @classmethod
     def of(cls, rows: Rows, names: Sequence[str]) -> "Blocks":
-        """Give every value a cell, and all rare values of a variable one together."""
-        columns, starts, size = [], [], 0
-        for name in names:
-            codes = _pooled(rows.codes(name), rows.weights, rows.table.sizes[name])
-            starts.append(size)
-            columns.append(np.where(codes >= 0, codes + size, -1))
-            size += int(codes.max(initial=0)) + 1
-        cells = np.array(columns, dtype=np.int64).reshape(len(names), len(rows)).T
-        return cls(cells, np.array(starts, dtype=np.int64), size)
+        """Give the values of each variable that occur their numbers."""
+        codes = [rows.table.codes[name] for name in names]
+        numbers = [
+            _numbers(column[rows.index], rows.weights, rows.table.sizes[name])
+            for name, column in zip(names, codes, strict=True)
+        ]
+        return cls(codes, rows.index, numbers, [int(n.max(initial=0)) + 1 for n in numbers])
+
+    @property
+    def starts(self) -> NDArray[np.int64]:  # [variables]
+        """The first cell of each variable."""
+        return np.cumsum([0, *self.sizes[:-1]])
+
+    @property
+    def size(self) -> int:
+        """The number of cells altogether."""
+        return sum(self.sizes)
+
+    def values(self, k: int, part: NDArray[np.int64] | slice = slice(None)) -> NDArray[np.int64]:
+        """Return the numbers of variable k in some of the rows, -1 where it is missing."""
+        return self.numbers[k][self.codes[k][self.index[part]]]
+
+    def indicators(self, part: NDArray[np.int64]) -> Array:  # [len(part), cells]
+        """Return a 1 in the cell of each variable of some of the rows."""
+        hot = np.zeros((len(part), self.size + 1))
+        for k, start in enumerate(self.starts):
+            number = self.values(k, part)
+            hot[np.arange(len(part)), np.where(number >= 0, number + start, self.size)] = 1.0
+        return hot[:, :-1]
 
 
-def _pooled(codes: NDArray[np.int32], weights: Array, size: int) -> NDArray[np.int64]:
-    """Return numbers for the values that occur, rare ones together; missing stays -1."""
+def _numbers(codes: NDArray[np.int32], weights: Array, size: int) -> NDArray[np.int64]:
+    """Return a number for each code, rare ones the same; the last, of code -1, is -1."""
     here = codes >= 0
-    total = np.bincount(codes[here], weights=weights[here], minlength=size)
+    total = weigh(codes[here], weights[here], size)
     rare = (total > 0) & (total < RARE)
     number = np.cumsum(total >= RARE) - 1
     if rare.any():
         number[rare] = number[-1] + 1
-    return np.where(here, number[np.where(here, codes, 0)], -1)
+    return np.append(np.maximum(number, 0), -1)
 
 
 def joint_counts(a: Blocks, b: Blocks, weights: Array, chosen: NDArray[np.int64]) -> Array:
@@ -160,18 +232,11 @@ def joint_counts(a: Blocks, b: Blocks, weights: Array, chosen: NDArray[np.int64]
     step = max(1, CHUNK // max(1, a.size + b.size))
     for start in range(0, len(chosen), step):
         part = chosen[start : start + step]
-        counts += (_indicators(a, part) * weights[part, None]).T @ _indicators(b, part)
+        counts += (a.indicators(part) * weights[part, None]).T @ b.indicators(part)
     return counts
 
 
-def _indicators(blocks: Blocks, part: NDArray[np.int64]) -> Array:  # [len(part), cells]
-    cells = blocks.cells[part]
-    hot = np.zeros((len(part), blocks.size + 1))
-    np.put_along_axis(hot, np.where(cells >= 0, cells, blocks.size), 1.0, axis=1)
-    return hot[:, :-1]
-
-
-def _statistics(tables: Array, a: Blocks, b: Blocks) -> PairStatistics:
+def _block_statistics(tables: Array, a: Blocks, b: Blocks) -> PairStatistics:
     """Return G, X² and degrees of freedom of the table of each pair of blocks."""
 
     def by_right(cells: Array) -> Array:  # [.., cells of b] -> [.., right]
@@ -189,11 +254,9 @@ def _statistics(tables: Array, a: Blocks, b: Blocks) -> PairStatistics:
         - by_right(_xlogx(cols_sum))
         + _xlogx(total)
     )
-    # X² = N · (Σ n² / (row · column) - 1), and (N - 1)/N of it has the mean that it should have by
-    # chance, however sparse the table is
-    repeat_b = np.repeat(np.arange(len(b.starts)), np.diff(np.append(b.starts, b.size)))
-    repeat_a = np.repeat(np.arange(len(a.starts)), np.diff(np.append(a.starts, a.size)))
-    expected = rows_sum[:, repeat_b] * cols_sum[repeat_a, :]
+    of_a = np.repeat(np.arange(len(a.sizes)), a.sizes)
+    of_b = np.repeat(np.arange(len(b.sizes)), b.sizes)
+    expected = rows_sum[:, of_b] * cols_sum[of_a, :]
     share = np.divide(tables**2, expected, out=np.zeros_like(tables), where=expected > 0)
     x2 = (total - 1) * (by_left(by_right(share)) - 1)
     values_a = by_left((rows_sum > 0).astype(np.float64))  # [left, right], those that occur

@@ -110,16 +110,14 @@ def value_counts(
     """
     codes = rows.codes(name)
     values = np.unique(codes[codes >= 0])
-    one = Blocks(
-        np.where(codes >= 0, np.searchsorted(values, codes), -1)[:, None].astype(np.int64),
-        np.zeros(1, dtype=np.int64),
-        len(values),
-    )
+    number = np.full(rows.table.sizes[name] + 1, -1, dtype=np.int64)
+    number[values] = np.arange(len(values))
+    one = Blocks([rows.table.codes[name]], rows.index, [number], [len(values)])
     other = Blocks.of(rows, seen.names)
-    block = np.repeat(np.arange(len(seen.names)), np.diff(np.append(other.starts, other.size)))
+    block = np.repeat(np.arange(len(seen.names)), other.sizes)
     tables, blocks = [], []
-    for number, stratum in enumerate(np.unique(seen.strata)):
+    for place, stratum in enumerate(np.unique(seen.strata)):
         chosen = np.flatnonzero(seen.strata == stratum)
         tables.append(joint_counts(one, other, rows.weights, chosen))
-        blocks.append(block + number * len(seen.names))
+        blocks.append(block + place * len(seen.names))
     return values.astype(np.int64), np.hstack(tables), np.concatenate(blocks)

@@ -134,10 +134,10 @@ def group_rows(columns: Mapping[str, Column], counts: NDArray[np.float64], bins:
     used = np.flatnonzero(counts > 0)
     if not len(used):
         raise DataError("there are no rows to learn from")
-    kept = {name: column.take(used) for name, column in columns.items()}
-    key = one_key([column.keys() for column in kept.values()])
+    key = one_key([column.keys() for column in columns.values()])[used]
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    distinct = {name: column.take(first) for name, column in kept.items()}
+    del key
+    distinct = {name: column.take(used[first]) for name, column in columns.items()}
     weights = weigh(inverse, counts[used], len(first))
     codes, sizes, ordered = {}, {}, set()
     for name, column in distinct.items():
@@ -153,10 +153,9 @@ def _test_codes(
     column: Column, weights: NDArray[np.float64], bins: int
 ) -> tuple[NDArray[np.int32], int]:
     """Return codes for tests: the values if they are few, else quantile bins of numbers."""
-    if column.kind not in (Kind.CONTINUOUS, Kind.INTEGER):
-        return column.data.astype(np.int32), max(1, len(column.domain))
-    if column.kind is Kind.INTEGER and len(column.domain) <= MOST_VALUES:
-        return column.data.astype(np.int32), max(1, len(column.domain))
+    few = column.kind is Kind.INTEGER and len(column.domain) <= MOST_VALUES
+    if few or column.kind not in (Kind.CONTINUOUS, Kind.INTEGER):
+        return column.data, max(1, len(column.domain))
     gone = column.missing
     numbers = np.where(gone, np.nan, column.data.astype(np.float64))
     distinct, inverse = np.unique(numbers[~gone], return_inverse=True)

@@ -1,0 +1,119 @@
+"""The command line: thin, each command a few lines over the library.
+
+Bad input is answered with one sentence on standard error and exit code 2.
+"""
+
+import argparse
+import importlib
+import io
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from rspmn import __version__
+from rspmn.errors import RspmnError
+
+__all__ = ["main"]
+
+#: The functions behind the commands, by module and name: imported when they are run.
+COMMANDS = {
+    "check": ("queries", "check", "say whether a model or schema.toml is valid, or what is not"),
+    "info": ("queries", "show_info", "say what a model holds"),
+    "meu": ("queries", "show_meu", "maximum expected utility, from the start or from a state"),
+    "act": ("queries", "show_actions", "what every action is worth in a state, best first"),
+    "decide": ("queries", "show_actions", "the same as act"),
+    "draw": ("queries", "draw", "draw a model as .svg, .png or .dot"),
+    "learn-spmn": ("learning", "learn_single_shot", "learn from a table of past decisions"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a sign shows a "?"
+            stream.reconfigure(errors="replace")
+    try:
+        arguments = _parser().parse_args(argv)
+        _function(arguments.command)(arguments)
+        if sys.stdout is not None:  # it is None when the shell closed it
+            sys.stdout.flush()
+    except RspmnError as error:
+        print(f"rspmn: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("rspmn: interrupted; nothing was written", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of a pipe went away: nothing to say to anybody
+        _close_stdout()
+        return 141
+    except OSError as error:  # commands name their own files; what is left is standard output
+        _close_stdout()
+        print(f"rspmn: cannot write the output: {error.strerror}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _function(command: str) -> Callable[[argparse.Namespace], None]:
+    module, name, _ = COMMANDS[command]
+    found: Callable[[argparse.Namespace], None] = getattr(
+        importlib.import_module(f"rspmn.cli.{module}"), name
+    )
+    return found
+
+
+def _close_stdout() -> None:
+    """Keep Python from failing again when it flushes on exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="rspmn", description="Recurrent sum-product-max networks: decisions from logs."
+    )
+    parser.add_argument("--version", action="version", version=f"rspmn {__version__}")
+    commands = parser.add_subparsers(
+        title="commands", required=True, metavar="COMMAND", dest="command"
+    )
+    subs = {
+        name: commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
+        for name, (_, _, summary) in COMMANDS.items()
+    }
+    subs["check"].add_argument("file", help="a model file, or a schema ending in .toml")
+    for name in ("info", "meu", "act", "decide", "draw"):
+        subs[name].add_argument("model", help="a model file")
+    for name in ("meu", "act", "decide"):
+        _add_question(subs[name])
+    _add_picture(subs["draw"])
+    _add_learning(subs["learn-spmn"])
+    for name in ("check", "info", "meu", "act", "decide", "learn-spmn"):
+        subs[name].add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
+def _add_question(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument(
+        "--state", "--given", nargs="+", action="extend", metavar="NAME=VALUE", default=None,
+        help="what is known, decisions already made included; NAME= leaves it open",
+    )  # fmt: skip
+    sub.add_argument("--horizon", type=int, help="steps to go; without it, in the limit of many")
+    sub.add_argument("--discount", type=float, default=1.0, help="per step, default 1")
+
+
+def _add_picture(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("-o", "--output", required=True, help="the picture to write")
+    sub.add_argument(
+        "--part", choices=["template", "top", "unfolded"], default=None,
+        help="which network of a recurrent model, default the template",
+    )  # fmt: skip
+    sub.add_argument("--steps", type=int, default=2, help="of the unfolded network, default 2")
+
+
+def _add_learning(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("table", help="a CSV, TSV, Parquet or JSON lines file, one row per decision")
+    sub.add_argument("--schema", required=True, help="a schema.toml")
+    sub.add_argument("-o", "--output", required=True, help="the model to write")
+    sub.add_argument("--weights", help="a column that says how often each row occurred")
+    sub.add_argument("--paper", action="store_true", help="RDC and k-means, as in the paper")
+    sub.add_argument("--seed", type=int, default=0, help="default 0")
+    for budget, kind in {"nodes": int, "depth": int, "seconds": float}.items():
+        sub.add_argument(f"--max-{budget}", type=kind, help=f"end learning after so many {budget}")

@@ -1,0 +1,235 @@
+"""Commands that ask a model."""
+
+import argparse
+import json
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rspmn.circuit import Categorical, Leaf, Max, Network
+from rspmn.errors import EvidenceError, ModelFileError
+from rspmn.files import write_atomically
+from rspmn.infer import ActionValue, best_among
+from rspmn.model import RSPMN
+from rspmn.model_file import load
+from rspmn.schema import Schema
+from rspmn.spmn import SPMN
+from rspmn.values import Value
+
+__all__ = ["check", "draw", "show_actions", "show_info", "show_meu"]
+
+Model = RSPMN | SPMN
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Say whether a model or schema is valid."""
+    if arguments.file.endswith(".toml"):
+        schema = Schema.load(arguments.file)
+        order = " ≺ ".join("{" + ", ".join(group) + "}" for group in schema.order)
+        found = f"a valid schema: {order} ≺ {{{schema.utility}}}"
+    else:
+        model = load(arguments.file)
+        if isinstance(model, RSPMN):
+            count = model.num_interfaces
+            found = f"a sound template of {count} interface nodes, a valid top network"
+        else:
+            found = f"a valid network of {len(model.network)} nodes"
+    if arguments.json:
+        print(json.dumps({"file": arguments.file, "valid": True, "found": found}))
+    else:
+        print(f"{arguments.file}: {found}")
+
+
+def show_info(arguments: argparse.Namespace) -> None:
+    """Say what a model holds."""
+    model = load(arguments.model)
+    facts: dict[str, object] = {
+        "kind": "rspmn" if isinstance(model, RSPMN) else "spmn",
+        "state variables": list(model.schema.state_variables),
+        "decisions": list(model.schema.decisions),
+        "utility": model.schema.utility,
+    }
+    if isinstance(model, RSPMN):
+        facts |= {
+            "interface nodes": model.num_interfaces,
+            "END interface node": model.end,
+            "top nodes": len(model.top),
+            "template nodes": len(model.template),
+            "template edges": model.template.num_edges,
+            "logged steps": sum(model.visits),
+        }
+    else:
+        facts |= {
+            "nodes": len(model.network),
+            "edges": model.network.num_edges,
+            "rows": model.rows,
+        }
+    if arguments.json:
+        print(json.dumps(facts))
+        return
+    for name, fact in facts.items():
+        shown = ", ".join(fact) if isinstance(fact, list) else fact
+        print(f"{name:>18}: {'none' if shown in (None, '') else shown}")
+
+
+def show_meu(arguments: argparse.Namespace) -> None:
+    """Print the maximum expected utility."""
+    model = load(arguments.model)
+    state = _state(model, arguments.state)
+    answer = model.meu(state, *_times(model, arguments))
+    if arguments.json:
+        facts = {"supported": answer.supported, "steps": answer.steps, "bound": answer.bound}
+        print(json.dumps({"meu": _number(answer), **facts}))
+    elif answer.supported:
+        near = f" ± {answer.bound:.2g}" if answer.bound > 1e-6 * abs(answer) else ""
+        print(f"{float(answer):.6g}{near}{_behind(answer.steps)}")
+    else:
+        print(_unsupported(model, state))
+
+
+def show_actions(arguments: argparse.Namespace) -> None:
+    """Print what every value of the next decision is worth."""
+    model = load(arguments.model)
+    state = _state(model, arguments.state)
+    answers = model.expected_utilities(state, *_times(model, arguments))
+    best = {answer.value for answer in best_among(answers)}
+    answers.sort(key=lambda a: (not a.supported, -a.utility if a.available else math.inf))
+    if arguments.json:
+        print(json.dumps([_action_facts(a, a.value in best) for a in answers]))
+        return
+    if not best:
+        print(_unsupported(model, state))
+        return
+    for a in answers:
+        note = (
+            _behind(a.steps) if a.supported else f"  (offered with probability {a.available:.3g})"
+        )
+        mark = "*" if a.value in best else " "
+        worth = f"{a.utility:12.6g}" if a.available else f"{'':12}"
+        print(f"{mark} {a.decision} = {a.value!s:<12} {worth}{note}")
+
+
+def draw(arguments: argparse.Namespace) -> None:
+    """Draw a network of a model."""
+    model = load(arguments.model)
+    ending = Path(arguments.output).suffix.lower()
+    network = _part(model, arguments.part, arguments.steps)
+    writers: dict[str, Callable[[], bytes]] = {
+        ".svg": lambda: network.svg().encode(),
+        ".png": network.png,
+        ".dot": lambda: network.dot().encode(),
+    }
+    if ending not in writers:
+        raise ModelFileError(f"{arguments.output}: expected a name ending in .svg, .png or .dot")
+    picture = writers[ending]()
+    try:
+        write_atomically(arguments.output, picture)
+    except OSError as error:
+        raise ModelFileError(f"{arguments.output}: cannot be written: {error.strerror}") from None
+
+
+# ---- what they share -------------------------------------------------------------------
+
+
+def _times(model: Model, arguments: argparse.Namespace) -> tuple[Any, ...]:
+    """Return horizon and discount, which a model of a single shot has none of."""
+    if isinstance(model, RSPMN):
+        return arguments.horizon, arguments.discount
+    if arguments.horizon is not None or arguments.discount != 1:
+        raise EvidenceError(
+            f"{arguments.model} decides once: it has no horizon and no discount; leave them out"
+        )
+    return ()
+
+
+def _part(model: Model, part: str | None, steps: int) -> Network:
+    if isinstance(model, SPMN):
+        if part is not None:
+            raise EvidenceError(f"a model of a single shot has no {part}: leave --part out")
+        return model.network
+    if part == "top":
+        return model.top
+    return model.unfold(steps) if part == "unfolded" else model.template
+
+
+def _networks(model: Model) -> Network:
+    """Return the network that names the values of the model's variables."""
+    return model.template if isinstance(model, RSPMN) else model.network
+
+
+def _state(model: Model, pairs: Sequence[str] | None) -> dict[str, Value | None] | None:
+    """Read NAME=VALUE pairs, each value as the model writes it; NAME= leaves it open."""
+    if pairs is None:
+        return None
+    state: dict[str, Value | None] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals:
+            raise EvidenceError(f"--state {pair}: expected NAME=VALUE")
+        if name in state:
+            raise EvidenceError(f"--state: {name!r} stands twice")
+        state[name] = _value(model, name, text)
+    return state
+
+
+def _value(model: Model, name: str, text: str) -> Value | None:
+    """Find the value that is written like this; else read a number, else take the text."""
+    if not text:
+        return None
+    known = _known(model, name)
+    exact = [value for value in known if str(value) == text]
+    near = exact or [value for value in known if str(value).lower() == text.lower()]
+    if len(near) == 1:
+        return near[0]
+    for number in (int, float):
+        try:
+            value = number(text)
+        except ValueError:
+            continue
+        if math.isfinite(value) and "_" not in text:  # Python would read 1_0 as ten
+            return value
+    return text
+
+
+def _known(model: Model, name: str) -> list[Value]:
+    """Return the values of a variable that the model names."""
+    known: dict[Value, None] = {}
+    for node in _networks(model).nodes:
+        if isinstance(node, Max) and node.decision == name:
+            known |= dict.fromkeys(node.values)
+        elif isinstance(node, Leaf) and isinstance(node.distribution, Categorical):
+            known |= dict.fromkeys(node.distribution.values if node.variable == name else ())
+    return list(known)
+
+
+def _unsupported(model: Model, state: dict[str, Value | None] | None) -> str:
+    """Say what the model never saw, and what it knows instead."""
+    given = {name: value for name, value in (state or {}).items() if value is not None}
+    for name, value in given.items():
+        known = _known(model, name)
+        if known and value not in known:
+            listed = ", ".join(map(str, known[:12])) + (", ..." if len(known) > 12 else "")
+            return f"unsupported: the model never saw {name}={value}; it knows {name} = {listed}"
+    together = " with ".join(f"{name}={value}" for name, value in given.items())
+    return f"unsupported: the model never saw {together or 'a start'}"
+
+
+def _action_facts(answer: ActionValue, best: bool) -> dict[str, object]:
+    return {
+        "decision": answer.decision,
+        "value": answer.value,
+        "utility": _number(answer.utility),
+        "best": best,
+        "supported": answer.supported,
+        "available": answer.available,
+        "steps": answer.steps,
+    }
+
+
+def _number(number: float) -> float | None:
+    return float(number) if math.isfinite(number) else None
+
+
+def _behind(steps: float) -> str:
+    return f"  ({steps:g} logged steps)" if steps else ""
