@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rspmn.learn.rows import Rows, weigh
 
-__all__ = ["Dependence", "GTest", "IndependenceTest"]
+__all__ = ["Dependence", "GTest", "IndependenceTest", "PairStatistics", "pair_statistics", "xlogx"]
 
 Array = NDArray[np.float64]
 
@@ -145,7 +145,7 @@ def _statistics(tables: Array) -> tuple[float, float, float]:
     """Return G, X² and degrees of freedom of one pair's tables [strata, a, b], added up."""
     row, column = tables.sum(axis=2), tables.sum(axis=1)
     total = row.sum(axis=1)
-    g = 2 * (_xlogx(tables).sum() - _xlogx(row).sum() - _xlogx(column).sum() + _xlogx(total).sum())
+    g = 2 * (xlogx(tables).sum() - xlogx(row).sum() - xlogx(column).sum() + xlogx(total).sum())
     expected = row[:, :, None] * column[:, None, :]
     share = np.divide(tables**2, expected, out=np.zeros_like(tables), where=expected > 0)
     # X² = N · (Σ n² / (row · column) - 1), and (N - 1)/N of it has the mean that it should have by
@@ -249,10 +249,10 @@ def _block_statistics(tables: Array, a: Blocks, b: Blocks) -> PairStatistics:
     cols_sum = by_left(tables)  # [left, cells of b]
     total = by_left(rows_sum)  # [left, right]
     g = 2 * (
-        by_left(by_right(_xlogx(tables)))
-        - by_left(_xlogx(rows_sum))
-        - by_right(_xlogx(cols_sum))
-        + _xlogx(total)
+        by_left(by_right(xlogx(tables)))
+        - by_left(xlogx(rows_sum))
+        - by_right(xlogx(cols_sum))
+        + xlogx(total)
     )
     of_a = np.repeat(np.arange(len(a.sizes)), a.sizes)
     of_b = np.repeat(np.arange(len(b.sizes)), b.sizes)
@@ -270,5 +270,6 @@ def _block_statistics(tables: Array, a: Blocks, b: Blocks) -> PairStatistics:
     )
 
 
-def _xlogx(x: Array) -> Array:
+def xlogx(x: Array) -> Array:
+    """Return x · log x, and 0 for 0."""
     return x * np.log(np.where(x > 0, x, 1.0))
