@@ -9,21 +9,29 @@ from rspmn.circuit import Network
 from rspmn.learn.config import LearnConfig, LearnInfo, Report
 from rspmn.learn.learner import Learner
 from rspmn.learn.outlook import within
-from rspmn.learn.rows import Rows
+from rspmn.learn.rows import Rows, read_columns
 
 __all__ = ["components", "grow_spn", "learn_spn"]
 
 
 def learn_spn(
-    rows: Rows,
-    names: Sequence[str],
+    source: object,
+    names: Sequence[str] | None = None,
     config: LearnConfig | None = None,
     rng: np.random.Generator | int = 0,
     report: Report | None = None,
 ) -> tuple[Network, LearnInfo]:
-    """Learn the joint distribution of some variables."""
-    learner = Learner(config or LearnConfig(), np.random.default_rng(rng), rows, None, report)
-    root = grow_spn(learner, rows, tuple(names), 0)
+    """Learn the joint distribution of the columns of a table, or of some of them.
+
+    >>> network, info = learn_spn({"x": [0, 1] * 50, "y": ["a", "b"] * 50})
+    >>> from rspmn.infer import log_likelihood
+    >>> float(np.exp(log_likelihood(network, {"x": 0, "y": "a"})))
+    0.5
+    """
+    config = config or LearnConfig()
+    rows = source if isinstance(source, Rows) else read_columns(source, names, config.bins)
+    learner = Learner(config, np.random.default_rng(rng), rows, None, report)
+    root = grow_spn(learner, rows, tuple(names or rows.table.columns), 0)
     learner.done_with(rows)
     network = learner.builder.build(root)
     info = learner.info

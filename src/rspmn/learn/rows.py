@@ -17,7 +17,7 @@ from rspmn.data.tables import Cells, as_table
 from rspmn.errors import DataError
 from rspmn.schema import Kind, Schema
 
-__all__ = ["RowTable", "Rows", "group_rows", "joined", "read_rows", "weigh"]
+__all__ = ["RowTable", "Rows", "group_rows", "joined", "read_columns", "read_rows", "weigh"]
 
 #: More distinct numbers than this are binned for tests.
 MOST_VALUES = 64
@@ -90,6 +90,16 @@ def joined(rows: Rows, names: Sequence[str]) -> tuple[Rows, str]:
         sizes={**rows.table.sizes, name: int(codes.max(initial=0)) + 1},
     )
     return replace(rows, table=table), name
+
+
+def read_columns(source: object, names: Sequence[str] | None, bins: int) -> Rows:
+    """Read columns of a table, all of them if none are named."""
+    table = as_table(source)
+    columns = {}
+    for name in names or table.names:
+        cells = table.cells(name)
+        columns[name] = encode(cells.present, cells.missing, None, name)
+    return group_rows(columns, np.ones(table.rows), bins)
 
 
 def read_rows(
