@@ -75,7 +75,7 @@ class SPMN:
 
         Never -inf for a learned model: see `background`.
         """
-        from rspmn.infer.likelihood import log_likelihood_of_rows
+        from rspmn.infer.row_likelihood import log_likelihood_of_rows
 
         return log_likelihood_of_rows(self, source)
 

@@ -186,6 +186,62 @@ def test_a_dominated_action_tried_rarely() -> None:
     assert best.value == "usual"
 
 
+def test_a_choice_that_two_variables_together_rule_out() -> None:
+    """e is unavailable where x = y = 1, which neither x nor y alone says."""
+    rng = np.random.default_rng(8)
+    x, y, e = rng.integers(0, 2, (3, 4000))
+    e = np.where((x == 1) & (y == 1), 0, e)
+    schema = Schema([["x", "y"], ["e"]], ["e"], "u")
+    table: Table = {"x": x, "y": y, "e": e, "u": 2.0 * e}
+    model = learned(table, schema)
+    assert model.meu({"x": 1, "y": 1}) == 0.0
+    assert float(model.meu()) == pytest.approx(empirical_meu(table, schema), rel=1e-9)
+
+
+def test_a_rare_jackpot() -> None:
+    """In one row of twenty, 1000 if the action matches x, else 10: in the utility's last bin."""
+    rng = np.random.default_rng(9)
+    x, a = rng.integers(0, 2, (2, 20_000))
+    jackpot = rng.random(20_000) < 0.05
+    u = np.where(jackpot, np.where(a == x, 1000.0, 10.0), rng.normal(size=20_000))
+    schema = Schema([["x"], ["a"]], ["a"], "u")
+    table: Table = {"x": x, "a": a, "u": u}
+    exact = empirical_meu(table, schema)
+    assert float(learned(table, schema).meu()) == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize("border", [0.03, 0.35, 0.5, 0.97])
+def test_a_border_on_a_number_line_is_found(border: float) -> None:
+    """The right action changes at a border; bins are made anew in each part, to close in on it."""
+    rng = np.random.default_rng(10)
+    x, a = rng.random(20_000), rng.integers(0, 2, 20_000)
+    u = 1.0 * ((x > border) == a)
+    model = learned({"x": x, "a": a, "u": u}, Schema([["x"], ["a"]], ["a"], "u"))
+    assert float(model.meu()) > 0.995
+    for value in np.linspace(0.005, 0.995, 100):
+        if abs(value - border) > 0.02:
+            best = model.best_decisions({"x": float(value)})
+            assert [b.value for b in best] in ([int(value > border)], [])
+
+
+def test_a_number_that_is_sometimes_one_value() -> None:
+    """x is exactly .5 when w is 0, and near it when w is 1: then .5 itself means w = 0."""
+    rng = np.random.default_rng(11)
+    w, a = rng.integers(0, 2, (2, 4000))
+    x = np.where(w == 0, 0.5, rng.uniform(0.495, 0.505, 4000))
+    schema = Schema([["w", "x"], ["a"]], ["a"], "u")
+    model = learned({"w": w, "x": x, "a": a, "u": 1.0 * (a == w)}, schema)
+    assert [b.value for b in model.best_decisions({"x": 0.5})] == [0]
+
+
+def test_integers_of_many_values_split_exactly() -> None:
+    rng = np.random.default_rng(12)
+    x, a = rng.integers(0, 100, 6000), rng.integers(0, 2, 6000)
+    table = {"x": x, "a": a, "u": 1.0 * (x % 2 == a)}
+    model = learned(table, Schema([["x"], ["a"]], ["a"], "u"), LearnConfig.exact())
+    assert model.meu() == 1.0
+
+
 # ---- order ----------------------------------------------------------------------------
 
 

@@ -114,6 +114,13 @@ def _add_learning(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("-o", "--output", required=True, help="the model to write")
     sub.add_argument("--weights", help="a column that says how often each row occurred")
     sub.add_argument("--paper", action="store_true", help="RDC and k-means, as in the paper")
-    sub.add_argument("--seed", type=int, default=0, help="default 0")
-    for budget, kind in {"nodes": int, "depth": int, "seconds": float}.items():
-        sub.add_argument(f"--max-{budget}", type=kind, help=f"end learning after so many {budget}")
+    sub.add_argument("--seed", type=_seed, default=0, help="default 0")
+    sub.add_argument("--max-nodes", type=int, help="end learning at so many nodes")
+    sub.add_argument("--max-depth", type=int, help="at most so many sums on a path")
+    sub.add_argument("--max-seconds", type=float, help="end learning after so many seconds")
+
+
+def _seed(text: str) -> int:
+    if int(text) < 0:
+        raise argparse.ArgumentTypeError(f"expected 0 or more, found {text}")
+    return int(text)

@@ -55,7 +55,8 @@ def _as_booleans(column: Any) -> Any:
     if column.dtype.kind != "O":
         return column
     mask = np.ma.getmaskarray(column)
-    if not set(map(str.lower, set(np.asarray(column)[~mask].tolist()))) <= {"true", "false"}:
+    values = np.asarray(column)[~mask].tolist()
+    if set(map(type, values)) != {str} or not {v.lower() for v in set(values)} <= {"true", "false"}:
         return column
     booleans = np.array([str(value).lower() == "true" for value in np.asarray(column)])
     return np.ma.array(booleans, mask=mask)

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.circuit import (
-    Categorical,
     Latent,
     Leaf,
     Max,
@@ -23,20 +22,16 @@ from rspmn.circuit import (
     Utility,
     fold_up,
 )
-from rspmn.data.coding import encode, one_key
 from rspmn.data.episodes import Episodes, Followed
-from rspmn.data.tables import as_table
 from rspmn.infer.evidence import Evidence, Known, known_values
 from rspmn.model import RSPMN
-from rspmn.spmn import SPMN
-from rspmn.values import END, Value
+from rspmn.values import END
 
 __all__ = [
     "episode_log_likelihood",
     "evidence_of",
     "log_likelihood",
     "log_likelihood_of_episodes",
-    "log_likelihood_of_rows",
     "log_likelihoods",
 ]
 
@@ -72,67 +67,6 @@ def log_likelihood_of_episodes(model: RSPMN, episodes: Episodes) -> NDArray[np.f
     return np.array(
         [episode_log_likelihood(model, evidence_of(episodes, e)) for e in range(len(episodes))]
     )
-
-
-def log_likelihood_of_rows(model: SPMN, source: object) -> NDArray[np.float64]:
-    """Return the log-likelihood of each row of a table, given its decisions.
-
-    Smoothing, so that no row is impossible for a learned model: its background, in which variables
-    have nothing to do with each other and values that were never seen have a little probability,
-    is mixed in with the weight of one row, P = (n · P_model + P_background)/(n + 1). Of a value
-    that was never seen in any row the model itself knows as little as of a missing one; such a
-    value counts with its probability in the background.
-    """
-    names = [n for n in model.schema.variables if n != model.schema.utility]
-    table = as_table(source)
-    columns = []
-    for name in names:
-        cells = table.cells(name)
-        columns.append(encode(cells.present, cells.missing, model.schema.kinds.get(name), name))
-    _, first, inverse = np.unique(
-        one_key([column.keys() for column in columns]), return_index=True, return_inverse=True
-    )
-    decoded = [column.take(first).decode() for column in columns]
-    rows = [dict(zip(names, values, strict=True)) for values in zip(*decoded, strict=True)]
-    return np.array([_row_log_likelihood(model, row) for row in rows])[inverse]
-
-
-def _row_log_likelihood(model: SPMN, row: Evidence) -> float:
-    if model.background is None:
-        return log_likelihood(model.network, row)
-    known = known_values(row, model.network)
-    leaves = [leaf for leaf in model.background.nodes if isinstance(leaf, Leaf)]
-    apart = {
-        n.variable: _smoothed(n, known[n.variable], model.rows)
-        for n in leaves
-        if n.variable in known
-    }
-    new = [n.variable for n in leaves if n.variable in apart and _is_new(n, known[n.variable])]
-    own = log_likelihood(model.network, {k: v for k, v in known.items() if k not in new})
-    share = 1 / (model.rows + 1)
-    return log_weighted_sum(
-        [1 - share, share], [own + sum(apart[name] for name in new), sum(apart.values())]
-    )
-
-
-def _is_new(leaf: Leaf, value: Value) -> bool:
-    """Say whether a value was never seen in any row."""
-    return leaf.distribution.log_prob(value) == -math.inf
-
-
-def _smoothed(leaf: Leaf, value: Value, rows: float) -> float:
-    """Return the log-probability of a value, thinking values possible that were never seen.
-
-    Of a category each value, and a new one, counts as seen once more than it was. Of a number, a
-    Cauchy density of the same centre and spread has the weight of one row.
-    """
-    distribution = leaf.distribution
-    seen = math.exp(distribution.log_prob(value)) * rows
-    if isinstance(distribution, Categorical):
-        return math.log((seen + 1) / (rows + len(distribution.values) + 1))
-    spread = math.sqrt(distribution.variance())
-    away = (float(value) - distribution.mean()) / spread  # type: ignore[arg-type]
-    return math.log((seen + 1 / (math.pi * spread * (1 + away * away))) / (rows + 1))
 
 
 def evidence_of(episodes: Episodes, episode: int) -> list[Evidence]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rspmn.learn.independence import pair_statistics, xlogx
 from rspmn.learn.outlook import Outlook, decision_counts, value_counts
-from rspmn.learn.rows import Rows, weigh
+from rspmn.learn.rows import Rows, rebinned, weigh
 
 __all__ = ["BehaviouralSplit", "RowClustering"]
 
@@ -36,11 +36,10 @@ class BehaviouralSplit:
     """Split on the variable that tells most about what follows, values alike staying together.
 
     `alpha` is the level of the tests that tell two values' futures apart; with 1 all values are
-    kept apart. `least` is the expected count from which a choice never seen is unavailable.
+    kept apart.
     """
 
     alpha: float = 0.01
-    least: float = 10.0
 
     def __call__(
         self, rows: Rows, on: Sequence[str], follows: Outlook, rng: np.random.Generator
@@ -89,7 +88,12 @@ class BehaviouralSplit:
             for _, counts in decision_counts(rows, name, choice)
         ]
         futures = Futures(
-            np.hstack(tables), np.concatenate(blocks), np.concatenate(owners), choices, self
+            np.hstack(tables),
+            np.concatenate(blocks),
+            np.concatenate(owners),
+            choices,
+            self.alpha,
+            follows.unavailable_from,
         )
         if name in rows.table.ordered:
             return values, futures.merge_neighbours()
@@ -104,7 +108,8 @@ class Futures:
     block: NDArray[np.int64]  # [cells]; the (stratum, variable) of each cell
     owner: NDArray[np.int64]  # [cells]; the variable of each cell
     choices: list[Array]  # [values, choices] each
-    rule: BehaviouralSplit
+    alpha: float
+    unavailable_from: float = 10.0
 
     def __post_init__(self) -> None:
         # number blocks and owners without gaps
@@ -170,12 +175,12 @@ class Futures:
         The smallest p-value of all variables times their number; a group with other choices is
         told apart.
         """
-        if self.rule.alpha >= 1:
+        if self.alpha >= 1:
             return np.zeros(len(groups))
         p = self._same_future(counts, groups)
-        p[p < self.rule.alpha] = 0.0
+        p[p < self.alpha] = 0.0
         for own, others in zip(choices, group_choices, strict=True):
-            p[_choices_differ(own, others, self.rule.least)] = 0.0
+            p[_choices_differ(own, others, self.unavailable_from)] = 0.0
         return p
 
     def _same_future(self, counts: Array, groups: Array) -> Array:  # [groups]
@@ -237,18 +242,16 @@ def _by_block(cells: Array, block: NDArray[np.int64], blocks: int) -> Array:
 def _divide(
     rows: Rows, name: str, values: NDArray[np.int64], groups: NDArray[np.int64]
 ) -> list[Rows]:
-    """Divide rows by the group of a variable's value; those without one go to all, in shares."""
+    """Divide rows by the group of a variable's value.
+
+    Rows that lack the variable are left out: to spread them over all groups by the groups' weights
+    would ignore what was decided and earned in them, and draw the groups towards each other.
+    """
     codes = rows.codes(name)
     present = codes >= 0
     group = np.full(len(rows), -1)
     group[present] = groups[np.searchsorted(values, codes[present])]
-    weight = np.bincount(
-        group[present], weights=rows.weights[present], minlength=int(groups.max()) + 1
-    )
-    share = weight / weight.sum()
-    return [
-        rows.weighted(np.where(present, (group == k) * 1.0, share[k])) for k in range(len(share))
-    ]
+    return [rebinned(rows.where(group == k)) for k in range(int(groups.max()) + 1)]
 
 
 def _present(codes: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -24,6 +24,8 @@ class LearnConfig:
     clustering: RowClustering = field(default_factory=BehaviouralSplit)
     #: Test what follows given the decisions in between, not over all rows alike.
     given_decisions: bool = True
+    #: The level at which a variable is found to change the mean of the utility.
+    mean_alpha: float = 0.001
     #: A choice never seen where at least so many were to be expected is unavailable there.
     unavailable_from: float = 10.0
     #: Numbers of many values are tested in so many bins of equal weight.
@@ -49,7 +51,7 @@ class LearnConfig:
     @classmethod
     def exact(cls) -> "LearnConfig":
         """Split everything that varies: the network is the empirical distribution."""
-        return cls(GTest(alpha=1.0), BehaviouralSplit(alpha=1.0))
+        return cls(GTest(alpha=1.0), BehaviouralSplit(alpha=1.0), bins=2**31 - 1)
 
 
 @dataclass

@@ -7,18 +7,23 @@ left to LearnSPN.
 """
 
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 
 from rspmn.learn.config import LearnConfig, LearnInfo, Report
 from rspmn.learn.learn_spn import components, grow_spn
 from rspmn.learn.learner import Learner
+from rspmn.learn.means import mean_p_value
 from rspmn.learn.outlook import Outlook, Seen, decision_counts, lacks_choice, outlook
 from rspmn.learn.rows import Rows, joined, read_rows
 from rspmn.schema import Schema
 from rspmn.spmn import SPMN, factorised
 
 __all__ = ["learn_spmn"]
+
+#: A variable of more values than this is not looked at as a condition: strata would be too small.
+MOST_GIVEN = 200
 
 
 def learn_spmn(
@@ -81,7 +86,8 @@ def _information(
         return _decision(learner, schema, rows, place, depth)
     if learner.out_of_budget(depth):
         return _with_factors(learner, schema, rows, place, learner.leaves(rows, names), depth)
-    follows = outlook(rows, schema, place, learner.config.given_decisions)
+    config = learner.config
+    follows = outlook(rows, schema, place, config.given_decisions, config.unavailable_from)
     telling = _telling(learner, rows, names, follows)
     linked = _linked(learner, rows, names, telling)
     free = tuple(name for name in names if name not in linked)
@@ -144,26 +150,68 @@ def _telling(
     learner: Learner, rows: Rows, names: tuple[str, ...], follows: Outlook
 ) -> tuple[str, ...]:
     """Return the variables that tell about what follows: alone, given another, or all together."""
-    found = np.zeros(len(names), dtype=bool)
+    found = dict.fromkeys(names, False)
     for seen in follows.seen:
-        found |= learner.test(rows, names, seen.names, seen.strata).dependent.any(axis=1)
+        dependent = learner.test(rows, names, seen.names, seen.strata).dependent
+        for name, pairs in zip(names, dependent, strict=True):
+            found[name] |= bool(pairs.any())
+    if learner.config.given_decisions:  # the paper looks no further
+        _look_at_means(learner, rows, follows, found)
+        _look_at_choices(rows, follows, found)
+        _look_given_another(learner, rows, follows, found)
+        _look_at_all_together(learner, rows, follows, found)
+    return tuple(name for name in names if found[name])
+
+
+def _look_at_means(learner: Learner, rows: Rows, follows: Outlook, found: dict[str, bool]) -> None:
+    """Mark variables that change the mean of the utility: bins do not see how large its tail is."""
+    level = learner.config.mean_alpha / len(found)
+    for name in found:
+        p = mean_p_value(rows, name, str(learner.utility), follows.seen[-1].strata)
+        found[name] |= p < level
+
+
+def _look_at_choices(rows: Rows, follows: Outlook, found: dict[str, bool]) -> None:
+    """Mark variables, and pairs of them, with values at which a choice is unavailable."""
     for choice in follows.choices:
-        found |= [_lacks(learner, rows, name, choice) for name in names]
-    # The utility may depend on X xor Z, where Z is known too when a decision is made.
+        for name in found:
+            found[name] |= _lacks(rows, name, choice, follows.unavailable_from)
+        for one, other in combinations([n for n in found if not found[n]], 2):
+            together, name = joined(rows, [one, other])
+            if _lacks(together, name, choice, follows.unavailable_from):
+                found[one] = found[other] = True
+
+
+def _look_given_another(
+    learner: Learner, rows: Rows, follows: Outlook, found: dict[str, bool]
+) -> None:
+    """Mark variables that tell something given another: the utility may depend on X xor Z.
+
+    The other may be in the same set, or be seen later but before a decision.
+    """
     known_later = [name for seen in follows.seen[:-1] for name in seen.names]
-    for given in (*names, *known_later):
-        open_ = [n for n, known in zip(names, found, strict=True) if not known and n != given]
-        for seen in follows.seen if open_ else ():
+    for given in (*found, *known_later):
+        if learner.out_of_time() or rows.table.sizes[given] > MOST_GIVEN:
+            continue
+        left = [name for name in found if not found[name] and name != given]
+        for seen in follows.seen if left else ():
             targets = [name for name in seen.names if name != given]
             strata = _refined(rows, given, seen)
-            dependent = learner.test(rows, open_, targets, strata).dependent
-            for name, pairs in zip(open_, dependent, strict=True):
-                found[names.index(name)] |= bool(pairs.any())
-    if not found.any() and len(names) > 2:
-        together, name = joined(rows, names)
-        tests = [learner.test(together, [name], s.names, s.strata) for s in follows.seen]
-        found[:] = any(bool(test.dependent.any()) for test in tests)
-    return tuple(name for name, telling in zip(names, found, strict=True) if telling)
+            dependent = learner.test(rows, left, targets, strata).dependent
+            for name, pairs in zip(left, dependent, strict=True):
+                found[name] |= bool(pairs.any())
+
+
+def _look_at_all_together(
+    learner: Learner, rows: Rows, follows: Outlook, found: dict[str, bool]
+) -> None:
+    """If nothing was found, mark all variables if all together tell something."""
+    if any(found.values()) or len(found) < 3:
+        return
+    together, name = joined(rows, list(found))
+    tests = [learner.test(together, [name], s.names, s.strata) for s in follows.seen]
+    if any(bool(test.dependent.any()) for test in tests):
+        found.update(dict.fromkeys(found, True))
 
 
 def _refined(rows: Rows, name: str, seen: Seen) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -172,7 +220,7 @@ def _refined(rows: Rows, name: str, seen: Seen) -> np.ndarray[tuple[int], np.dty
     return seen.strata * size + rows.codes(name) + 1
 
 
-def _lacks(learner: Learner, rows: Rows, name: str, choice: Seen) -> bool:
-    least = learner.config.unavailable_from
+def _lacks(rows: Rows, name: str, choice: Seen, least: float) -> bool:
+    """Say whether at some value of a variable a choice is missing that was to be expected."""
     tables = decision_counts(rows, name, choice)
     return any(bool(lacks_choice(counts, least).any()) for _, counts in tables)

@@ -66,12 +66,17 @@ class Learner:
         self.info.tests += len(left) * len(right)
         return self.config.independence(rows, left, right, strata, self.rng)
 
+    def out_of_time(self) -> bool:
+        """Say whether the time is used up."""
+        limit = self.config.max_seconds
+        return limit is not None and self.seconds() >= limit
+
     def out_of_budget(self, depth: int) -> bool:
         """Say whether a budget is used up, and remember which."""
         config = self.config
         if config.max_nodes is not None and len(self.builder) >= config.max_nodes:
             self.info.stopped_by = "nodes"
-        elif config.max_seconds is not None and self.seconds() >= config.max_seconds:
+        elif self.out_of_time():
             self.info.stopped_by = "seconds"
         elif config.max_depth is not None and depth >= config.max_depth:
             self.info.stopped_by = "depth"

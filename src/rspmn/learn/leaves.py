@@ -12,7 +12,7 @@ from rspmn.circuit import (
     Utility,
 )
 from rspmn.data.coding import Column
-from rspmn.learn.rows import MOST_VALUES, Rows, weigh
+from rspmn.learn.rows import Rows, weigh
 from rspmn.schema import Kind
 from rspmn.values import Value
 
@@ -20,6 +20,8 @@ __all__ = ["fit_leaf", "fit_utility"]
 
 Array = NDArray[np.float64]
 
+#: Half the width of the peak at a single number, relative to its size.
+NARROW = 1e-9
 #: At most so many pieces of a density or of a histogram of integers.
 MOST_PIECES = 32
 
@@ -48,7 +50,7 @@ def fit_leaf(rows: Rows, name: str) -> Leaf:
         return Leaf(name, _density(data, weights))
     values = [column.domain[code] for code in np.unique(data)]
     weight = weigh(np.unique(data, return_inverse=True)[1], weights)
-    if column.kind is Kind.INTEGER and len(values) > MOST_VALUES:
+    if name in rows.table.ordered:
         return Leaf(name, _integers(np.array(values, dtype=np.int64), weight))
     return Leaf(name, _categorical(tuple(values), weight))
 
@@ -72,7 +74,9 @@ def _density(data: Array, weights: Array) -> Distribution:
     numbers, inverse = np.unique(data, return_inverse=True)
     weight = weigh(inverse, weights)
     if len(numbers) == 1:
-        return Categorical.certain(float(numbers[0]))
+        # A probability of 1 would be compared with densities elsewhere; a narrow peak outdoes them.
+        here, width = float(numbers[0]), NARROW * max(1.0, abs(float(numbers[0])))
+        return PiecewiseLinear.scaled((here - width, here, here + width), (0.0, 1.0, 0.0))
     pieces = int(min(MOST_PIECES, max(1, np.sqrt(len(numbers)))))
     below = np.cumsum(weight) / weight.sum()
     inner = np.searchsorted(below, np.arange(1, pieces) / pieces)

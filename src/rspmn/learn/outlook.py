@@ -39,9 +39,17 @@ class Outlook:
 
     seen: tuple[Seen, ...]
     choices: tuple[Seen, ...]  # one decision each, given those before it
+    #: A choice never seen where at least so many were to be expected is unavailable there.
+    unavailable_from: float = 10.0
 
 
-def outlook(rows: Rows, schema: Schema, place: int, given_decisions: bool) -> Outlook:
+def outlook(
+    rows: Rows,
+    schema: Schema,
+    place: int,
+    given_decisions: bool = True,
+    unavailable_from: float = 10.0,
+) -> Outlook:
     """Return what follows information set number `place`.
 
     Without `given_decisions`, as in the paper, decisions are variables like any other.
@@ -58,7 +66,7 @@ def outlook(rows: Rows, schema: Schema, place: int, given_decisions: bool) -> Ou
         if names:
             seen.append(Seen(names, rows.joint_codes(between)))
         choices.append(Seen((between[-1],), rows.joint_codes(between[:-1])))
-    return Outlook(tuple(seen), tuple(choices))
+    return Outlook(tuple(seen), tuple(choices), unavailable_from)
 
 
 def within(rows: Rows, names: tuple[str, ...]) -> Outlook:

@@ -17,7 +17,16 @@ from rspmn.data.tables import Cells, as_table
 from rspmn.errors import DataError
 from rspmn.schema import Kind, Schema
 
-__all__ = ["RowTable", "Rows", "group_rows", "joined", "read_columns", "read_rows", "weigh"]
+__all__ = [
+    "RowTable",
+    "Rows",
+    "group_rows",
+    "joined",
+    "read_columns",
+    "read_rows",
+    "rebinned",
+    "weigh",
+]
 
 #: More distinct numbers than this are binned for tests.
 MOST_VALUES = 64
@@ -31,6 +40,7 @@ class RowTable:
     codes: Mapping[str, NDArray[np.int32]]  # for tests, [n]; MISSING where there is none
     sizes: Mapping[str, int]  # how many codes there are
     ordered: frozenset[str]  # whose codes are bins of a number line
+    bins: int  # how many there are at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,17 +71,27 @@ class Rows:
         """Return the rows that are chosen."""
         return replace(self, index=self.index[chosen], weights=self.weights[chosen])
 
-    def weighted(self, shares: NDArray[np.float64]) -> "Rows":
-        """Return a share of each row, without those of which nothing is left."""
-        kept = shares > 0
-        return replace(self, index=self.index[kept], weights=self.weights[kept] * shares[kept])
-
     def joint_codes(self, names: Sequence[str]) -> NDArray[np.int64]:  # [n]
         """Return one code for the values of several variables together."""
         if not names:
             return np.zeros(len(self), dtype=np.int64)
         keys = [(self.codes(n).astype(np.int64) + 1, self.table.sizes[n] + 1) for n in names]
         return np.unique(one_key(keys), return_inverse=True)[1]
+
+
+def rebinned(rows: Rows) -> Rows:
+    """Return the same rows with bins of their own for numbers, so that borders can be refined."""
+    if not rows.table.ordered:
+        return rows
+    columns = {name: column.take(rows.index) for name, column in rows.table.columns.items()}
+    codes, sizes = dict(rows.table.codes), dict(rows.table.sizes)
+    for name, column in columns.items():
+        if name in rows.table.ordered:
+            codes[name], sizes[name] = _bin_codes(column, rows.weights, rows.table.bins)
+        else:
+            codes[name] = codes[name][rows.index]
+    table = replace(rows.table, columns=columns, codes=codes, sizes=sizes)
+    return Rows(table, np.arange(len(rows)), rows.weights)
 
 
 def weigh(groups: NDArray[Any], weights: NDArray[np.float64], size: int = 0) -> NDArray[np.float64]:
@@ -84,10 +104,12 @@ def joined(rows: Rows, names: Sequence[str]) -> tuple[Rows, str]:
     name = " and ".join(names)
     codes = np.full(len(rows.table.codes[names[0]]), MISSING, dtype=np.int32)
     codes[rows.index] = rows.joint_codes(names)
+    size = int(codes.max(initial=0)) + 1
     table = replace(
         rows.table,
+        columns={**rows.table.columns, name: Column(Kind.CATEGORICAL, codes, tuple(range(size)))},
         codes={**rows.table.codes, name: codes},
-        sizes={**rows.table.sizes, name: int(codes.max(initial=0)) + 1},
+        sizes={**rows.table.sizes, name: size},
     )
     return replace(rows, table=table), name
 
@@ -131,10 +153,15 @@ def read_rows(
 
 def _weights(cells: Cells, name: str) -> NDArray[np.float64]:
     column = encode(cells.present, cells.missing, Kind.CONTINUOUS, name)
-    wrong = np.flatnonzero(~(column.data >= 0))
+    wrong = np.flatnonzero(~((column.data >= 0) & (column.data < 1e15)))
     if len(wrong):
         raise DataError(
-            f"row {wrong[0]}: weight {name!r} must be at least 0, found {column.data[wrong[0]]}"
+            f"row {wrong[0]}: weight {name!r} must be from 0 to 1e15, found {column.data[wrong[0]]}"
+        )
+    if 0 < column.data.sum() < (column.data > 0).sum() / 2:
+        raise DataError(
+            f"weights {name!r} add up to {column.data.sum():g} for {len(column.data)} rows, but "
+            "they say how often each row occurred: scale them so that they count rows"
         )
     return np.asarray(column.data, dtype=np.float64)
 
@@ -145,27 +172,29 @@ def group_rows(columns: Mapping[str, Column], counts: NDArray[np.float64], bins:
     if not len(used):
         raise DataError("there are no rows to learn from")
     key = one_key([column.keys() for column in columns.values()])[used]
-    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    del key
+    # equal rows by weight too: sums of fractions hang on the order in which they are added
+    order = np.argsort(key) if (counts == 1).all() else np.lexsort((counts[used], key))
+    starts = np.flatnonzero(np.append(True, np.diff(key[order]) != 0))
+    weights = np.add.reduceat(counts[used][order], starts)
+    first = order[starts]
+    del key, order
     distinct = {name: column.take(used[first]) for name, column in columns.items()}
-    weights = weigh(inverse, counts[used], len(first))
     codes, sizes, ordered = {}, {}, set()
     for name, column in distinct.items():
-        codes[name], sizes[name] = _test_codes(column, weights, bins)
-        many = column.kind is Kind.INTEGER and len(column.domain) > MOST_VALUES
+        many = column.kind is Kind.INTEGER and len(column.domain) > max(MOST_VALUES, bins)
         if column.kind is Kind.CONTINUOUS or many:
             ordered.add(name)
-    table = RowTable(distinct, codes, sizes, frozenset(ordered))
+            codes[name], sizes[name] = _bin_codes(column, weights, bins)
+        else:
+            codes[name], sizes[name] = column.data, max(1, len(column.domain))
+    table = RowTable(distinct, codes, sizes, frozenset(ordered), bins)
     return Rows(table, np.arange(len(first)), weights)
 
 
-def _test_codes(
+def _bin_codes(
     column: Column, weights: NDArray[np.float64], bins: int
 ) -> tuple[NDArray[np.int32], int]:
-    """Return codes for tests: the values if they are few, else quantile bins of numbers."""
-    few = column.kind is Kind.INTEGER and len(column.domain) <= MOST_VALUES
-    if few or column.kind not in (Kind.CONTINUOUS, Kind.INTEGER):
-        return column.data, max(1, len(column.domain))
+    """Return codes for tests of numbers: the values if they are few, else quantile bins."""
     gone = column.missing
     numbers = np.where(gone, np.nan, column.data.astype(np.float64))
     distinct, inverse = np.unique(numbers[~gone], return_inverse=True)
