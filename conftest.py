@@ -3,14 +3,21 @@
 import os
 
 import pytest
-from hypothesis import HealthCheck, settings
 
-# New examples on every run at a desk, the same ones in CI.
-settings.register_profile(
-    "desk", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60
-)
-settings.register_profile("ci", settings.get_profile("desk"), derandomize=True)
-settings.load_profile("ci" if os.environ.get("CI") else "desk")
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection() -> None:
+    """Set hypothesis up: new examples on every run at a desk, the same ones in CI.
+
+    Only here, so that pytest says that it has started before this takes its half second.
+    """
+    from hypothesis import HealthCheck, settings
+
+    settings.register_profile(
+        "desk", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60
+    )
+    settings.register_profile("ci", settings.get_profile("desk"), derandomize=True)
+    settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 
 @pytest.fixture(autouse=True)
