@@ -15,6 +15,7 @@ from rspmn.circuit import Leaf, Max, validity_violations
 from rspmn.errors import DataError
 from rspmn.infer import log_likelihood
 from rspmn.learn import LearnConfig, Progress, learn_spmn
+from rspmn.learn.learner import Learner
 from rspmn.spmn import SPMN
 
 SCHEMA = Schema([["x", "y"], ["a"]], ["a"], "u")
@@ -187,9 +188,21 @@ def test_budgets_are_checked() -> None:
         LearnConfig(bins=1)
 
 
-def test_progress_is_reported() -> None:
+def test_time_that_runs_out_between_tests_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock stands still until the looks given another variable, which are the last tests."""
+    readings = iter([0.0, *[100.0] * 1000])
+    monkeypatch.setattr(Learner, "seconds", lambda _: next(readings))
+    noise = {**base(), "u": np.random.default_rng(1).normal(size=2000)}
+    _, info = learn_spmn(noise, SCHEMA, LearnConfig(max_seconds=1))
+    assert info.stopped_by == "seconds"
+
+
+@pytest.mark.parametrize("hidden", [0.0, 0.4])
+def test_progress_is_reported(hidden: float) -> None:
     seen: list[Progress] = []
-    learn_spmn(base(), SCHEMA, report=seen.append)
+    table = base()
+    gone = np.random.default_rng(0).random(2000) < hidden
+    learn_spmn({**table, "x": np.where(gone, np.nan, table["x"])}, SCHEMA, report=seen.append)
     assert seen[-1].rows_done == pytest.approx(2000)
     assert all(a.rows_done <= b.rows_done for a, b in pairwise(seen))
 

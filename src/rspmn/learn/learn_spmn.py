@@ -80,7 +80,7 @@ def _information(
     """Add what is left of information set number `place`, and all that follows it."""
     if place == len(schema.decisions):
         root = grow_spn(learner, rows, (*names, schema.utility), depth)
-        learner.done_with(rows)
+        learner.done_with(rows.total)
         return root
     if not names:
         return _decision(learner, schema, rows, place, depth)
@@ -101,6 +101,7 @@ def _information(
     if len(clusters) < 2:  # nothing is left to divide by
         factors = _factors(learner, rows, names, depth)
         return _with_factors(learner, schema, rows, place, factors, depth)
+    learner.done_with(rows.total - sum(part.total for part in clusters))  # rows left out
     children = [_information(learner, schema, part, place, names, depth + 1) for part in clusters]
     return learner.mixture(clusters, children)
 

@@ -32,7 +32,7 @@ def learn_spn(
     rows = source if isinstance(source, Rows) else read_columns(source, names, config.bins)
     learner = Learner(config, np.random.default_rng(rng), rows, None, report)
     root = grow_spn(learner, rows, tuple(names or rows.table.columns), 0)
-    learner.done_with(rows)
+    learner.done_with(rows.total)
     network = learner.builder.build(root)
     info = learner.info
     info.nodes, info.edges, info.seconds = len(network), network.num_edges, learner.seconds()

@@ -67,24 +67,25 @@ class Learner:
         return self.config.independence(rows, left, right, strata, self.rng)
 
     def out_of_time(self) -> bool:
-        """Say whether the time is used up."""
+        """Say whether the time is used up, and remember it."""
         limit = self.config.max_seconds
-        return limit is not None and self.seconds() >= limit
+        if limit is not None and self.seconds() >= limit:
+            self.info.stopped_by = "seconds"
+            return True
+        return False
 
     def out_of_budget(self, depth: int) -> bool:
         """Say whether a budget is used up, and remember which."""
         config = self.config
         if config.max_nodes is not None and len(self.builder) >= config.max_nodes:
             self.info.stopped_by = "nodes"
-        elif self.out_of_time():
-            self.info.stopped_by = "seconds"
-        elif config.max_depth is not None and depth >= config.max_depth:
+        elif not self.out_of_time() and config.max_depth is not None and depth >= config.max_depth:
             self.info.stopped_by = "depth"
             return True
         return self.info.stopped_by in ("nodes", "seconds")
 
-    def done_with(self, rows: Rows) -> None:
-        """Report that some rows have been learned from to the end."""
-        self._done += rows.total
+    def done_with(self, weight: float) -> None:
+        """Report that rows of so much weight have been learned from to the end, or left out."""
+        self._done += weight
         if self._report is not None:
             self._report(Progress(self._done, self.info.rows, len(self.builder), self.seconds()))
