@@ -17,9 +17,9 @@ from rspmn.circuit import (
     Network,
     NetworkBuilder,
     Node,
+    fold_up,
     soundness_violations,
     top_violations,
-    walk_down,
 )
 from rspmn.circuit.rewrite import at_step, graft
 from rspmn.circuit.scope import NEXT_STEPS
@@ -27,13 +27,20 @@ from rspmn.conformity import check_variables, refuse, schema_order_violations
 from rspmn.data.episodes import Episodes
 from rspmn.errors import CircuitError
 from rspmn.schema import Schema
-from rspmn.values import END, Value
+from rspmn.values import END, UNKNOWN, Mark, Value
 
 if TYPE_CHECKING:
     from rspmn.infer.decisions import ActionValue, ExpectedUtility
     from rspmn.infer.sampling import Decide
 
-__all__ = ["RSPMN", "end_root", "uniform_top", "weighted_top"]
+__all__ = [
+    "RSPMN",
+    "end_root",
+    "marked_root",
+    "uniform_top",
+    "unknown_root",
+    "weighted_top",
+]
 
 #: What is known of a step: values by variable; None, NaN or left out means not known.
 Evidence = Mapping[str, object]
@@ -143,9 +150,10 @@ class RSPMN:
 
     @property
     def _visits_of_states(self) -> list[float]:
-        """How often each interface node was visited, all alike if unknown; END is no state."""
+        """How often each state was visited, all alike if not told; END and UNKNOWN are none."""
         visits = self.visits or (1.0,) * self.num_interfaces
-        return [0.0 if i == self.end else count for i, count in enumerate(visits)]
+        no_states = (self.end, self.unknown)
+        return [0.0 if i in no_states else count for i, count in enumerate(visits)]
 
     def _copy_template(self, builder: NetworkBuilder) -> list[int]:
         return self._roots_among(graft(builder, self.template, rename=str, latent=builder.latent))
@@ -157,14 +165,28 @@ class RSPMN:
     @cached_property
     def end(self) -> int | None:
         """The END interface node, where the model has one: there all variables are END."""
-        nodes = self.template.nodes
-        for i, root in enumerate(self.template.roots):
-            reached = walk_down(
-                self.template, {root: None}, lambda _, node, __: [(c, None) for c in node.children]
-            )
-            if _all_end([nodes[j] for j in reached]):
-                return i
-        return None
+        return self._marked(END)
+
+    @cached_property
+    def unknown(self) -> int | None:
+        """The interface node of successors that are unknown, where the model has one."""
+        return self._marked(UNKNOWN)
+
+    def _marked(self, mark: Mark) -> int | None:
+        """Return the interface node in which all variables have one mark."""
+
+        def holds(node: Node, below: list[bool]) -> bool:
+            match node:
+                case Max():
+                    return node.values == (mark,) and below == [True]
+                case Leaf():
+                    return node.distribution == certain
+                case _:
+                    return all(below)
+
+        certain = Categorical.certain(mark)
+        found = fold_up(self.template, holds)
+        return next((i for i, root in enumerate(self.template.roots) if found[root]), None)
 
     # ---- queries: each is a door to `rspmn.infer` ----------------------------------
 
@@ -268,22 +290,30 @@ def end_root(builder: NetworkBuilder, schema: Schema, index: int) -> int:
     root, and evidence finds it by the same rules as any other node: a step that has a value
     gives it likelihood 0, a step that is END gives it likelihood 1.
     """
+    certain = Categorical.certain(END)
+    over = [builder.leaf(name, certain) for name in schema.information_sets[0]]
+    return marked_root(builder, schema, over, END, index)
+
+
+def unknown_root(builder: NetworkBuilder, schema: Schema, index: int) -> int:
+    """Add the interface node, to stand at root `index`, of successors that were not logged.
+
+    All its variables are UNKNOWN, so it is worth -∞ if a step is to be made from it: a branch
+    that leads there counts in the last step of a horizon only.
+    """
+    certain = Categorical.certain(UNKNOWN)
+    over = [builder.leaf(name, certain) for name in schema.information_sets[0]]
+    return marked_root(builder, schema, over, UNKNOWN, index)
+
+
+def marked_root(
+    builder: NetworkBuilder, schema: Schema, state: Sequence[int], mark: Mark, index: int
+) -> int:
+    """Add an interface node of some state, all that follows it marked, leading to node `index`."""
     below = [builder.utility(schema.utility, 0.0), builder.latent(index)]
-    for place in range(len(schema.decisions), -1, -1):
+    for place in range(len(schema.decisions), 0, -1):
         group = schema.information_sets[place]
-        over = [builder.leaf(name, Categorical.certain(END)) for name in group]
+        over = [builder.leaf(name, Categorical.certain(mark)) for name in group]
         below = [builder.product([*over, *below])]
-        if place > 0:
-            below = [builder.max(schema.decisions[place - 1], {END: below[0]})]
-    return below[0]
-
-
-def _all_end(nodes: list[Node]) -> bool:
-    values: list[tuple[Value, ...]] = []
-    for node in nodes:
-        if isinstance(node, Max):
-            values.append(node.values)
-        elif isinstance(node, Leaf):
-            certain = node.distribution == Categorical.certain(END)
-            values.append((END,) if certain else ())
-    return bool(values) and all(value == (END,) for value in values)
+        below = [builder.max(schema.decisions[place - 1], {mark: below[0]})]
+    return builder.product([*state, *below])

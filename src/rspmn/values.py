@@ -12,27 +12,31 @@ import numpy as np
 
 from rspmn.errors import RspmnError
 
-__all__ = ["END", "End", "Value", "as_value", "is_missing", "is_text", "show"]
+__all__ = ["END", "UNKNOWN", "Mark", "Value", "as_value", "is_missing", "is_text", "show"]
 
 
-class End(Enum):
-    """The type of `END`."""
+class Mark(Enum):
+    """Values that stand in no table: the types of `END` and `UNKNOWN`."""
 
     END = "END"
+    UNKNOWN = "UNKNOWN"
 
     def __repr__(self) -> str:
-        return "END"
+        return self.value
 
     def __str__(self) -> str:
-        return "END"
+        return self.value
 
 
 #: What every variable is once an episode is over. It is a value like any other: the END
 #: interface node gives it probability 1, every other node probability 0.
-END: Final = End.END
+END: Final = Mark.END
+#: What a decision is where none was ever tried, and every variable of a step of which nothing is
+#: known. Nobody can decide it, so what lies below it is worth nothing, whatever the horizon.
+UNKNOWN: Final = Mark.UNKNOWN
 
 type_names = "a string, int, float, bool or END"
-Value = str | int | float | bool | Literal[End.END]
+Value = str | int | float | bool | Literal[Mark.END, Mark.UNKNOWN]
 
 
 def as_value(raw: object, where: str, error: type[RspmnError] = RspmnError) -> Value:
@@ -46,7 +50,7 @@ def as_value(raw: object, where: str, error: type[RspmnError] = RspmnError) -> V
         raise error(f"{where}: expected a finite number, found {plain}")
     if isinstance(plain, str) and not is_text(plain):
         raise error(f"{where}: expected text, found {plain!r}, which no file can hold")
-    if isinstance(plain, str | int | float | End):
+    if isinstance(plain, str | int | float | Mark):
         return plain
     raise error(f"{where}: expected {type_names}, found {plain!r} ({type(plain).__name__})")
 

@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from rspmn.errors import CircuitError
-from rspmn.values import END, Value, as_value, show
+from rspmn.values import Mark, Value, as_value, show
 
 __all__ = ["Categorical", "Distribution", "IntegerHistogram", "PiecewiseLinear", "check_simplex"]
 
@@ -103,7 +103,7 @@ class Categorical:
 
     def _numbers(self) -> list[float]:
         for value in self.values:
-            if isinstance(value, str) or value is END:
+            if isinstance(value, str | Mark):
                 raise CircuitError(f"a distribution over {value!r} and its like has no mean")
         return [float(value) for value in self.values]  # type: ignore[arg-type]
 
@@ -139,7 +139,7 @@ class IntegerHistogram:
 
     def log_prob(self, value: Value) -> float:
         """Return log P(value)."""
-        if isinstance(value, str) or value is END or value != int(value):
+        if isinstance(value, str | Mark) or value != int(value):
             return -math.inf
         k = int(np.searchsorted(self.edges, value, side="right")) - 1
         if not 0 <= k < len(self.masses) or self.masses[k] == 0:
@@ -221,7 +221,7 @@ class PiecewiseLinear:
 
     def log_prob(self, value: Value) -> float:
         """Return the log-density at a number."""
-        if isinstance(value, str) or value is END:
+        if isinstance(value, str | Mark):
             return -math.inf
         if not self.knots[0] <= value <= self.knots[-1]:
             return -math.inf

@@ -14,7 +14,7 @@ from rspmn.circuit.distributions import (
 from rspmn.circuit.network import Network
 from rspmn.circuit.nodes import Latent, Leaf, Max, Node, Product, Sum, Utility
 from rspmn.errors import ModelFileError, RspmnError, did_you_mean
-from rspmn.values import END, Value, as_value
+from rspmn.values import END, UNKNOWN, Mark, Value, as_value
 
 __all__ = ["Fields", "dumps", "located", "network_from_json", "network_to_json"]
 
@@ -116,8 +116,8 @@ class Fields:
         return tuple(_as_float(number, f"{self.where}: {key!r}") for number in found)
 
     def values(self, key: str) -> tuple[Value, ...]:
-        """Return a list of values, `{"end": true}` among them for END."""
-        return tuple(END if _is_end(item) else as_value(item, key) for item in self.array(key))
+        """Return a list of values, `{"end": true}` among them for END and its like."""
+        return tuple(_mark(item) or as_value(item, key) for item in self.array(key))
 
     def _each(self, key: str, fits: Callable[[object], bool], name: str) -> tuple[Any, ...]:
         for item in (items := self.array(key)):
@@ -180,8 +180,11 @@ def _plain_leaf(distribution: Distribution) -> dict[str, object]:
             }
 
 
+_MARKS = {END: "end", UNKNOWN: "unknown"}
+
+
 def _plain_values(values: tuple[Value, ...]) -> list[object]:
-    return [{"end": True} if value is END else value for value in values]
+    return [{_MARKS[v]: True} if isinstance(v, Mark) else v for v in values]
 
 
 _DISTRIBUTIONS: dict[str, Callable[[Fields], Distribution]] = {
@@ -217,8 +220,10 @@ def _pick(fields: Fields, key: str, table: dict[str, Callable[[Fields], Any]]) -
     return table[name]
 
 
-def _is_end(raw: object) -> bool:
-    return isinstance(raw, dict) and list(raw) == ["end"] and raw["end"] is True
+def _mark(raw: object) -> Mark | None:
+    if not isinstance(raw, dict) or [v is True for v in raw.values()] != [True]:
+        return None
+    return next((mark for mark, key in _MARKS.items() if key in raw), None)
 
 
 def _as_float(number: float, where: str) -> float:

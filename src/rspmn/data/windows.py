@@ -7,15 +7,16 @@ utility say nothing about the step itself. The paper's own rows, pairs of whole 
 `successor="tuple"`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.data.coding import Column, one_key, same_domain
+from rspmn.data.coding import Column, missing_column, same_domain
 from rspmn.data.episodes import Episodes, Followed
+from rspmn.data.grouping import Groups, column_groups, joint_groups
 from rspmn.errors import DataError, did_you_mean
 from rspmn.schema import Schema
 
@@ -74,34 +75,77 @@ class Windows:
             raise DataError(
                 f"successor {successor!r}: {did_you_mean(successor, get_args(Successor))}"
             )
-        followed = episodes.followed
-        next_row = np.where(followed == Followed.TUPLE, np.arange(1, len(followed) + 1), -1)
-        first = np.zeros(len(followed), dtype=np.int64)
-        first[episodes.offsets[:-1]] = 1
-        names = episodes.schema.information_sets[0]
-        after = {
-            name: _successor(episodes, name, next_row)
-            for name in (names if successor == "state" else episodes.schema.variables)
-        }
-        # A later step is a successor state like any other; only the paper's rows tell them apart.
-        seen = followed.copy()
-        if successor == "state":
-            seen[followed == Followed.TUPLE] = Followed.STATE
-        return _group(
-            episodes.schema, episodes.columns, after, seen, np.ones(len(followed), np.int64), first
+        schema = episodes.schema
+        told = schema.information_sets[0] if successor == "state" else schema.variables
+        alike = _told_alike(episodes, told)  # of each step, then of each final state
+        steps = Groups(alike.codes[: episodes.num_steps], alike.size)
+        for name in schema.variables:
+            if name not in told:
+                steps = steps * column_groups(episodes.columns[name])
+        windows = (steps * _followed_by(episodes, alike)).dense()
+        first = windows.members()
+        after = _next_rows(episodes, first)
+        followed = episodes.followed[first]
+        if successor == "state":  # a later step is a successor state like any other
+            followed[followed == Followed.TUPLE] = Followed.STATE
+        return cls(
+            schema,
+            {name: column.take(first) for name, column in episodes.columns.items()},
+            {name: _successor(episodes, name, after) for name in told},
+            followed,
+            windows.weights(),
+            np.bincount(windows.codes[episodes.offsets[:-1]], minlength=windows.size),
         )
 
 
-def _successor(episodes: Episodes, name: str, next_row: NDArray[np.int64]) -> Column:
+def _told_alike(episodes: Episodes, names: Sequence[str]) -> Groups:
+    """Group the steps, and after them the final states, that are equal in some variables."""
+    has_final = np.flatnonzero(episodes.endings == Followed.STATE)
+    columns = []
+    for name in names:
+        column = episodes.columns[name]
+        if len(has_final):
+            final = _final(episodes, name).take(has_final)
+            column = Column(column.kind, np.append(column.data, final.data), column.domain)
+        columns.append(column)
+    return joint_groups(columns, episodes.num_steps + len(has_final))
+
+
+def _followed_by(episodes: Episodes, alike: Groups) -> Groups:
+    """Group the steps by what followed them."""
+    codes = np.empty(episodes.num_steps, dtype=np.int32)
+    codes[:-1] = alike.codes[1 : episodes.num_steps]
+    codes += 2
+    last = episodes.offsets[1:] - 1
+    after = np.where(episodes.endings == Followed.END, 0, 1)
+    after[episodes.endings == Followed.STATE] = alike.codes[episodes.num_steps :] + 2
+    codes[last] = after
+    return Groups(codes, alike.size + 2)
+
+
+def _next_rows(episodes: Episodes, steps: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the step after each of some steps; -1 - e where it is the last of episode e."""
+    episode = np.searchsorted(episodes.offsets, steps, side="right") - 1
+    return np.where(steps + 1 < episodes.offsets[episode + 1], steps + 1, -1 - episode)
+
+
+def _successor(episodes: Episodes, name: str, after: NDArray[np.int64]) -> Column:
     """Return the variable's value in the successor: the next step's, or the final state's."""
-    after = episodes.columns[name].take(next_row)
-    if name not in episodes.finals:
-        return after
-    final = episodes.finals[name]
-    data = after.data.copy()
-    where = episodes.endings == Followed.STATE
-    data[episodes.offsets[1:][where] - 1] = final.data[where]
-    return Column(after.kind, data, after.domain)
+    column = episodes.columns[name].take(np.maximum(after, -1))
+    last = np.flatnonzero(after < 0)
+    ended = -1 - after[last]
+    final = _final(episodes, name).take(
+        np.where(episodes.endings[ended] == Followed.STATE, ended, -1)
+    )
+    column.data[last] = final.data
+    return column
+
+
+def _final(episodes: Episodes, name: str) -> Column:
+    """Return the variable in the final states; nothing of them is known but the state."""
+    if name in episodes.finals:
+        return episodes.finals[name]
+    return missing_column(len(episodes), episodes.columns[name])
 
 
 def _joined(one: Mapping[str, Column], other: Mapping[str, Column], name: str) -> Column:
@@ -117,21 +161,19 @@ def _group(
     counts: NDArray[np.int64],
     starts: NDArray[np.int64],
 ) -> Windows:
-    """Add up the counts of equal rows, sorted by the columns, so equal logs give equal windows."""
-    everything = [*columns.values(), *next_columns.values()]
-    keys = [column.keys() for column in everything] + [(followed.astype(np.int64), len(Followed))]
-    _, first, inverse = np.unique(one_key(keys), return_index=True, return_inverse=True)
+    """Add up the counts of equal windows, in the order in which `from_episodes` has them."""
+    kind = np.array([2, 2, 0, 1], dtype=np.int32)[followed]  # END, UNKNOWN, then those that follow
+    groups = joint_groups([columns[name] for name in schema.variables], len(followed))
+    groups = groups * Groups(kind, 3)
+    for column in next_columns.values():
+        groups = groups * column_groups(column)
+    groups = (groups * Groups(followed.astype(np.int32), len(Followed))).dense()
+    first = groups.members()
     return Windows(
         schema,
         {name: column.take(first) for name, column in columns.items()},
         {name: column.take(first) for name, column in next_columns.items()},
         followed[first],
-        _added(inverse, counts, len(first)),
-        _added(inverse, starts, len(first)),
+        groups.weights(counts),
+        groups.weights(starts),
     )
-
-
-def _added(groups: NDArray[np.int64], numbers: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    total = np.zeros(size, dtype=np.int64)
-    np.add.at(total, groups, numbers)
-    return total

@@ -1,12 +1,18 @@
-"""One pass of the template is one Bellman update (Sec. 5)."""
+"""One pass of the template is one Bellman update (Sec. 5).
 
+An interface node in which no decision was tried that is followed by anything known, a frontier,
+is worth as little as the worst of all others with the same steps to go: not knowing is no reason
+to go there.
+"""
+
+import math
 from dataclasses import dataclass
 
 from rspmn.infer.bottom_up import Evaluation, evaluate
 from rspmn.infer.evidence import Evidence, known_values
 from rspmn.model import RSPMN
 
-__all__ = ["Future", "update"]
+__all__ = ["Future", "pessimistic", "update"]
 
 
 @dataclass(frozen=True)
@@ -27,4 +33,16 @@ def update(
     """Pass once through the template, from the next step's roots to this step's."""
     known = known_values(evidence, model.template) if evidence else {}
     evaluated = evaluate(model.template, known, after.discounted(discount))
-    return Future([evaluated[root] for root in model.template.roots])
+    return Future(pessimistic([evaluated[root] for root in model.template.roots], model.unknown))
+
+
+def pessimistic(roots: list[Evaluation], unknown: int | None) -> list[Evaluation]:
+    """Give frontier nodes the lowest value of all others; of what is unknown itself nothing is.
+
+    If all are frontier nodes there is nothing to compare them with, and they keep -∞.
+    """
+    floor = min((root.utility for root in roots if root.utility > -math.inf), default=-math.inf)
+    return [
+        root._replace(utility=floor) if root.utility == -math.inf and i != unknown else root
+        for i, root in enumerate(roots)
+    ]

@@ -13,6 +13,9 @@ So a sum over a variable that is not known but comes before a decision means tha
 seen before the decision is made: Σ max, the sum-max-sum rule. A branch of likelihood 0 has
 no utility (NaN); no sum gives it weight and no max chooses it.
 
+Where no decision was ever tried the utility is -∞: max nodes avoid it if they can, and what a
+whole interface node of that kind is worth is settled in `rspmn.infer.bellman`.
+
 With each pair goes the number of logged steps behind it.
 """
 
@@ -22,6 +25,7 @@ from typing import NamedTuple
 
 from rspmn.circuit import Latent, Leaf, Max, Network, Node, Product, Sum, Utility, fold_up
 from rspmn.infer.evidence import Known
+from rspmn.values import UNKNOWN
 
 __all__ = ["NOTHING_FOLLOWS", "TIE", "Evaluation", "choose", "evaluate"]
 
@@ -66,6 +70,8 @@ def evaluate(network: Network, known: Known, future: Sequence[Evaluation] = ()) 
             case Sum():
                 return _sum(node.weights, below)
             case Max():
+                if node.values == (UNKNOWN,):
+                    below = [below[0]._replace(utility=-math.inf)]
                 branch = choose(node, below, known)
                 return IMPOSSIBLE if branch is None else below[branch]
             case Latent():
@@ -86,9 +92,11 @@ def choose(node: Max, below: Sequence[Evaluation], known: Known) -> int | None:
     possible = [k for k, branch in enumerate(below) if branch.log_likelihood > -math.inf]
     if not possible:
         return None
+    # What cannot be followed by anything known is chosen only if there is nothing else.
+    possible = [k for k in possible if below[k].utility > -math.inf] or possible
     best = max(below[k].utility for k in possible)
     size = max(abs(below[k].utility) for k in possible)
-    tied = [k for k in possible if best - below[k].utility <= TIE * size]
+    tied = [k for k in possible if below[k].utility >= best - TIE * size or best == -math.inf]
     return max(tied, key=lambda k: below[k].log_likelihood)
 
 
@@ -116,7 +124,7 @@ def _sum(weights: Sequence[float], below: list[Evaluation]) -> Evaluation:
     shares = [weight * math.exp(part.log_likelihood - highest) for weight, part in possible]
     total = math.fsum(shares)
     utility = math.fsum(
-        share * part.utility for share, (_, part) in zip(shares, possible, strict=True)
+        share * part.utility for share, (_, part) in zip(shares, possible, strict=True) if share
     )
     return Evaluation(
         highest + math.log(total), utility / total, sum(part.steps for _, part in possible)

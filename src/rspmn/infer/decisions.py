@@ -17,7 +17,7 @@ from rspmn.circuit import Max, Network, Node, Product, Sum, walk_down
 from rspmn.errors import EvidenceError, did_you_mean
 from rspmn.infer.bottom_up import TIE, Evaluation, evaluate
 from rspmn.infer.evidence import Evidence, Known, known_values
-from rspmn.values import END, Value
+from rspmn.values import Mark, Value
 
 __all__ = [
     "ActionValue",
@@ -176,7 +176,7 @@ def _available(
     """Return, for each value of a decision, the probability that it is offered.
 
     That is the probability flowing down to the decision's max nodes that have the value, and
-    below which what is known of later variables is possible. END is not a choice.
+    below which what is known of later variables is possible. END and UNKNOWN are no choices.
     """
     evaluated = evaluate(network, known, future)
     possible = evaluated[network.root].log_likelihood > -math.inf
@@ -188,7 +188,7 @@ def _available(
             for value, child in zip(node.values, node.children, strict=True):
                 offered = evaluated[child].log_likelihood > -math.inf
                 available[value] = available.get(value, 0.0) + (flow if offered else 0.0)
-    return {value: flow for value, flow in available.items() if value is not END}
+    return {value: flow for value, flow in available.items() if not isinstance(value, Mark)}
 
 
 def _walk_to_decisions(

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from rspmn.circuit import Categorical, Leaf, Max, Network, Utility
 from rspmn.errors import EvidenceError, did_you_mean
 from rspmn.model import Evidence
-from rspmn.values import END, Value, as_value, is_missing
+from rspmn.values import Mark, Value, as_value, is_missing
 
 __all__ = ["Evidence", "Known", "known_values"]
 
@@ -35,7 +35,7 @@ def known_values(evidence: Evidence, network: Network) -> Known:
         if is_missing(raw):
             continue
         value = known[name] = as_value(raw, f"evidence for {name!r}", EvidenceError)
-        if value is not END and types[name] and _type(value) not in types[name]:
+        if not isinstance(value, Mark) and types[name] and _type(value) not in types[name]:
             raise EvidenceError(
                 f"evidence for {name!r}: its values are {' and '.join(sorted(types[name]))}, "
                 f"found {value!r}"
@@ -52,7 +52,7 @@ def _types(network: Network) -> dict[str, set[str]]:
                 Leaf(variable=name, distribution=Categorical(values=values))
                 | Max(decision=name, values=values)
             ):
-                found = {_type(value) for value in values if value is not END}
+                found = {_type(value) for value in values if not isinstance(value, Mark)}
             case Leaf(variable=name):
                 found = {"numbers"}
             case _:
