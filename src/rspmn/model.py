@@ -30,7 +30,9 @@ from rspmn.schema import Schema
 from rspmn.values import END, UNKNOWN, Mark, Value
 
 if TYPE_CHECKING:
+    from rspmn.infer.bellman_arrays import Bellman
     from rspmn.infer.decisions import ActionValue, ExpectedUtility
+    from rspmn.infer.policy import Policy
     from rspmn.infer.sampling import Decide
 
 __all__ = [
@@ -111,7 +113,7 @@ class RSPMN:
                 latent=below.__getitem__,
             )
             below = [placed[root] for root in self.template.roots]
-        top = graft(builder, self.top, rename=str, latent=below.__getitem__)[self.top.root]
+        top = graft(builder, self.top, rename=None, latent=below.__getitem__)[self.top.root]
         if top is None:
             raise CircuitError("unfold: the template has no variables")
         return builder.build(top)
@@ -120,7 +122,7 @@ class RSPMN:
     def bottom(self) -> Network:
         """The last step's template: its latents, and what held nothing else, are removed."""
         builder = NetworkBuilder()
-        placed = graft(builder, self.template, rename=str, latent=lambda _: None)
+        placed = graft(builder, self.template, rename=None, latent=lambda _: None)
         return builder.build(*self._roots_among(placed))
 
     @cached_property
@@ -131,7 +133,7 @@ class RSPMN:
         """
         builder = NetworkBuilder()
         roots = self._copy_template(builder)
-        top = graft(builder, self.top, rename=str, latent=roots.__getitem__)[self.top.root]
+        top = graft(builder, self.top, rename=None, latent=roots.__getitem__)[self.top.root]
         assert top is not None, "a grafted latent is never None here"
         return builder.build(top)
 
@@ -156,7 +158,7 @@ class RSPMN:
         return [0.0 if i in no_states else count for i, count in enumerate(visits)]
 
     def _copy_template(self, builder: NetworkBuilder) -> list[int]:
-        return self._roots_among(graft(builder, self.template, rename=str, latent=builder.latent))
+        return self._roots_among(graft(builder, self.template, rename=None, latent=builder.latent))
 
     def _roots_among(self, placed: list[int | None]) -> list[int]:
         # A root holds the schema's variables, so it is never left out with the latents.
@@ -187,6 +189,13 @@ class RSPMN:
         certain = Categorical.certain(mark)
         found = fold_up(self.template, holds)
         return next((i for i, root in enumerate(self.template.roots) if found[root]), None)
+
+    @cached_property
+    def bellman(self) -> "Bellman":
+        """The template as matrices, for queries without evidence."""
+        from rspmn.infer.bellman_arrays import compile_bellman
+
+        return compile_bellman(self.template, self.unknown)
 
     # ---- queries: each is a door to `rspmn.infer` ----------------------------------
 
@@ -226,11 +235,31 @@ class RSPMN:
 
         return best_decisions(self, state, horizon, discount)
 
-    def log_likelihood(self, episodes: Episodes) -> NDArray[np.float64]:  # [num_episodes]
-        """Return the log-likelihood of each episode, given its decisions."""
-        from rspmn.infer.likelihood import log_likelihood_of_episodes
+    def policy(
+        self,
+        horizon: int | None = None,
+        discount: float = 1.0,
+        otherwise: "Value | Mapping[str, Value] | None" = None,
+    ) -> "Policy":
+        """Return the best decisions over so many steps, or in the limit of many.
 
-        return log_likelihood_of_episodes(self, episodes)
+        `otherwise` is what to do in states that the model never saw; without it, asking for a
+        decision there is an error.
+        """
+        from rspmn.infer.policy import Policy
+
+        return Policy(self, horizon, discount, otherwise)
+
+    def log_likelihood(
+        self, episodes: Episodes, smoothed: bool = True
+    ) -> NDArray[np.float64]:  # [num_episodes]
+        """Return the log-likelihood of each episode, given its decisions.
+
+        A learned model is smoothed, so that what it never saw is improbable and not impossible.
+        """
+        from rspmn.infer.episode_likelihood import log_likelihood_of_episodes
+
+        return log_likelihood_of_episodes(self, episodes, smoothed)
 
     def mpe(self, steps: Sequence[Evidence]) -> list[dict[str, Value]] | None:
         """Return an episode with the likeliest values for what it lacks."""

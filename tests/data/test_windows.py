@@ -73,7 +73,7 @@ def same(one: Windows, other: Windows) -> bool:
 
 @given(logs, st.booleans())
 def test_counts_by_the_definition(log: Log, whole: bool) -> None:
-    windows = Windows.from_episodes(read(log), "tuple" if whole else "state")
+    windows = Windows.from_episodes(read(log), "tuple" if whole else "state", time_limit=0)
     assert tallied(windows) == counted(log, whole)
     assert windows.starts.sum() == len(log)
     assert (windows.starts <= windows.counts).all()
@@ -81,9 +81,23 @@ def test_counts_by_the_definition(log: Log, whole: bool) -> None:
 
 @given(logs, logs)
 def test_windows_add_up(one: Log, other: Log) -> None:
-    added = Windows.from_episodes(read(one)) + Windows.from_episodes(read(other))
-    assert same(added, Windows.from_episodes(read(one + other)))
-    assert same(added, Windows.from_episodes(read(other)) + Windows.from_episodes(read(one)))
+    parts = [Windows.from_episodes(read(log), time_limit=2) for log in (one, other, one + other)]
+    assert same(parts[0] + parts[1], parts[2])
+    assert same(parts[1] + parts[0], parts[2])
+
+
+def test_an_end_in_the_last_step_before_the_limit_is_not_counted() -> None:
+    """Half of all steps end. Of four episodes cut after step 2, those that went on lost it."""
+    step = {"x": "p", "a": True, "y": 0.5, "u": 0.0}
+    log: Log = [([step], "END")] * 4 + [([step] * 2, "END")] * 2 + [([step] * 2, "UNKNOWN")] * 2
+    windows = Windows.from_episodes(read(log))
+    kept = {Followed(f).name: n for f, n in zip(windows.followed, windows.counts, strict=True)}
+    assert kept == {"END": 4, "STATE": 4, "UNKNOWN": 4}  # ends: 4 of 8; with all of them 6 of 10
+    counted_all = Windows.from_episodes(read(log), time_limit=0)
+    assert counted_all.counts[counted_all.followed == Followed.END] == 6
+    final: Log = [*log, ([step] * 2, "STATE")]  # what followed was kept: there is no limit
+    assert Windows.from_episodes(read(final)).counts.sum() == 14
+    assert (Windows.from_episodes(read(final)).followed == Followed.UNKNOWN).sum() == 1
 
 
 @given(logs, st.randoms())

@@ -49,10 +49,10 @@ def test_values_with_the_same_future_stay_together() -> None:
     rng = np.random.default_rng(0)
     x, a = rng.integers(0, 12, 12_000), rng.integers(0, 3, 12_000)
     rows, schema = read_rows({"x": x, "a": a, "u": 1.0 * (x % 3 == a)}, SCHEMA, bins=10)
-    parts = BehaviouralSplit()(rows, ["x"], outlook(rows, schema, 0, True), rng)
+    parts = BehaviouralSplit()(rows, ["x"], outlook(rows, schema, 0, ("u",)), rng)
     assert groups_of(parts) == {frozenset(range(k, 12, 3)) for k in range(3)}
     assert sum(part.total for part in parts) == 12_000
-    apart = BehaviouralSplit(alpha=1.0)(rows, ["x"], outlook(rows, schema, 0, True), rng)
+    apart = BehaviouralSplit(alpha=1.0)(rows, ["x"], outlook(rows, schema, 0, ("u",)), rng)
     assert len(apart) == 12
 
 
@@ -62,7 +62,7 @@ def test_a_number_line_is_cut_into_intervals() -> None:
     x, a = rng.uniform(-4, 4, 6000), rng.integers(0, 2, 6000)
     good = ((x > 0) & (x < 2)).astype(int)
     rows, schema = read_rows({"x": x, "a": a, "u": 1.0 * (good == a)}, SCHEMA, bins=10)
-    parts = BehaviouralSplit()(rows, ["x"], outlook(rows, schema, 0, True), rng)
+    parts = BehaviouralSplit()(rows, ["x"], outlook(rows, schema, 0, ("u",)), rng)
     ranges = sorted((part.column("x").data.min(), part.column("x").data.max()) for part in parts)
     assert all(one[1] < other[0] for one, other in pairwise(ranges))
 
@@ -73,7 +73,7 @@ def test_rows_that_lack_the_variable_are_left_out() -> None:
     u = [float(v == w) for v, w in zip(x, a, strict=True)]
     rows, schema = read_rows({"x": x, "a": a, "u": u}, SCHEMA, bins=10)
     parts = BehaviouralSplit(alpha=1.0)(
-        rows, ["x"], outlook(rows, schema, 0, True), np.random.default_rng(0)
+        rows, ["x"], outlook(rows, schema, 0, ("u",)), np.random.default_rng(0)
     )
     assert sorted(part.total for part in parts) == [10.0, 30.0]
 

@@ -22,15 +22,15 @@ def at_step(variable: str, step: int) -> str:
 def graft(
     builder: NetworkBuilder,
     network: Network,
-    rename: Callable[[str], str],
+    rename: Callable[[str], str] | None,
     latent: Callable[[int], int | None],
 ) -> list[int | None]:
     """Copy a network into a builder; return where each of its nodes came to stand.
 
-    `latent(i)` says which node of the builder takes the place of `Latent(i)`, or None to
-    leave it out. A sum or product of which nothing is left is left out too (Sec. 3.2, on the
-    bottom-most template); below a max node the constant 1 takes its place, so that the
-    decision stays.
+    `rename` gives variables and decisions other names. `latent(i)` says which node of the builder
+    takes the place of `Latent(i)`, or None to leave it out. A sum or product of which nothing is
+    left is left out too (Sec. 3.2, on the bottom-most template); below a max node the constant 1
+    takes its place, so that the decision stays.
     """
 
     def copy(node: Node, below: list[int | None]) -> int | None:
@@ -38,12 +38,11 @@ def graft(
             case Latent():
                 return latent(node.interface)
             case Leaf() | Utility():
-                return builder.add(replace(node, variable=rename(node.variable)))
+                return builder.add(_renamed(node, rename))
             case Max():
                 children = [builder.product([]) if c is None else c for c in below]
-                return builder.max(
-                    rename(node.decision), dict(zip(node.values, children, strict=True))
-                )
+                decision = node.decision if rename is None else rename(node.decision)
+                return builder.max(decision, dict(zip(node.values, children, strict=True)))
             case Product():
                 kept = [child for child in below if child is not None]
                 return builder.product(kept) if kept or not node.children else None
@@ -52,6 +51,10 @@ def graft(
                 return _sum(builder, left, whole=len(left) == len(below))
 
     return fold_up(network, copy)
+
+
+def _renamed(node: Leaf | Utility, rename: Callable[[str], str] | None) -> Leaf | Utility:
+    return node if rename is None else replace(node, variable=rename(node.variable))
 
 
 def _sum(builder: NetworkBuilder, left: list[tuple[int, float]], whole: bool) -> int | None:

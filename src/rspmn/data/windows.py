@@ -8,7 +8,7 @@ utility say nothing about the step itself. The paper's own rows, pairs of whole 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -69,14 +69,31 @@ class Windows:
         return self.schema.order, self.schema.decisions, self.schema.utility, [*self.next_columns]
 
     @classmethod
-    def from_episodes(cls, episodes: Episodes, successor: Successor = "state") -> "Windows":
-        """Count the distinct windows of a log."""
+    def from_episodes(
+        cls, episodes: Episodes, successor: Successor = "state", time_limit: int | None = None
+    ) -> "Windows":
+        """Count the distinct windows of a log.
+
+        Parameters
+        ----------
+        episodes
+            The log.
+        successor
+            Whether what follows a step is the next state or, as in the paper, the whole next step.
+        time_limit
+            The number of steps after which all episodes were cut, if what they led to was not
+            kept. A log with a limit keeps the ends that happen in its very last step and loses
+            what followed all other steps there; to count the ends only would make them look
+            likelier than they are, so that step is not counted at all. If not given, a length at
+            which episodes were cut and beyond which none goes is taken as the limit; 0: none.
+        """
         if successor not in get_args(Successor):
             raise DataError(
                 f"successor {successor!r}: {did_you_mean(successor, get_args(Successor))}"
             )
         schema = episodes.schema
         told = schema.information_sets[0] if successor == "state" else schema.variables
+        episodes = replace(episodes, endings=_fair_endings(episodes, time_limit))
         alike = _told_alike(episodes, told)  # of each step, then of each final state
         steps = Groups(alike.codes[: episodes.num_steps], alike.size)
         for name in schema.variables:
@@ -96,6 +113,18 @@ class Windows:
             windows.weights(),
             np.bincount(windows.codes[episodes.offsets[:-1]], minlength=windows.size),
         )
+
+
+def _fair_endings(episodes: Episodes, time_limit: int | None) -> NDArray[np.int8]:
+    """Return what followed the last steps, an END at the time limit being as good as unknown."""
+    lengths, endings = episodes.lengths, episodes.endings
+    if time_limit is None:
+        longest = lengths == lengths.max(initial=0)
+        cut = (endings[longest] == Followed.UNKNOWN).any()
+        kept = (endings[longest] == Followed.STATE).any()
+        time_limit = int(lengths.max(initial=0)) if cut and not kept else 0
+    late = (endings == Followed.END) & (lengths == time_limit)
+    return np.where(late, Followed.UNKNOWN, endings).astype(np.int8)
 
 
 def _told_alike(episodes: Episodes, names: Sequence[str]) -> Groups:

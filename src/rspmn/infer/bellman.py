@@ -24,7 +24,12 @@ class Future:
 
     def discounted(self, discount: float) -> list[Evaluation]:
         """Return the roots as the step before them sees them."""
-        return [Evaluation(r.log_likelihood, discount * r.utility) for r in self.roots]
+        return [
+            Evaluation(
+                r.log_likelihood, discount * r.utility if r.utility > -math.inf else r.utility
+            )
+            for r in self.roots
+        ]
 
 
 def update(

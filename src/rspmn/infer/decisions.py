@@ -68,8 +68,11 @@ class ActionValue:
 
     @property
     def supported(self) -> bool:
-        """Whether every state that the evidence leaves possible offers it."""
-        return self.available > 1 - TIE
+        """Whether every state that the evidence leaves possible offers it, to a known end.
+
+        In the last step of a horizon it need not be known what follows.
+        """
+        return self.available > 1 - TIE and self.utility > -math.inf
 
 
 def meu(
@@ -131,6 +134,9 @@ def best_among(answers: Sequence[ActionValue]) -> list[ActionValue]:
     states offer do, flagged as they are.
     """
     running = [a for a in answers if a.supported] or [a for a in answers if a.available > 0]
+    running = [a for a in running if a.utility > -math.inf] or running
+    if running and running[0].utility == -math.inf:
+        return running  # of none it is known what follows
     best = max((a.utility for a in running), default=0.0)
     size = max((abs(a.utility) for a in running), default=0.0)
     return [a for a in running if best - a.utility <= TIE * size]

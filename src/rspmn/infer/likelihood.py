@@ -8,9 +8,6 @@ paper's bottom-up pass has it. Utilities have likelihood 1.
 import math
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from rspmn.circuit import (
     Latent,
     Leaf,
@@ -31,7 +28,6 @@ __all__ = [
     "episode_log_likelihood",
     "evidence_of",
     "log_likelihood",
-    "log_likelihood_of_episodes",
     "log_likelihoods",
 ]
 
@@ -60,13 +56,6 @@ def episode_log_likelihood(model: RSPMN, steps: Sequence[Evidence]) -> float:
         values = log_likelihoods(model.template, known_values(step, model.template), future)
         future = [values[root] for root in model.template.roots]
     return log_likelihoods(model.top, {}, future)[model.top.root]
-
-
-def log_likelihood_of_episodes(model: RSPMN, episodes: Episodes) -> NDArray[np.float64]:
-    """Return the log-likelihood of each episode, what followed its last step included."""
-    return np.array(
-        [episode_log_likelihood(model, evidence_of(episodes, e)) for e in range(len(episodes))]
-    )
 
 
 def evidence_of(episodes: Episodes, episode: int) -> list[Evidence]:

@@ -12,13 +12,13 @@ not a circle that is walked around in step.
 import math
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.circuit import Latent, Max, Network, Node, Product, Sum, Utility, fold_up
 from rspmn.errors import ConvergenceError
+from rspmn.infer.bellman_arrays import Bellman
 from rspmn.model import RSPMN
 
 __all__ = ["limit"]
@@ -48,34 +48,34 @@ def limit(model: RSPMN, discount: float) -> tuple[Array, float]:
     longest expected time until the chain enters a part that it never leaves.
     """
     if discount < 1:
-        return _by_policy_iteration(model.template, discount)
-    return _without_discount(model.template)
+        return _by_policy_iteration(model.bellman, discount)
+    return _without_discount(model.bellman)
 
 
-def _by_policy_iteration(template: Network, discount: float) -> tuple[Array, float]:
+def _by_policy_iteration(bellman: Bellman, discount: float) -> tuple[Array, float]:
     from scipy.sparse import identity
     from scipy.sparse.linalg import spsolve
 
-    size = len(template.roots)
+    size = bellman.interfaces
     values = np.zeros(size)
     for _ in range(MOST_ROUNDS):
-        chain = _greedy(template, values, discount)
+        chain = _greedy(bellman, values, discount)
         system = identity(size, format="csc") - discount * chain.follows
         values = np.atleast_1d(spsolve(system.tocsc(), chain.rewards))
-        change = _change(_greedy(template, values, discount), values)
+        change = _change(_greedy(bellman, values, discount), values)
         if change <= SETTLED * np.abs(values).max():
             return values, (change + _rounding(values)) / (1 - discount)
     raise ConvergenceError(f"the best choices still changed after {MOST_ROUNDS} rounds")
 
 
-def _without_discount(template: Network) -> tuple[Array, float]:
-    values = np.zeros(len(template.roots))
+def _without_discount(bellman: Bellman) -> tuple[Array, float]:
+    values = np.zeros(bellman.interfaces)
     steps, stretch = 0, 16
     while steps < MOST_STEPS:
         for _ in range(stretch):
-            before, values = values, _greedy(template, values, 1.0).updated
+            before, values = values, _greedy(bellman, values, 1.0).updated
         steps, stretch = steps + stretch, 2 * stretch
-        chain = _greedy(template, values, 1.0)
+        chain = _greedy(bellman, values, 1.0)
         settled, patience, reason = _settle(chain, values)
         if settled is None:
             # The change per step never grows; if the average of a part is not 0, it is lasting.
@@ -85,7 +85,7 @@ def _without_discount(template: Network) -> tuple[Array, float]:
                     "give a horizon or a discount below 1"
                 )
             continue
-        change = _change(_greedy(template, settled, 1.0), settled)
+        change = _change(_greedy(bellman, settled, 1.0), settled)
         if change <= SETTLED * max(np.abs(settled).max(), np.abs(chain.rewards).max()):
             return settled, (change + _rounding(settled)) * patience
     raise ConvergenceError(
@@ -105,56 +105,12 @@ def _change(chain: Chain, values: Array) -> float:
 # ---- the template with its choices fixed -----------------------------------------------
 
 
-class _Led(NamedTuple):
-    """What a node passes up: its value, and of it the reward and where it leads."""
-
-    value: float
-    reward: float
-    leads: dict[int, float]  # interface node -> probability
-
-
-def _greedy(template: Network, values: Array, discount: float) -> Chain:
-    """Update once, and keep the choices that were best."""
-    from scipy.sparse import csr_matrix
-
-    def combine(node: Node, below: list[_Led]) -> _Led:
-        match node:
-            case Utility():
-                return _Led(node.mean, node.mean, {})
-            case Latent():
-                return _Led(discount * float(values[node.interface]), 0.0, {node.interface: 1.0})
-            case Max():
-                return max(below, key=lambda led: led.value)
-            case Sum():
-                return _mixed(node.weights, below)
-            case Product():
-                return _mixed([1.0] * len(below), below)
-            case _:
-                return _Led(0.0, 0.0, {})
-
-    led = fold_up(template, combine)
-    rows = [led[root] for root in template.roots]
-    entries = [(i, j, p) for i, row in enumerate(rows) for j, p in row.leads.items()]
-    at = ([i for i, _, _ in entries], [j for _, j, _ in entries])
-    size = len(rows)
-    return Chain(
-        np.array([row.value for row in rows]),
-        np.array([row.reward for row in rows]),
-        csr_matrix(([p for _, _, p in entries], at), shape=(size, size)),
-    )
-
-
-def _mixed(weights: "tuple[float, ...] | list[float]", below: list[_Led]) -> _Led:
-    leads: dict[int, float] = {}
-    for weight, led in zip(weights, below, strict=True):
-        for interface, probability in led.leads.items():
-            leads[interface] = leads.get(interface, 0.0) + weight * probability
-    pairs = list(zip(weights, below, strict=True))
-    return _Led(
-        math.fsum(weight * led.value for weight, led in pairs),
-        math.fsum(weight * led.reward for weight, led in pairs),
-        leads,
-    )
+def _greedy(bellman: Bellman, values: Array, discount: float) -> Chain:
+    """Update once, and keep the choices that were best; of what is unknown nothing is."""
+    updated, rewards, follows = bellman.greedy(values, discount)
+    if bellman.unknown is not None:
+        updated[bellman.unknown] = 0.0
+    return Chain(updated, rewards, follows)
 
 
 # ---- the limit of a chain ---------------------------------------------------------------

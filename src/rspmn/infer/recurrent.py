@@ -1,5 +1,6 @@
 """Queries about a recurrent network, never unfolding it (Sec. 5)."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -8,7 +9,7 @@ from rspmn.circuit import Network
 from rspmn.errors import EvidenceError
 from rspmn.infer import decisions
 from rspmn.infer.bellman import Future, update
-from rspmn.infer.bottom_up import NOTHING_FOLLOWS, Evaluation, evaluate
+from rspmn.infer.bottom_up import Evaluation, evaluate
 from rspmn.infer.decisions import ActionValue, ExpectedUtility
 from rspmn.infer.evidence import Evidence, known_values
 from rspmn.infer.limit import limit
@@ -39,7 +40,11 @@ def meu(
     network = _first_step(model, state)
     future = _future_after_first(model, horizon, discount)
     result = decisions.meu(network, state, future.discounted(discount))
-    return ExpectedUtility(result, result.supported, result.steps, discount * future.bound)
+    bound = discount * future.bound
+    if result == -math.inf:  # nothing is known of what follows: as little as anywhere else
+        least = min((v for v in values(model, horizon, discount) if v > -math.inf), default=result)
+        return ExpectedUtility(least, False, 0.0, bound)
+    return ExpectedUtility(result, result.supported, result.steps, bound)
 
 
 def expected_utilities(
@@ -90,13 +95,11 @@ def future_values(model: RSPMN, horizon: int | None, discount: float = 1.0) -> F
     """
     if not 0 <= discount <= 1:
         raise EvidenceError(f"discount: expected a number from 0 to 1, found {discount}")
-    future = Future([NOTHING_FOLLOWS] * model.num_interfaces)
     if horizon is None:
         utilities, bound = limit(model, discount)
-        return Future([Evaluation(0.0, float(u)) for u in utilities], bound)
-    for _ in range(check_steps(horizon, least=0)):
-        future = update(model, future, discount)
-    return future
+    else:
+        utilities, bound = model.bellman.value(check_steps(horizon, least=0), discount), 0.0
+    return Future([Evaluation(0.0, u) for u in utilities.tolist()], bound)
 
 
 def check_steps(horizon: int, least: int) -> int:

@@ -13,7 +13,12 @@ from rspmn.data.tables import as_table
 from rspmn.spmn import SPMN
 from rspmn.values import Value
 
-__all__ = ["Distinct", "column_log_likelihoods", "log_likelihood_of_rows"]
+__all__ = [
+    "Distinct",
+    "column_log_likelihoods",
+    "log_likelihood_of_rows",
+    "root_log_likelihoods",
+]
 
 
 def log_likelihood_of_rows(model: SPMN, source: object) -> NDArray[np.float64]:
@@ -74,13 +79,21 @@ def column_log_likelihoods(
     network: Network, columns: Mapping[str, Distinct], rows: int
 ) -> NDArray[np.float64]:  # [rows]
     """Do as `log_likelihood` does for many rows at once, each node once."""
+    network.root  # noqa: B018  (refuses networks with several)
+    return np.asarray(root_log_likelihoods(network, columns, rows)[0])
+
+
+def root_log_likelihoods(
+    network: Network, columns: Mapping[str, Distinct], rows: int
+) -> NDArray[np.float64]:  # [roots, rows]
+    """Return the log-likelihood of many rows under each root; what lies ahead is likelihood 1."""
 
     def combine(node: Node, below: list[NDArray[np.float64]]) -> NDArray[np.float64]:
         match node:
             case Leaf():
                 return columns[node.variable].each(node.distribution.log_prob)
             case Product():
-                return np.sum(below, axis=0) if below else np.zeros(rows)
+                return np.asarray(np.sum(below, axis=0)) if below else np.zeros(rows)
             case Sum():
                 logs = np.log(np.maximum(node.weights, 1e-320))[:, None] + np.array(below)
                 return np.asarray(np.logaddexp.reduce(logs[np.array(node.weights) > 0], axis=0))
@@ -95,7 +108,8 @@ def column_log_likelihoods(
             case _:
                 return np.zeros(rows)
 
-    return fold_up(network, combine)[network.root]
+    found = fold_up(network, combine)
+    return np.array([found[root] for root in network.roots])
 
 
 def _is_new(leaf: Leaf, value: Value) -> bool:

@@ -12,7 +12,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.learn.independence import pair_statistics, xlogx
+from rspmn.learn.contingency import xlogx
+from rspmn.learn.independence import pair_statistics
 from rspmn.learn.outlook import Outlook, decision_counts, value_counts
 from rspmn.learn.rows import Rows, rebinned, weigh
 
@@ -23,6 +24,11 @@ Array = NDArray[np.float64]
 
 class RowClustering(Protocol):
     """Divides rows by some of their variables."""
+
+    @property
+    def disjoint(self) -> bool:
+        """Whether no two clusters share a value of the variable that divides them."""
+        ...
 
     def __call__(
         self, rows: Rows, on: Sequence[str], follows: Outlook, rng: np.random.Generator
@@ -40,6 +46,11 @@ class BehaviouralSplit:
     """
 
     alpha: float = 0.01
+
+    @property
+    def disjoint(self) -> bool:
+        """Each value stays in one cluster."""
+        return True
 
     def __call__(
         self, rows: Rows, on: Sequence[str], follows: Outlook, rng: np.random.Generator
@@ -83,9 +94,7 @@ class BehaviouralSplit:
             owners.append(owner[keep] + shift)
             shift += int(block.max(initial=-1)) + 1
         choices = [
-            counts
-            for choice in follows.choices
-            for _, counts in decision_counts(rows, name, choice)
+            counts for choice in follows.choices for counts in decision_counts(rows, name, choice)
         ]
         futures = Futures(
             np.hstack(tables),

@@ -19,6 +19,11 @@ class KMeansClustering:
 
     clusters: int = 2
 
+    @property
+    def disjoint(self) -> bool:
+        """Clusters are told apart by distance; each variable alone may overlap."""
+        return False
+
     def __call__(
         self, rows: Rows, on: Sequence[str], follows: Outlook, rng: np.random.Generator
     ) -> list[Rows]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.learn.independence import Blocks, joint_counts
-from rspmn.learn.rows import Rows, weigh
+from rspmn.learn.contingency import contingency, rare_together
+from rspmn.learn.rows import Rows
 from rspmn.schema import Schema
 
 __all__ = [
@@ -47,22 +47,23 @@ def outlook(
     rows: Rows,
     schema: Schema,
     place: int,
+    beyond: tuple[str, ...],
     given_decisions: bool = True,
     unavailable_from: float = 10.0,
 ) -> Outlook:
-    """Return what follows information set number `place`.
+    """Return what follows information set number `place`; `beyond` comes after the last set.
 
     Without `given_decisions`, as in the paper, decisions are variables like any other.
     """
     last = len(schema.decisions)
     if not given_decisions:
         later = [n for group in schema.information_sets[place + 1 :] for n in group]
-        everything = (*later, *schema.decisions[place:], schema.utility)
+        everything = (*later, *schema.decisions[place:], *beyond)
         return Outlook((Seen(everything, np.zeros(len(rows), np.int64)),), ())
     seen, choices = [], []
     for k in range(place + 1, last + 1):
         between = schema.decisions[place:k]
-        names = schema.information_sets[k] + ((schema.utility,) if k == last else ())
+        names = schema.information_sets[k] + (beyond if k == last else ())
         if names:
             seen.append(Seen(names, rows.joint_codes(between)))
         choices.append(Seen((between[-1],), rows.joint_codes(between[:-1])))
@@ -74,39 +75,28 @@ def within(rows: Rows, names: tuple[str, ...]) -> Outlook:
     return Outlook((Seen(names, np.zeros(len(rows), np.int64)),), ())
 
 
-def lacks_choice(counts: NDArray[np.float64], least: float) -> NDArray[np.bool_]:
-    """Say for each row of a table [values, choices] whether it lacks a choice for no chance.
+def lacks_choice(
+    rows: Rows, names: tuple[str, ...], choice: Seen, least: float
+) -> NDArray[np.bool_]:  # [names]
+    """Say which variables have a value at which a choice is missing for no chance.
 
-    A cell is empty although, by the shares of its row and column, at least `least` were to be
-    expected in it.
+    It was never seen there although, by the shares of the value and of the choice, at least
+    `least` were to be expected.
     """
-    total = counts.sum()
-    if not total > 0:
-        return np.zeros(len(counts), dtype=bool)
-    expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / total
-    return np.asarray(((counts == 0) & (expected >= least)).any(axis=1))
+    found = contingency(rows, names, choice.names, choice.strata)
+    counts = found.counts  # [strata, cells, choices]
+    own = counts.sum(axis=2, keepdims=True)
+    choices = np.add.reduceat(counts, found.left.starts, axis=1)  # [strata, names, choices]
+    total = np.maximum(choices.sum(axis=2, keepdims=True), 1e-300)
+    expected = own * (choices / total)[:, found.left.owner]
+    lacks = ((counts == 0) & (expected >= least)).any(axis=(0, 2))  # [cells]
+    return np.logical_or.reduceat(lacks, found.left.starts)
 
 
-def decision_counts(
-    rows: Rows, name: str, choice: Seen
-) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-    """Return the table [values, choices] of each stratum, with the values' codes."""
-    codes = rows.codes(name)
-    present = codes >= 0
-    values, number = np.unique(codes[present], return_inverse=True)
-    decided = rows.codes(choice.names[0])[present].astype(np.int64)
-    strata = choice.strata[present]
-    size = int(decided.max(initial=0)) + 1
-    tables = []
-    for stratum in np.unique(strata):
-        here = strata == stratum
-        flat = weigh(
-            number[here] * size + decided[here],
-            rows.weights[present][here],
-            len(values) * size,
-        )
-        tables.append((values.astype(np.int64), flat.reshape(len(values), size)))
-    return tables
+def decision_counts(rows: Rows, name: str, choice: Seen) -> list[NDArray[np.float64]]:
+    """Return a table [values, choices] for each stratum; the values are those that occur."""
+    found = contingency(rows, (name,), choice.names, choice.strata)
+    return list(found.counts[:, found.left_weights > 0])
 
 
 def value_counts(
@@ -114,18 +104,14 @@ def value_counts(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
     """Return a variable's values, and the weight of each cell of what is seen after each value.
 
-    Also to which stratum and variable each cell belongs, one number for both.
+    Also to which stratum and variable each cell belongs, one number for both. Cells are left out
+    in which nothing was seen.
     """
-    codes = rows.codes(name)
-    values = np.unique(codes[codes >= 0])
-    number = np.full(rows.table.sizes[name] + 1, -1, dtype=np.int64)
-    number[values] = np.arange(len(values))
-    one = Blocks([rows.table.codes[name]], rows.index, [number], [len(values)])
-    other = Blocks.of(rows, seen.names)
-    block = np.repeat(np.arange(len(seen.names)), other.sizes)
-    tables, blocks = [], []
-    for place, stratum in enumerate(np.unique(seen.strata)):
-        chosen = np.flatnonzero(seen.strata == stratum)
-        tables.append(joint_counts(one, other, rows.weights, chosen))
-        blocks.append(block + place * len(seen.names))
-    return values.astype(np.int64), np.hstack(tables), np.concatenate(blocks)
+    found = contingency(rows, (name,), seen.names, seen.strata)
+    values = np.flatnonzero(found.left_weights > 0)
+    counts = rare_together(found.counts, found.right, found.right_weights, 2)[:, values]
+    flat = np.moveaxis(counts, 0, 1).reshape(len(values), -1)
+    strata = np.arange(len(found.counts))[:, None]
+    block = (found.right.owner + strata * len(seen.names)).ravel()
+    used = np.flatnonzero(flat.any(axis=0))
+    return values, flat[:, used], block[used]

@@ -6,7 +6,7 @@ few, quantile bins if they are many. The values themselves stay with the rows, f
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,11 +25,14 @@ __all__ = [
     "read_columns",
     "read_rows",
     "rebinned",
+    "table_of",
     "weigh",
 ]
 
-#: More distinct numbers than this are binned for tests.
+#: More distinct integers than this are binned for tests, unless each occurs often enough to be
+#: looked at for itself.
 MOST_VALUES = 64
+ENOUGH = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +42,11 @@ class RowTable:
     columns: Mapping[str, Column]  # the values, [n]
     codes: Mapping[str, NDArray[np.int32]]  # for tests, [n]; MISSING where there is none
     sizes: Mapping[str, int]  # how many codes there are
-    ordered: frozenset[str]  # whose codes are bins of a number line
+    ordered: frozenset[str]  # whose codes are places on a number line
+    binned: frozenset[str]  # whose codes are bins of several values
     bins: int  # how many there are at most
+    origin: NDArray[np.int64]  # [n], the number of each row in the table that was read
+    memo: dict[Any, Any] = field(init=False, repr=False, default_factory=dict)  # what was counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +56,7 @@ class Rows:
     table: RowTable
     index: NDArray[np.int64]  # [n]
     weights: NDArray[np.float64]  # [n], above 0
+    memo: dict[Any, Any] = field(init=False, repr=False, default_factory=dict)  # what was counted
 
     def __len__(self) -> int:
         return len(self.index)
@@ -59,6 +66,11 @@ class Rows:
         """The weight of all rows together."""
         return float(self.weights.sum())
 
+    @property
+    def origin(self) -> NDArray[np.int64]:  # [n]
+        """The number of each row in the table that was read."""
+        return self.table.origin[self.index]
+
     def codes(self, name: str) -> NDArray[np.int32]:  # [n]
         """Return the codes of a variable."""
         return self.table.codes[name][self.index]
@@ -66,6 +78,16 @@ class Rows:
     def column(self, name: str) -> Column:
         """Return the values of a variable."""
         return self.table.columns[name].take(self.index)
+
+    def varies(self, name: str) -> bool:
+        """Say whether a variable has several values, also where they fall into one bin."""
+        column = self.table.columns[name]
+        values = column.data[self.index]
+        if column.kind is Kind.CONTINUOUS:
+            values = values[~np.isnan(values)]
+        elif values.min(initial=0) < 0:
+            values = values[values >= 0]
+        return len(values) > 0 and bool(values.min() != values.max())
 
     def where(self, chosen: NDArray[np.bool_]) -> "Rows":
         """Return the rows that are chosen."""
@@ -81,16 +103,19 @@ class Rows:
 
 def rebinned(rows: Rows) -> Rows:
     """Return the same rows with bins of their own for numbers, so that borders can be refined."""
-    if not rows.table.ordered:
+    if not rows.table.binned:
         return rows
     columns = {name: column.take(rows.index) for name, column in rows.table.columns.items()}
-    codes, sizes = dict(rows.table.codes), dict(rows.table.sizes)
+    codes, sizes, binned = dict(rows.table.codes), dict(rows.table.sizes), set()
     for name, column in columns.items():
         if name in rows.table.ordered:
-            codes[name], sizes[name] = _bin_codes(column, rows.weights, rows.table.bins)
+            codes[name], sizes[name], still = _bin_codes(column, rows.weights, rows.table.bins)
+            binned |= {name} if still else set()
         else:
             codes[name] = codes[name][rows.index]
-    table = replace(rows.table, columns=columns, codes=codes, sizes=sizes)
+    table = RowTable(
+        columns, codes, sizes, rows.table.ordered, frozenset(binned), rows.table.bins, rows.origin
+    )
     return Rows(table, np.arange(len(rows)), rows.weights)
 
 
@@ -179,33 +204,43 @@ def group_rows(columns: Mapping[str, Column], counts: NDArray[np.float64], bins:
     first = order[starts]
     del key, order
     distinct = {name: column.take(used[first]) for name, column in columns.items()}
-    codes, sizes, ordered = {}, {}, set()
-    for name, column in distinct.items():
-        many = column.kind is Kind.INTEGER and len(column.domain) > max(MOST_VALUES, bins)
+    return Rows(table_of(distinct, weights, bins), np.arange(len(first)), weights)
+
+
+def table_of(columns: Mapping[str, Column], weights: NDArray[np.float64], bins: int) -> RowTable:
+    """Give distinct rows the codes that tests look at; `weights` place the borders of bins."""
+    codes, sizes, ordered, binned = {}, {}, set(), set()
+    known = weights.sum() / ENOUGH
+    for name, column in columns.items():
+        many = column.kind is Kind.INTEGER and len(column.domain) > max(MOST_VALUES, bins, known)
         if column.kind is Kind.CONTINUOUS or many:
             ordered.add(name)
-            codes[name], sizes[name] = _bin_codes(column, weights, bins)
+            codes[name], sizes[name], in_bins = _bin_codes(column, weights, bins)
+            binned |= {name} if in_bins else set()
         else:
             codes[name], sizes[name] = column.data, max(1, len(column.domain))
-    table = RowTable(distinct, codes, sizes, frozenset(ordered), bins)
-    return Rows(table, np.arange(len(first)), weights)
+    origin = np.arange(len(weights))
+    return RowTable(columns, codes, sizes, frozenset(ordered), frozenset(binned), bins, origin)
 
 
 def _bin_codes(
     column: Column, weights: NDArray[np.float64], bins: int
-) -> tuple[NDArray[np.int32], int]:
-    """Return codes for tests of numbers: the values if they are few, else quantile bins."""
+) -> tuple[NDArray[np.int32], int, bool]:
+    """Return codes for tests of numbers, how many, and whether they are bins of several.
+
+    They are the values if they are few, else quantile bins. Rows of weight 0 get a code too.
+    """
     gone = column.missing
     numbers = np.where(gone, np.nan, column.data.astype(np.float64))
     distinct, inverse = np.unique(numbers[~gone], return_inverse=True)
     codes = np.full(len(numbers), MISSING, dtype=np.int32)
     if len(distinct) <= bins:
         codes[~gone] = inverse
-        return codes, max(1, len(distinct))
+        return codes, max(1, len(distinct)), False
     below = np.cumsum(np.bincount(inverse, weights=weights[~gone]))
     # the bin of a value: where the middle of its own weight falls among equal shares
     middle = below - np.bincount(inverse, weights=weights[~gone]) / 2
-    bin_of = np.minimum((middle / below[-1] * bins).astype(np.int32), bins - 1)
+    bin_of = np.minimum((middle / max(below[-1], 1e-300) * bins).astype(np.int32), bins - 1)
     bin_of = np.unique(bin_of, return_inverse=True)[1].astype(np.int32)
     codes[~gone] = bin_of[inverse]
-    return codes, int(bin_of.max()) + 1
+    return codes, int(bin_of.max()) + 1, True

@@ -1,0 +1,346 @@
+"""Policies: what to do in each state, over a horizon or for ever.
+
+Over a horizon the best choice hangs on the steps to go, so a policy knows its horizon and takes
+the time step. States are found by tables and values are arrays; what the tables cannot answer, as
+evidence on variables between decisions, goes through the network.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.circuit import Max, Product, Sum, Utility, fold_up
+from rspmn.data.tables import as_table
+from rspmn.errors import EvidenceError
+from rspmn.infer import decisions
+from rspmn.infer.bottom_up import TIE, Evaluation
+from rspmn.infer.decisions import ActionValue, best_among
+from rspmn.infer.evidence import Known, known_values
+from rspmn.infer.limit import limit
+from rspmn.infer.recurrent import check_steps
+from rspmn.infer.state_index import StateIndex
+from rspmn.model import RSPMN, Evidence
+from rspmn.values import Mark, Value, as_value, is_missing, show
+
+__all__ = ["Policy"]
+
+Array = NDArray[np.float64]
+
+#: Of so many different steps to go the values of all branches are kept.
+KEPT = 64
+
+
+class Policy:
+    """The best decisions of a model. Made by `RSPMN.policy`.
+
+    Parameters
+    ----------
+    model
+        The model.
+    horizon
+        The steps of an episode, or None: for ever.
+    discount
+        Per step.
+    otherwise
+        What `act` answers in a state that the model never saw; without it that is an error.
+    """
+
+    def __init__(
+        self,
+        model: RSPMN,
+        horizon: int | None = None,
+        discount: float = 1.0,
+        otherwise: Value | Mapping[str, Value] | None = None,
+    ) -> None:
+        if not 0 <= discount <= 1:
+            raise EvidenceError(f"discount: expected a number from 0 to 1, found {discount}")
+        self.model, self.horizon, self.discount, self.otherwise = (
+            model,
+            horizon,
+            discount,
+            otherwise,
+        )
+        self.bound = 0.0  # how far values without a horizon may be off
+        self._bellman = model.bellman
+        if horizon is None:
+            values, self.bound = limit(model, discount)
+            self._values = values[None, :]
+        else:
+            self._values = self._bellman.values(check_steps(horizon, least=1) - 1, discount)
+        self._index = StateIndex(model)
+        self._first = [_first_decision(model, root) for root in model.template.roots]
+        self._place = {
+            int(node): (level, k)
+            for level, found in enumerate(self._bellman.levels)
+            for k, node in enumerate(found.nodes)
+        }
+        self._kept: dict[int, list[Array]] = {}
+        self._domains: dict[str, list[Value]] = {}  # of each decision, all values offered anywhere
+        self._steps = fold_up(model.template, _logged)
+
+    def __repr__(self) -> str:
+        steps = "for ever" if self.horizon is None else f"{self.horizon} steps"
+        return f"Policy({steps}, discount {self.discount:g}, {self.model!r})"
+
+    # ---- questions -----------------------------------------------------------------
+
+    def act(self, state: Evidence, t: int = 0) -> Any:
+        """Return what to do in a state at time t.
+
+        Returned is a value; with several decisions in a step, a mapping of those to make now: all
+        up to the next variable that is seen between two decisions. Decisions already made in this
+        step stand in the state.
+        """
+        known = self._known(state)
+        node = self._certain_node(known)
+        if node is not None and self._first[node] is not None:
+            made, _ = self.choices(node, t)
+        else:
+            made = self._act_by_network(known, t)
+        if not made:
+            return self._unseen(known)
+        return made if len(self.model.schema.decisions) > 1 else next(iter(made.values()))
+
+    def action_values(self, state: Evidence, t: int = 0) -> list[ActionValue]:
+        """Return what every value of the next decision is worth, with its support."""
+        known = self._known(state)
+        node = self._certain_node(known)
+        offered = self._offered(known)
+        if node is None or self._first[node] is None:
+            found = {a.value: a for a in self._by_network(known, t)}
+        else:
+            found = {a.value: a for a in self._by_node(node, t)}
+        decision = offered[0]
+        return [
+            found.get(value, ActionValue(decision, value, math.nan, 0.0, 0.0))
+            for value in offered[1]
+        ]
+
+    def act_many(self, states: object, t: int = 0) -> Any:
+        """Return what to do in each row of a table of states: an array of values.
+
+        With several decisions in a step, a mapping of arrays.
+        """
+        table = as_table(states)
+        row, _, _, distinct = self._index.routes(table)
+        answers = [self.act(state, t) for state in distinct]
+        names = self.model.schema.decisions
+        if len(names) == 1:
+            return _array(answers)[row]
+        return {name: _array([a.get(name) for a in answers])[row] for name in names}
+
+    def value(self, state: Evidence, t: int = 0) -> float:
+        """Return what a state is worth at time t, the best done in it and after it."""
+        best = best_among(self.action_values(state, t))
+        return best[0].utility if best else math.nan
+
+    def table(self, t: int = 0) -> dict[str, list[Any]]:
+        """Return one row for each interface node: its states, the best decisions, their worth.
+
+        `pandas.DataFrame(policy.table())` makes it a data frame.
+        """
+        from rspmn.infer.policy_table import policy_table
+
+        return policy_table(self, t)
+
+    def choices(self, node: int, t: int = 0) -> tuple[dict[str, Value], float]:
+        """Return the best decisions at an interface node, as far as nothing is seen between them.
+
+        Also what they are worth: -∞ if nothing known follows any of them.
+        """
+        at = self._first[node]
+        if at is None:
+            return {}, math.nan
+        worth = self._worth(self._steps_to_go(t))
+        level, k = self._place[at]
+        start, size = int(self._bellman.levels[level].starts[k]), len(self._values_at(at))
+        value = float(worth[level][start : start + size].max())
+        made: dict[str, Value] = {}
+        while at is not None:
+            decision, chosen, at = self._best_branch(at, worth)
+            if isinstance(chosen, Mark):
+                break
+            made[decision] = chosen
+        return made, value
+
+    # ---- how they are answered -----------------------------------------------------
+
+    def _steps_to_go(self, t: int) -> int:
+        """Return how many steps follow the one at time t; 0 for ever."""
+        if self.horizon is None:
+            return 0
+        if not 0 <= t < self.horizon:
+            raise EvidenceError(f"t: expected 0 to {self.horizon - 1}, found {t!r}")
+        return self.horizon - 1 - t
+
+    def _worth(self, after: int) -> list[Array]:
+        """Return the worth of every branch, by level, with so many steps after this one."""
+        found = self._kept.get(after)
+        if found is None:
+            last = self.horizon is not None and after == 0
+            bellman = self._bellman
+            values = bellman.unknowns(self._values[after], self.discount, last)
+            found = [level.branches(values, last, bellman.has_edge) for level in bellman.levels]
+            if len(self._kept) >= KEPT:
+                self._kept.clear()
+            self._kept[after] = found
+        return found
+
+    def _values_at(self, at: int) -> tuple[Value, ...]:
+        node = self.model.template.nodes[at]
+        assert isinstance(node, Max)
+        return node.values
+
+    def _best_branch(self, at: int, worth: list[Array]) -> tuple[str, Value, int | None]:
+        """Return the best value of a max node, and the decision that can be made after it."""
+        node = self.model.template.nodes[at]
+        assert isinstance(node, Max)
+        level, k = self._place[at]
+        start = int(self._bellman.levels[level].starts[k])
+        mine = worth[level][start : start + len(node.values)]
+        best = float(mine.max())
+        size = float(np.abs(mine[np.isfinite(mine)]).max(initial=0.0))
+        chosen = int(np.argmax(mine >= best - TIE * size))
+        return node.decision, node.values[chosen], self._next(node.children[chosen])
+
+    def _next(self, child: int) -> int | None:
+        """Return the decision at a node itself: nothing is seen before it."""
+        return child if isinstance(self.model.template.nodes[child], Max) else None
+
+    def _certain_node(self, known: Known) -> int | None:
+        """Return the interface node of a state if it is certain, else None."""
+        if any(name not in self._index.names for name in known):
+            return None
+        scores = self._index.scores(known)
+        best = int(scores.argmax())
+        if scores[best] == -math.inf or np.count_nonzero(scores > -math.inf) > 1:
+            return None
+        return best
+
+    def _by_node(self, node: int, t: int) -> list[ActionValue]:
+        """Return the worth of the first decision's values in an interface node."""
+        after = self._steps_to_go(t)
+        at = self._first[node]
+        assert at is not None
+        found = self.model.template.nodes[at]
+        assert isinstance(found, Max)
+        level, k = self._place[at]
+        start = int(self._bellman.levels[level].starts[k])
+        mine = self._worth(after)[level][start : start + len(found.values)].tolist()
+        return [
+            ActionValue(found.decision, value, worth, 1.0, self._behind(child, after))
+            for value, worth, child in zip(found.values, mine, found.children, strict=True)
+            if not isinstance(value, Mark)
+        ]
+
+    def _behind(self, child: int, after: int) -> float:
+        """Return the logged steps behind a branch; below further decisions, of the best."""
+        at = self._next(child)
+        while at is not None:
+            node = self.model.template.nodes[at]
+            assert isinstance(node, Max)
+            _, value, at = self._best_branch(at, self._worth(after))
+            child = node.children[node.values.index(value)]
+        steps = self._steps[child]
+        return 0.0 if math.isinf(steps) else steps
+
+    def _by_network(self, known: Known, t: int) -> list[ActionValue]:
+        """Ask the network, for evidence that tables cannot take."""
+        after = self._steps_to_go(t)
+        values = self._values[after]
+        future = [
+            Evaluation(0.0, self.discount * u if u > -math.inf else u) for u in values.tolist()
+        ]
+        if self.horizon is not None and after == 0:
+            future = [Evaluation(0.0, 0.0)] * len(values)
+        asked = next((n for n in self.model.schema.decisions if n not in known), None)
+        return decisions.expected_utilities(self.model.from_anywhere, known, asked, future)
+
+    def _act_by_network(self, known: Known, t: int) -> dict[str, Value]:
+        schema = self.model.schema
+        made: dict[str, Value] = {}
+        for place, name in enumerate(schema.decisions):
+            if name in known:
+                continue
+            best = best_among(self._by_network(known | made, t))
+            if not best:
+                return {}
+            made[name] = best[0].value
+            if schema.information_sets[place + 1]:
+                break
+        return made
+
+    def _unseen(self, known: Known) -> Any:
+        if self.otherwise is not None:
+            return self.otherwise
+        given = ", ".join(f"{name}={show(value)}" for name, value in known.items())
+        raise EvidenceError(
+            f"the model knows no decision in the state {given or '(nothing known)'}: action_values "
+            "says what it knows; a policy made with otherwise=... answers that in such states"
+        )
+
+    def _known(self, state: Evidence) -> Known:
+        """Return what is known of a state, quickly where all of it is before the first decision."""
+        if not isinstance(state, Mapping):
+            raise EvidenceError(
+                f"expected values by variable, as in {{'x': 1}}, found {type(state).__name__}"
+            )
+        names = self._index.names
+        if all(name in names for name in state):
+            return {
+                name: as_value(raw, f"evidence for {name!r}", EvidenceError)
+                for name, raw in state.items()
+                if not is_missing(raw)
+            }
+        return known_values(state, self.model.template)
+
+    def _offered(self, known: Known) -> tuple[str, Sequence[Value]]:
+        """Return the next decision and all values that it takes anywhere."""
+        schema = self.model.schema
+        decision = next((name for name in schema.decisions if name not in known), None)
+        if decision is None:
+            raise EvidenceError("no decision is left to make: the evidence holds them all")
+        if decision not in self._domains:
+            values: dict[Value, None] = {}
+            for node in self.model.template.nodes:
+                if isinstance(node, Max) and node.decision == decision:
+                    values |= dict.fromkeys(v for v in node.values if not isinstance(v, Mark))
+            self._domains[decision] = list(values)
+        return decision, self._domains[decision]
+
+
+def _first_decision(model: RSPMN, root: int) -> int | None:
+    """Return the max node below a root if nothing but factors stand beside it, else None."""
+    node = model.template.nodes[root]
+    if isinstance(node, Max):
+        return root
+    if not isinstance(node, Product):
+        return None
+    found = [at for child in node.children if (at := _first_decision(model, child)) is not None]
+    return found[0] if len(found) == 1 else None
+
+
+def _logged(node: Any, below: list[float]) -> float:
+    """Return the logged steps behind a node without decisions below it, as `Evaluation.steps`."""
+    match node:
+        case Utility():
+            return node.count
+        case Product():
+            return min(below, default=math.inf)
+        case Sum() | Max():
+            return sum(below)
+        case _:
+            return math.inf
+
+
+def _array(values: list[Any]) -> NDArray[Any]:
+    """Return values as an array of their own type, or of objects if they are mixed."""
+    kinds = {type(value) for value in values}
+    if len(kinds) == 1 and kinds <= {bool, int, float, str}:
+        return np.array(values)
+    made = np.empty(len(values), dtype=object)
+    made[:] = values
+    return made

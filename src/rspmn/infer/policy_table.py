@@ -1,0 +1,72 @@
+"""A policy as a table, one row for each interface node."""
+
+from typing import TYPE_CHECKING, Any
+
+from rspmn.circuit import (
+    Categorical,
+    Distribution,
+    IntegerHistogram,
+    Leaf,
+    Network,
+    PiecewiseLinear,
+)
+from rspmn.infer.state_index import state_part
+from rspmn.values import Value, show
+
+if TYPE_CHECKING:
+    from rspmn.infer.policy import Policy
+
+__all__ = ["policy_table"]
+
+#: So many values are written out where states that behave alike are one interface node.
+SHOWN = 6
+
+
+def policy_table(policy: "Policy", t: int = 0) -> dict[str, list[Any]]:
+    """Return the states of each interface node, the best decisions, what they are worth.
+
+    `visits` are the logged steps in the node. A node in which no decision is known to lead
+    anywhere has none, and its value is -∞ before the last step.
+    """
+    model = policy.model
+    schema, states = model.schema, state_part(model.template)
+    visits = model.visits or (0.0,) * model.num_interfaces
+    names = (*schema.information_sets[0], *schema.decisions, "value", "visits")
+    rows: dict[str, list[Any]] = {name: [] for name in ("node", *names)}
+    for node in range(model.num_interfaces):
+        if node in (model.end, model.unknown):
+            continue
+        made, value = policy.choices(node, t)
+        rows["node"].append(node)
+        for name in schema.information_sets[0]:
+            rows[name].append(_values(states, states.roots[node], name))
+        for name in schema.decisions:
+            rows[name].append(made.get(name))
+        rows["value"].append(value)
+        rows["visits"].append(visits[node])
+    return rows
+
+
+def _values(states: Network, root: int, name: str) -> Value:
+    """Return the value of a variable in an interface node; several are written in one string."""
+    found: dict[Value, None] = {}
+    waiting = [root]
+    for here in waiting:
+        node = states.nodes[here]
+        waiting.extend(node.children)
+        if isinstance(node, Leaf) and node.variable == name:
+            found |= dict.fromkeys(_named(node.distribution))
+    if len(found) == 1:
+        return next(iter(found))
+    shown = " | ".join(show(value) for value in list(found)[:SHOWN])
+    return shown + (" | ..." if len(found) > SHOWN else "")
+
+
+def _named(distribution: Distribution) -> tuple[Value, ...]:
+    match distribution:
+        case Categorical():
+            return distribution.values
+        case IntegerHistogram():
+            return (f"{distribution.edges[0]} to {distribution.edges[-1] - 1}",)
+        case PiecewiseLinear():
+            return (f"{show(distribution.knots[0])} to {show(distribution.knots[-1])}",)

@@ -1,0 +1,152 @@
+"""Contingency tables of all pairs of two groups of variables, in all strata, at once.
+
+Variables stand side by side as cells, one for each value; one matrix product for each stratum
+counts every pair of cells. Sums over the cells of a variable turn the counts into statistics.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.learn.rows import Rows
+
+__all__ = ["RARE", "Cells", "Contingency", "cells_of", "contingency", "rare_together", "xlogx"]
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: Values of less weight than this are tested as one: a table of cells that are nearly all
+#: empty says nothing, but would look as if it did.
+RARE = 5.0
+#: How many numbers to hold at once when counting.
+CHUNK = 2_000_000
+#: Indicators of at most so many numbers are kept for the next count.
+KEPT = 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Several variables side by side, a cell for each value of each."""
+
+    names: tuple[str, ...]
+    starts: Ints  # [variables], the first cell of each
+    owner: Ints  # [cells], the variable of each
+
+    @property
+    def size(self) -> int:
+        """The number of cells altogether."""
+        return len(self.owner)
+
+    def of(self, variable: int) -> slice:
+        """Return the cells of one variable."""
+        start = int(self.starts[variable])
+        return slice(start, start + int(np.count_nonzero(self.owner == variable)))
+
+
+def cells_of(rows: Rows, names: Sequence[str]) -> Cells:
+    """Lay variables out as cells."""
+    sizes = np.array([rows.table.sizes[name] for name in names], dtype=np.int64)
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+    return Cells(tuple(names), starts, np.repeat(np.arange(len(sizes)), sizes))
+
+
+@dataclass(frozen=True, eq=False)
+class Contingency:
+    """The weight of every pair of cells in every stratum."""
+
+    left: Cells
+    right: Cells
+    counts: Array  # [strata, left cells, right cells]
+    left_weights: Array  # [left cells], whatever is missing on the right
+    right_weights: Array  # [right cells]
+
+    def statistics(self) -> tuple[Array, Array, Array]:
+        """Return G, Pearson's X² and degrees of freedom of each pair, [strata, left, right]."""
+        counts = rare_together(self.counts, self.left, self.left_weights, 1)
+        counts = rare_together(counts, self.right, self.right_weights, 2)
+
+        def by_right(cells: Array) -> Array:
+            return np.asarray(np.add.reduceat(cells, self.right.starts, axis=2))
+
+        def by_left(cells: Array) -> Array:
+            return np.asarray(np.add.reduceat(cells, self.left.starts, axis=1))
+
+        row = by_right(counts)  # [strata, left cells, right]
+        column = by_left(counts)  # [strata, left, right cells]
+        total = by_left(row)  # [strata, left, right]
+        g = by_left(by_right(xlogx(counts)) - xlogx(row)) - by_right(xlogx(column)) + xlogx(total)
+        expected = row[:, :, self.right.owner] * column[:, self.left.owner, :]
+        np.square(counts, out=counts)
+        share = np.divide(counts, expected, out=counts, where=expected > 0)
+        # X² = N · (Σ n² / (row · column) - 1), and (N - 1)/N of it has the mean that it should
+        # have by chance, however sparse the table is
+        x2 = (total - 1) * (by_left(by_right(share)) - 1)
+        values = by_left((row > 0).astype(np.float64)), by_right((column > 0).astype(np.float64))
+        freedom = (values[0] - 1) * (values[1] - 1)
+        seen = total > 0
+        return (
+            np.where(seen, np.maximum(2 * g, 0), 0.0),
+            np.where(seen, np.maximum(x2, 0), 0.0),
+            np.where(seen, np.maximum(freedom, 0), 0.0),
+        )
+
+
+def contingency(rows: Rows, left: Sequence[str], right: Sequence[str], strata: Ints) -> Contingency:
+    """Count all pairs of cells. The strata are those that occur, in order."""
+    a, b = cells_of(rows, left), cells_of(rows, right)
+    order = np.argsort(strata, kind="stable")
+    borders = np.flatnonzero(np.diff(strata[order])) + 1
+    counts = np.zeros((len(borders) + 1, a.size, b.size))
+    left_weights, right_weights = np.zeros(a.size), np.zeros(b.size)
+    step = max(1, CHUNK // max(1, a.size + b.size))
+    for k, chosen in enumerate(np.split(order, borders)):
+        for start in range(0, len(chosen), step):
+            part = chosen[start : start + step]
+            one = _indicators(rows, a, part) * rows.weights[part, None]
+            other = _indicators(rows, b, part)
+            counts[k] += one.T @ other
+            left_weights += one.sum(axis=0)
+            right_weights += rows.weights[part] @ other
+    return Contingency(a, b, counts, left_weights, right_weights)
+
+
+def _indicators(rows: Rows, cells: Cells, part: Ints) -> Array:  # [part, cells]
+    """Return a 1 in the cell of each variable of some of the rows; none where it is missing."""
+    size = len(rows.table.origin)
+    if size * cells.size > KEPT:
+        return _hot(rows, cells, rows.index[part])
+    kept = rows.table.memo.get(cells.names)
+    if kept is None:
+        kept = rows.table.memo[cells.names] = _hot(rows, cells, np.arange(size))
+    return np.asarray(kept[rows.index[part]])
+
+
+def _hot(rows: Rows, cells: Cells, index: Ints) -> Array:
+    hot = np.zeros((len(index), cells.size + 1))
+    places = np.arange(len(index))
+    for name, start in zip(cells.names, cells.starts.tolist(), strict=True):
+        code = rows.table.codes[name][index]
+        hot[places, np.where(code >= 0, code + start, cells.size)] = 1.0
+    return np.ascontiguousarray(hot[:, :-1])
+
+
+def rare_together(counts: Array, cells: Cells, weights: Array, axis: int) -> Array:
+    """Return a copy with the rare values of each variable added up in the first of them."""
+    counts = counts.copy()
+    rare = np.flatnonzero((weights > 0) & (weights < RARE))
+    if len(rare) < 2:
+        return counts
+    owner = cells.owner[rare]
+    first = rare[np.searchsorted(owner, owner)]  # owners are sorted
+    moved = np.flatnonzero(first != rare)
+    moving = np.moveaxis(counts, axis, 0)
+    np.add.at(moving, first[moved], moving[rare[moved]])
+    moving[rare[moved]] = 0.0
+    return counts
+
+
+def xlogx(x: Array) -> Array:
+    """Return x · log x, and 0 for 0."""
+    return x * np.log(np.where(x > 0, x, 1.0))

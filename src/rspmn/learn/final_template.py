@@ -1,0 +1,130 @@
+"""Step 4: the final template (Alg. 5), weights from counts and zero edges gone."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.circuit import Network, NetworkBuilder
+from rspmn.circuit.rewrite import graft
+from rspmn.data.episodes import Followed
+from rspmn.learn.frontier import Edge, frontier_state, state_leaves, with_branches
+from rspmn.learn.future import Successors
+from rspmn.learn.initial_template import place_roots
+from rspmn.learn.interfaces import Interface
+from rspmn.learn.routing import NOWHERE, Routes
+from rspmn.learn.wrap import TwoSteps
+from rspmn.model import RSPMN, end_root, marked_root, unknown_root, weighted_top
+from rspmn.values import UNKNOWN
+
+__all__ = ["Numbering", "final_model", "number_interfaces"]
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Numbering:
+    """The interface nodes of the final template, in order: learned, at the edge, marked."""
+
+    learned: int  # 0 to learned - 1
+    acted_in: int  # so many more, one for each state acted in without a known successor
+    frontier: int | None  # all states never acted in
+    end: int | None
+    unknown: int | None
+    of_states: Ints  # [num_states]
+    of_successors: Ints  # [num_windows], -1 where the successor is unknown
+
+    @property
+    def total(self) -> int:
+        """The number of interface nodes."""
+        marked = [i for i in (self.frontier, self.end, self.unknown) if i is not None]
+        return self.learned + self.acted_in + len(marked)
+
+
+def number_interfaces(two: TwoSteps, routes: Routes, edge: Edge, learned: int) -> Numbering:
+    """Give every interface node of the final template its number."""
+    count = learned + len(edge.acted_in)
+    marked: list[int | None] = []
+    ended = two.windows.followed == Followed.END
+    for needed in (len(edge.states) > 0, bool(ended.any()), len(edge.at) > 0):
+        marked.append(count if needed else None)
+        count += needed
+    frontier, end, unknown = marked
+    of_states = routes.of_states.copy()
+    of_states[edge.acted_in] = learned + np.arange(len(edge.acted_in))
+    if frontier is not None:
+        of_states[of_states == NOWHERE] = frontier
+    after = routes.states.of_successors
+    of_successors = np.where(after >= 0, of_states[after], -1)
+    if end is not None:
+        of_successors[ended] = end
+    return Numbering(learned, len(edge.acted_in), frontier, end, unknown, of_states, of_successors)
+
+
+def final_model(
+    two: TwoSteps,
+    one_step: Network,
+    interfaces: list[Interface],
+    routes: Routes,
+    edge: Edge,
+    numbers: Numbering,
+    successors: Successors,
+    bins: int,
+) -> RSPMN:
+    """Put the model together: each S_L with its weights, the top with the starts."""
+    builder = NetworkBuilder()
+    sums = _add_successors(builder, successors)
+    roots = place_roots(builder, one_step, interfaces, sums.__getitem__)
+    schema, states = two.schema, routes.states
+    names = schema.information_sets[0]
+    extra = _extra_branches(builder, edge, numbers)
+    for state in edge.acted_in.tolist():
+        leaves = state_leaves(builder, routes, state, names, bins)
+        roots.append(builder.product([*leaves, extra[-1 - state]]))
+    for here in range(numbers.learned):
+        if here in extra:
+            found = with_branches(builder, roots[here], extra[here])
+            roots[here] = roots[here] if found is None else found
+    arrivals = _arrivals(two, states.of_successors, states.count)
+    if numbers.frontier is not None:
+        leaves = frontier_state(builder, routes, edge, arrivals, schema, bins)
+        roots.append(marked_root(builder, schema, leaves, UNKNOWN, numbers.frontier))
+    if numbers.end is not None:
+        roots.append(end_root(builder, schema, numbers.end))
+    if numbers.unknown is not None:
+        roots.append(unknown_root(builder, schema, numbers.unknown))
+    windows = two.windows
+    starts = np.bincount(numbers.of_states[states.of_steps], windows.starts, numbers.total)
+    visits = np.bincount(numbers.of_states[states.of_steps], windows.counts, numbers.total)
+    if numbers.frontier is not None:
+        visits[numbers.frontier] = arrivals[edge.states].sum()
+    top = weighted_top((starts / starts.sum()).tolist())
+    return RSPMN(schema, top, builder.build(*roots), tuple(visits.tolist()))
+
+
+def _add_successors(builder: NetworkBuilder, found: Successors) -> list[int]:
+    """Add every S_L."""
+    starts, weights = found.starts.tolist(), found.weights.tolist()
+    latents = {i: builder.latent(i) for i in np.unique(found.interfaces).tolist()}
+    children = [latents[i] for i in found.interfaces.tolist()]
+    return [builder.sum(children[a:b], weights[a:b]) for a, b in pairwise(starts)]
+
+
+def _extra_branches(builder: NetworkBuilder, edge: Edge, numbers: Numbering) -> dict[int, int]:
+    """Add the decisions that lead to nothing known; return them by `Edge.at`."""
+    if edge.network is None or numbers.unknown is None:
+        return {}
+    nowhere = builder.sum([builder.latent(numbers.unknown)], [1.0])
+    placed = graft(builder, edge.network, rename=None, latent=lambda _: nowhere)
+    found = (placed[root] for root in edge.network.roots)
+    return {
+        at: place for at, place in zip(edge.at.tolist(), found, strict=True) if place is not None
+    }
+
+
+def _arrivals(two: TwoSteps, of_successors: Ints, states: int) -> NDArray[np.float64]:
+    """Return how often each state was arrived at."""
+    known = of_successors >= 0
+    counts = two.windows.counts[known].astype(np.float64)
+    return np.bincount(of_successors[known], counts, states).astype(np.float64)

@@ -1,0 +1,133 @@
+"""What the log shows only at its edge: decisions followed by nothing known, states never acted in.
+
+A decision seen only where the log was cut is offered, but leads to UNKNOWN: it may count in the
+last step of a horizon and never before it. A state seen only as a successor is a frontier: no
+decision of it is known.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.circuit import Max, Network, NetworkBuilder, Node, Product
+from rspmn.data.episodes import Followed
+from rspmn.data.grouping import joint_groups
+from rspmn.learn.grow_spmn import grow_decisions
+from rspmn.learn.learner import Learner
+from rspmn.learn.leaves import fit_leaf
+from rspmn.learn.outcome import Outcome
+from rspmn.learn.routing import NOWHERE, Routes
+from rspmn.learn.rows import Rows, table_of
+from rspmn.learn.wrap import TwoSteps
+from rspmn.schema import Schema
+
+__all__ = ["Edge", "edge_of", "with_branches"]
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Edge:
+    """The edge of a log."""
+
+    network: Network | None  # decisions that lead to nothing known, a root for each node of `at`
+    at: Ints  # [roots], the interface nodes or, below 0, -1 - the states that they belong to
+    branches: int  # how many (interface node, decisions) have no known successor
+    states: Ints  # the states never acted in
+    acted_in: Ints  # the states acted in, but never with a known successor
+
+
+def edge_of(two: TwoSteps, routes: Routes, learned_in: Ints, learner: Learner) -> Edge:
+    """Find decisions and states at the edge of a log."""
+    windows, states = two.windows, routes.states
+    cut = np.flatnonzero(windows.followed == Followed.UNKNOWN)
+    node = routes.of_steps
+    node = np.where(node == NOWHERE, -1 - states.of_steps, node)
+    made = joint_groups([windows.columns[n] for n in two.schema.decisions], len(windows)).codes
+    tried = np.unique(_pairs(node, made)[learned_in >= 0])
+    untried = cut[~np.isin(_pairs(node, made)[cut], tried)]
+    at = np.unique(node[untried])
+    outcome = Outcome(two.schema.utility, ())
+    roots = []
+    for here in at.tolist():
+        chosen = untried[node[untried] == here]
+        rows = Rows(two.table, chosen, windows.counts[chosen].astype(np.float64))
+        roots.append(grow_decisions(learner, two.schema, rows, outcome))
+    nowhere = np.flatnonzero(routes.of_states == NOWHERE)
+    acted_in = -1 - at[at < 0]
+    return Edge(
+        learner.builder.build(*roots) if roots else None,
+        at,
+        len(np.unique(_pairs(node, made)[untried])),
+        np.setdiff1d(nowhere, acted_in),
+        np.sort(acted_in),
+    )
+
+
+def _pairs(node: Ints, made: NDArray[np.int32] | Ints) -> Ints:
+    return node * (int(made.max(initial=0)) + 1) + made
+
+
+def state_leaves(
+    builder: NetworkBuilder, routes: Routes, state: int, names: Sequence[str], bins: int
+) -> list[int]:
+    """Add a leaf for each variable of one state."""
+    one = {name: routes.states.columns[name].take(np.array([state])) for name in names}
+    rows = Rows(table_of(one, np.ones(1), bins), np.zeros(1, np.int64), np.ones(1))
+    return [builder.add(fit_leaf(rows, name)) for name in names]
+
+
+def frontier_state(
+    builder: NetworkBuilder, routes: Routes, edge: Edge, arrivals: NDArray[np.float64],
+    schema: Schema, bins: int,
+) -> list[int]:  # fmt: skip
+    """Add the distribution of the states never acted in, by how often each was arrived at."""
+    names = schema.information_sets[0]
+    parts = [state_leaves(builder, routes, s, names, bins) for s in edge.states.tolist()]
+    if len(parts) == 1:
+        return parts[0]
+    weights = arrivals[edge.states]
+    children = [builder.product(part) if len(part) > 1 else part[0] for part in parts]
+    merged: dict[int, float] = {}
+    for child, weight in zip(children, weights.tolist(), strict=True):
+        merged[child] = merged.get(child, 0.0) + weight
+    total = sum(merged.values())
+    return [builder.sum(list(merged), [weight / total for weight in merged.values()])]
+
+
+def with_branches(builder: NetworkBuilder, index: int, extra: int) -> int | None:
+    """Add the branches of one node's decisions that another lacks; None where there is no place.
+
+    Between two decisions rows may have been divided by what was seen there. What was tried at the
+    edge only cannot be sent through such a sum.
+    """
+    here, other = builder[index], builder[extra]
+    if isinstance(here, Max) and isinstance(other, Max):
+        return _merged(builder, here, other)
+    if isinstance(here, Product):
+        below = _decision_below(builder, here)
+        over = _decision_below(builder, other) if isinstance(other, Product) else extra
+        if below is not None and over is not None:
+            found = with_branches(builder, below, over)
+            if found is not None:
+                return builder.product([found if c == below else c for c in here.children])
+    return None
+
+
+def _merged(builder: NetworkBuilder, here: Max, other: Max) -> int | None:
+    branches = dict(zip(here.values, here.children, strict=True))
+    for value, child in zip(other.values, other.children, strict=True):
+        if value not in branches:
+            branches[value] = child
+            continue
+        found = with_branches(builder, branches[value], child)
+        if found is None:
+            return None
+        branches[value] = found
+    return builder.max(here.decision, branches)
+
+
+def _decision_below(builder: NetworkBuilder, node: Node) -> int | None:
+    return next((c for c in node.children if isinstance(builder[c], Max | Product)), None)

@@ -1,0 +1,122 @@
+"""The recursion of LearnSPMN (Melibari et al.) along the order of a schema.
+
+A decision makes a max node over the values seen. In an information set, what has nothing to do
+with anything that follows becomes a factor; where nothing is left to factor out, the rows are
+divided into a sum node. What follows the last decision is left to the caller: to LearnSPN when
+decisions are made once, to the successor as well when they recur.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from rspmn.learn.learn_spn import components, grow_spn
+from rspmn.learn.learner import Learner
+from rspmn.learn.outlook import outlook
+from rspmn.learn.rows import Rows
+from rspmn.learn.telling import linked, telling
+from rspmn.schema import Schema
+
+__all__ = ["Finish", "grow_decisions", "grow_spmn"]
+
+
+class Finish(Protocol):
+    """Grows what follows the last decision."""
+
+    @property
+    def beyond(self) -> tuple[str, ...]:
+        """The utility and whatever comes after it: what tests look at besides the last set."""
+        ...
+
+    def __call__(self, learner: Learner, rows: Rows, names: tuple[str, ...], depth: int) -> int:
+        """Add the network of the last set's variables `names` and of all that is beyond."""
+        ...
+
+
+def grow_spmn(learner: Learner, schema: Schema, rows: Rows, finish: Finish) -> int:
+    """Add the network of some rows; return its root."""
+    growth = _Growth(learner, schema, finish)
+    return growth.information(rows, 0, schema.information_sets[0], 0)
+
+
+def grow_decisions(learner: Learner, schema: Schema, rows: Rows, finish: Finish) -> int:
+    """Add the network of some rows of one state, from the first decision on."""
+    growth = _Growth(learner, schema, finish)
+    if not schema.decisions:
+        return growth.information(rows, 0, schema.information_sets[0], 0)
+    return growth.decision(rows, 0, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Growth:
+    """The recursion; `place` is the number of an information set, `depth` counts the sums above."""
+
+    learner: Learner
+    schema: Schema
+    finish: Finish
+
+    def information(self, rows: Rows, place: int, names: tuple[str, ...], depth: int) -> int:
+        """Add what is left of an information set, and all that follows it."""
+        learner = self.learner
+        if place == len(self.schema.decisions):
+            root = self.finish(learner, rows, names, depth)
+            learner.done_with(rows.total)
+            return root
+        constant = tuple(name for name in names if not rows.varies(name))
+        if constant:
+            names = tuple(name for name in names if name not in constant)
+            factors = learner.leaves(rows, constant)
+            if not names:
+                return self.with_factors(rows, place, factors, depth)
+            return learner.product([*factors, self.information(rows, place, names, depth)])
+        if not names:
+            return self.decision(rows, place, depth)
+        if learner.out_of_budget(depth):
+            return self.with_factors(rows, place, learner.leaves(rows, names), depth)
+        return self.varying(rows, place, names, depth)
+
+    def varying(self, rows: Rows, place: int, names: tuple[str, ...], depth: int) -> int:
+        """Add variables with several values each: factor some out, or divide the rows."""
+        learner, config = self.learner, self.learner.config
+        follows = outlook(
+            rows, self.schema, place, self.finish.beyond,
+            config.given_decisions, config.unavailable_from,
+        )  # fmt: skip
+        told = telling(learner, rows, names, follows)
+        kept = linked(learner, rows, names, told)
+        free = tuple(name for name in names if name not in kept)
+        if free:
+            factors = self.factors(rows, free, depth)
+            if kept:
+                return learner.product([*factors, self.information(rows, place, kept, depth)])
+            return self.with_factors(rows, place, factors, depth)
+        clusters = config.clustering(rows, told, follows, learner.rng)
+        if len(clusters) < 2:  # nothing is left to divide by
+            return self.with_factors(rows, place, self.factors(rows, names, depth), depth)
+        learner.done_with(rows.total - sum(part.total for part in clusters))  # rows left out
+        children = [self.information(part, place, names, depth + 1) for part in clusters]
+        return learner.mixture(clusters, children)
+
+    def decision(self, rows: Rows, place: int, depth: int) -> int:
+        """Add a max node over the values of the next decision that were seen."""
+        decision = self.schema.decisions[place]
+        codes = rows.codes(decision)
+        domain = rows.table.columns[decision].domain
+        names = self.schema.information_sets[place + 1]
+        branches = {
+            domain[code]: self.information(rows.where(codes == code), place + 1, names, depth)
+            for code in np.unique(codes).tolist()
+        }
+        return self.learner.builder.max(decision, branches)
+
+    def with_factors(self, rows: Rows, place: int, factors: Sequence[int], depth: int) -> int:
+        """Add the next decision beside what was factored out before it."""
+        return self.learner.product([*factors, self.decision(rows, place, depth)])
+
+    def factors(self, rows: Rows, names: tuple[str, ...], depth: int) -> list[int]:
+        """Add variables that matter for nothing that follows, dependent ones together."""
+        strata = np.zeros(len(rows), dtype=np.int64)
+        groups = components(names, self.learner.test(rows, names, names, strata).dependent)
+        return [grow_spn(self.learner, rows, group, depth) for group in groups]

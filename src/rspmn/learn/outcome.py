@@ -1,0 +1,77 @@
+"""What follows the last decision of a step: the last set, the utility, and the successor.
+
+LearnSPN (Sec. 4, Step 1), in which all of the successor is one thing: its place in the one-step
+network is marked by a latent with a number of its own, and `sites` remembers which windows stand
+behind the number. Step 3 puts an S_L there.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.learn.learn_spn import components, grow_spn
+from rspmn.learn.learner import Learner
+from rspmn.learn.outlook import Outlook, Seen
+from rspmn.learn.rows import Rows
+
+__all__ = ["Outcome"]
+
+
+class Outcome:
+    """Grows outcomes, and remembers the windows behind each place for an S_L."""
+
+    def __init__(self, utility: str, after: Sequence[str]) -> None:
+        self.utility = utility
+        self.after = tuple(after)
+        self.beyond = (utility, *after)
+        self.sites: list[NDArray[np.int64]] = []  # of each place, the windows
+
+    def __call__(self, learner: Learner, rows: Rows, names: tuple[str, ...], depth: int) -> int:
+        """Add the network of the last set, the utility and the successor."""
+        return learner.product(self._outcome(learner, rows, (*names, self.utility), depth))
+
+    def _outcome(
+        self, learner: Learner, rows: Rows, names: tuple[str, ...], depth: int
+    ) -> list[int]:
+        """Add some variables and the successor; return the factors."""
+        varying = tuple(name for name in names if rows.varies(name))
+        constant = learner.leaves(rows, [name for name in names if name not in varying])
+        if not varying:
+            return [*constant, self._site(learner, rows)]
+        return [*constant, *self._varying(learner, rows, varying, depth)]
+
+    def _varying(
+        self, learner: Learner, rows: Rows, names: tuple[str, ...], depth: int
+    ) -> list[int]:
+        """Add variables with several values each, and the successor beside or below them."""
+        if learner.out_of_budget(depth):
+            return [*learner.leaves(rows, names), self._site(learner, rows)]
+        strata = np.zeros(len(rows), dtype=np.int64)
+        among = learner.test(rows, names, (*names, *self.after), strata).dependent
+        groups = components((*names, ""), _with_successor(among, len(names)))
+        led = next(group for group in groups if "" in group)[:-1]  # those that tell what follows
+        factors = [grow_spn(learner, rows, group, depth) for group in groups if "" not in group]
+        if not led:
+            return [*factors, self._site(learner, rows)]
+        follows = Outlook((Seen((*led, *self.after), strata),), ())
+        clusters = learner.config.clustering(rows, led, follows, learner.rng)
+        if len(clusters) < 2:  # nothing is left to divide by
+            return [*factors, *learner.leaves(rows, led), self._site(learner, rows)]
+        children = [
+            learner.product(self._outcome(learner, part, led, depth + 1)) for part in clusters
+        ]
+        return [*factors, learner.mixture(clusters, children)]
+
+    def _site(self, learner: Learner, rows: Rows) -> int:
+        """Mark a place for an S_L."""
+        self.sites.append(rows.origin)
+        return learner.builder.latent(len(self.sites) - 1)
+
+
+def _with_successor(dependent: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:
+    """Turn [count, count + after] into a square table in which the successor is the last one."""
+    square = np.zeros((count + 1, count + 1), dtype=bool)
+    square[:count, :count] = dependent[:, :count]
+    square[:count, count] = dependent[:, count:].any(axis=1)
+    return square

@@ -1,0 +1,107 @@
+"""Step 4, first half: which interface node each step and each successor is in.
+
+With the paper's uniform S_L the most likely interface node of a step depends on that step alone.
+Where rows were divided by values, a state that was learned from has one interface node that does
+not exclude it: the one it was learned in. Other states are sent to the likeliest.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.circuit import Network
+from rspmn.data.coding import Column
+from rspmn.data.episodes import Followed
+from rspmn.data.grouping import joint_groups
+from rspmn.data.windows import Windows
+from rspmn.infer.row_likelihood import Distinct, root_log_likelihoods
+
+__all__ = ["NOWHERE", "Routes", "States", "distinct_states", "route"]
+
+#: The interface node of a state that all interface nodes exclude.
+NOWHERE = -1
+#: So many numbers are held at once.
+CHUNK = 2_000_000
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """The distinct states that steps started from or led to."""
+
+    columns: dict[str, Column]  # of I0's variables, [count]
+    count: int
+    of_steps: Ints  # [num_windows]
+    of_successors: Ints  # [num_windows]; -1 where there is none
+
+
+@dataclass(frozen=True, eq=False)
+class Routes:
+    """The interface node of each state, and of each window's step and successor."""
+
+    states: States
+    of_states: Ints  # [count], NOWHERE where all interface nodes exclude it
+
+    @property
+    def of_steps(self) -> Ints:  # [num_windows]
+        """The interface node of each window's step."""
+        return self.of_states[self.states.of_steps]
+
+
+def distinct_states(windows: Windows) -> States:
+    """Return the distinct states of all windows, numbered."""
+    names = windows.schema.information_sets[0]
+    follows = np.flatnonzero(windows.followed <= Followed.STATE)
+    columns = [
+        Column(c.kind, np.append(c.data, windows.next_columns[n].data[follows]), c.domain)
+        for n, c in ((name, windows.columns[name]) for name in names)
+    ]
+    groups = joint_groups(columns, len(windows) + len(follows))
+    members = groups.members()
+    of_successors = np.full(len(windows), -1)
+    of_successors[follows] = groups.codes[len(windows) :]
+    return States(
+        {name: column.take(members) for name, column in zip(names, columns, strict=True)},
+        groups.size,
+        groups.codes[: len(windows)].astype(np.int64),
+        of_successors,
+    )
+
+
+def route(
+    states: States, learned_in: Ints, network: Network, visits: NDArray[np.float64], disjoint: bool
+) -> Routes:
+    """Send each state to an interface node.
+
+    Parameters
+    ----------
+    states
+        The distinct states.
+    learned_in
+        The interface node that each window's step was learned in, -1 if none. [num_windows]
+    network
+        What each interface node says about the state.
+    visits
+        How much was learned in each interface node: of several that a state with missing values
+        may be in, the likelier one is taken.
+    disjoint
+        Whether each state that was learned from is excluded by all interface nodes but its own.
+    """
+    of_states = np.full(states.count, NOWHERE)
+    if disjoint:
+        known = learned_in >= 0
+        of_states[states.of_steps[known]] = learned_in[known]
+    open_states = np.flatnonzero(of_states == NOWHERE)
+    step = max(1, CHUNK // max(1, len(network)))
+    with np.errstate(divide="ignore"):
+        prior = np.log(visits)[:, None]
+    for start in range(0, len(open_states), step):
+        part = open_states[start : start + step]
+        columns = {name: Distinct.of(c.take(part)) for name, c in states.columns.items()}
+        scores = root_log_likelihoods(network, columns, len(part)) + prior
+        best = scores.argmax(axis=0)
+        possible = scores[best, np.arange(len(part))] > -np.inf
+        of_states[part] = np.where(possible, best, NOWHERE)
+    return Routes(states, of_states)
