@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.circuit import Max, Product, Sum, Utility, fold_up
+from rspmn.circuit import Max, Product, Sum, Utility
 from rspmn.data.tables import as_table
 from rspmn.errors import EvidenceError
 from rspmn.infer import decisions
@@ -79,7 +79,6 @@ class Policy:
         }
         self._kept: dict[int, list[Array]] = {}
         self._domains: dict[str, list[Value]] = {}  # of each decision, all values offered anywhere
-        self._steps = fold_up(model.template, _logged)
 
     def __repr__(self) -> str:
         steps = "for ever" if self.horizon is None else f"{self.horizon} steps"
@@ -231,21 +230,26 @@ class Policy:
         start = int(self._bellman.levels[level].starts[k])
         mine = self._worth(after)[level][start : start + len(found.values)].tolist()
         return [
-            ActionValue(found.decision, value, worth, 1.0, self._behind(child, after))
+            ActionValue(found.decision, value, worth, 1.0, _counted(self._behind(child, after)))
             for value, worth, child in zip(found.values, mine, found.children, strict=True)
             if not isinstance(value, Mark)
         ]
 
-    def _behind(self, child: int, after: int) -> float:
-        """Return the logged steps behind a branch; below further decisions, of the best."""
-        at = self._next(child)
-        while at is not None:
-            node = self.model.template.nodes[at]
-            assert isinstance(node, Max)
-            _, value, at = self._best_branch(at, self._worth(after))
-            child = node.children[node.values.index(value)]
-        steps = self._steps[child]
-        return 0.0 if math.isinf(steps) else steps
+    def _behind(self, index: int, after: int) -> float:
+        """Return the logged steps behind a node, as `Evaluation.steps` counts them."""
+        node = self.model.template.nodes[index]
+        match node:
+            case Utility():
+                return node.count
+            case Max():
+                _, value, _ = self._best_branch(index, self._worth(after))
+                return self._behind(node.children[node.values.index(value)], after)
+            case Product():
+                return min((self._behind(c, after) for c in node.children), default=math.inf)
+            case Sum():
+                return sum(self._behind(c, after) for c in node.children)
+            case _:
+                return math.inf
 
     def _by_network(self, known: Known, t: int) -> list[ActionValue]:
         """Ask the network, for evidence that tables cannot take."""
@@ -323,17 +327,8 @@ def _first_decision(model: RSPMN, root: int) -> int | None:
     return found[0] if len(found) == 1 else None
 
 
-def _logged(node: Any, below: list[float]) -> float:
-    """Return the logged steps behind a node without decisions below it, as `Evaluation.steps`."""
-    match node:
-        case Utility():
-            return node.count
-        case Product():
-            return min(below, default=math.inf)
-        case Sum() | Max():
-            return sum(below)
-        case _:
-            return math.inf
+def _counted(steps: float) -> float:
+    return 0.0 if math.isinf(steps) else steps
 
 
 def _array(values: list[Any]) -> NDArray[Any]:

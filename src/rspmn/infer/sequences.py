@@ -21,7 +21,7 @@ from rspmn.infer.state_index import StateIndex
 from rspmn.infer.subtrees import Instances, Sites, Subtrees, log_sums, ranges
 from rspmn.model import RSPMN
 
-__all__ = ["Abreast", "Kernel", "Reached", "kernel_of"]
+__all__ = ["Abreast", "Kernel", "Reached", "entries_of", "kernel_of"]
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -61,6 +61,7 @@ class Kernel:
     root: Ints  # [entries], sorted within a kind
     site: Ints  # [entries]
     logs: Array  # [entries]
+    instance: Ints  # [entries], the place of its site in `instances`
     instances: Instances  # what the entries were made of
     final: Array  # [interfaces, distinct final states], their log-likelihood
     final_of: Ints  # [num_episodes], which of them
@@ -123,8 +124,8 @@ def site_logs(sites: Sites, site: Ints, row: Ints, future: Array) -> Array:
     return log_sums(ahead, first[:-1])
 
 
-def kernel_of(model: RSPMN, episodes: Episodes) -> Kernel:
-    """Send the distinct steps of a log through a template."""
+def kernel_of(model: RSPMN, episodes: Episodes, apart: bool = False) -> Kernel:
+    """Send the distinct steps of a log through a template; `apart` as in `Subtrees`."""
     schema = model.schema
     if sorted(schema.variables) != sorted(episodes.schema.variables):
         raise EvidenceError(
@@ -137,10 +138,10 @@ def kernel_of(model: RSPMN, episodes: Episodes) -> Kernel:
     kinds = {name: episodes.columns[name].take(groups.members()) for name in names}
     columns = {name: Distinct.of(column) for name, column in kinds.items()}
     possible = _state_logs(index, kinds, groups.size) > -np.inf
-    trees = Subtrees(model.template)
+    trees = Subtrees(model.template, apart)
     row, root = np.nonzero(possible.T)
     instances = Instances(trees, columns, row, root)
-    entries = _entries(instances)
+    entries = entries_of(instances)
     finals = joint_groups(episodes.finals.values(), len(episodes))
     members = finals.members()
     return Kernel(
@@ -161,16 +162,17 @@ def _state_logs(index: StateIndex, columns: dict[str, Column], rows: int) -> Arr
     return index.compiled({name: Distinct.of(columns[name]) for name in index.names}, rows)
 
 
-def _entries(instances: Instances) -> tuple[Ints, Ints, Ints, Array]:
-    """Return kind, root, site and log-likelihood of all that is possible, sorted."""
+def entries_of(instances: Instances) -> tuple[Ints, Ints, Ints, Array, Ints]:
+    """Return kind, root, site, log-likelihood and instance of all that is possible, sorted."""
     logs = instances.up(np.zeros(len(instances.node)))
     tops = logs[instances.tops]
     at, _ = instances.down(logs, np.where(tops > -np.inf, 1.0, 0.0))
     here = np.flatnonzero((instances.site >= 0) & (at > 0))
     pair = instances.pair[here]
     kind, root, site = instances.row[pair], instances.root[pair], instances.site[here]
-    order = np.lexsort((site, root, kind))
-    return kind[order], root[order], site[order], (tops[pair] + np.log(at[here]))[order]
+    order = np.lexsort((here, root, kind))
+    logs = tops[pair] + np.log(at[here])
+    return kind[order], root[order], site[order], logs[order], here[order]
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,9 +36,13 @@ class Sites:
 
 
 class Subtrees:
-    """The subtrees of all roots of a template, one after the other, children before parents."""
+    """The subtrees of all roots of a template, one after the other, children before parents.
 
-    def __init__(self, template: Network) -> None:
+    Nodes shared below a root are laid out once; with `apart`, as learning needs it, once for each
+    way that leads to them. A place in this layout is a *position*.
+    """
+
+    def __init__(self, template: Network, apart: bool = False) -> None:
         self.template = template
         self.sites, site_of = _sites(template)
         self.height = np.array(
@@ -49,14 +53,9 @@ class Subtrees:
         self.site_of[self.sites.nodes] = np.arange(len(self.sites.nodes))
         nodes, edges, self.node_starts, self.edge_starts = [], [], [0], [0]
         for root in template.roots:
-            own = _below(template, root, site_of)
-            place = {node: k for k, node in enumerate(own)}
+            own, below = (_tree if apart else _below)(template, root, site_of)
             nodes += own
-            for k, index in enumerate(own):
-                if index not in site_of:
-                    edges += [
-                        (k, place[c], e) for e, c in enumerate(template.nodes[index].children)
-                    ]
+            edges += [(k, c, e) for k, children in enumerate(below) for e, c in enumerate(children)]
             self.node_starts.append(len(nodes))
             self.edge_starts.append(len(edges))
         self.nodes = np.array(nodes, dtype=np.int64)
@@ -119,8 +118,8 @@ def _is_linear(node: object) -> bool:
     return isinstance(node, Latent | Sum | Product)
 
 
-def _below(template: Network, root: int, sites: set[int]) -> list[int]:
-    """Return the nodes below a root, not below a site, children first."""
+def _below(template: Network, root: int, sites: set[int]) -> tuple[list[int], list[list[int]]]:
+    """Return the nodes below a root, not below a site, children first; and their children."""
     found = {root}
     waiting = [root]
     while waiting:
@@ -130,7 +129,26 @@ def _below(template: Network, root: int, sites: set[int]) -> list[int]:
                 if child not in found:
                     found.add(child)
                     waiting.append(child)
-    return sorted(found)
+    nodes = sorted(found)
+    place = {node: k for k, node in enumerate(nodes)}
+    inner = [() if node in sites else template.nodes[node].children for node in nodes]
+    return nodes, [[place[child] for child in children] for children in inner]
+
+
+def _tree(template: Network, root: int, sites: set[int]) -> tuple[list[int], list[list[int]]]:
+    """Do as `_below` does, with a node of its own for each way."""
+    nodes: list[int] = []
+    below: list[list[int]] = []
+
+    def add(index: int) -> int:
+        children = () if index in sites else template.nodes[index].children
+        placed = [add(child) for child in children]
+        nodes.append(index)
+        below.append(placed)
+        return len(nodes) - 1
+
+    add(root)
+    return nodes, below
 
 
 def _decision_codes(template: Network) -> dict[str, dict[Value, int]]:
@@ -153,6 +171,7 @@ class Instances:
         self.trees, self.row, self.root = trees, row, root
         node_starts, edge_starts = np.array(trees.node_starts), np.array(trees.edge_starts)
         which, self.starts = ranges(node_starts[root], node_starts[root + 1])
+        self.position = which  # [instances]
         self.node = trees.nodes[which]  # [instances]
         self.pair = np.repeat(np.arange(len(root)), np.diff(self.starts))
         edge, first = ranges(edge_starts[root], edge_starts[root + 1])
@@ -160,7 +179,7 @@ class Instances:
         self.parent = self.starts[of_edge] + trees.parent[edge]
         self.child = self.starts[of_edge] + trees.child[edge]
         self.log_weight = trees.weights[edge]
-        self.edge_number = trees.edge[edge]
+        self.edge = edge  # in the layout of all trees
         self.site = trees.site_of[self.node]
         self.tops = self.starts[1:] - 1  # a root stands last
         height, kind = trees.height[self.node], trees.kind[self.node]
@@ -215,8 +234,11 @@ class Instances:
                 logs[parents] = log_sums(below, starts)
         return logs
 
-    def down(self, logs: Array, flow: Array) -> tuple[Array, Array]:
-        """Share out the flow at each pair's root by likelihood; return that of nodes and edges."""
+    def down(self, logs: Array, flow: Array, hard: bool = False) -> tuple[Array, Array]:
+        """Share out the flow at each pair's root by likelihood; return that of nodes and edges.
+
+        With `hard` all of it goes to the likeliest child of a sum.
+        """
         at = np.zeros(len(self.node))
         at[self.tops] = flow
         through = np.zeros(len(self.parent))
@@ -229,6 +251,8 @@ class Instances:
             else:
                 total = np.repeat(logs[parents], counts)
                 share = np.exp(below - np.where(np.isneginf(total), 0.0, total))
+                if hard:
+                    share = _first_largest(share, starts, counts)
             through[edges] = above * share
             np.add.at(at, self.child[edges], through[edges])
         return at, through
@@ -249,6 +273,15 @@ def _looked_up(table: LeafTable, leaf: Ints, column: Distinct, row: Ints) -> Arr
     known = table.log_probs(column.values)
     padded = np.hstack([known, np.zeros((len(known), 1))])  # code -1: not known
     return np.asarray(padded[leaf, column.codes[row]])
+
+
+def _first_largest(shares: Array, starts: Ints, counts: Ints) -> Array:
+    """Return 1 for the first largest of each group, 0 for the others."""
+    largest = np.flatnonzero(shares >= np.repeat(np.maximum.reduceat(shares, starts), counts))
+    group = np.searchsorted(starts, largest, side="right")
+    found = np.zeros(len(shares))
+    found[largest[np.append(True, group[1:] != group[:-1])]] = 1.0
+    return found
 
 
 def ranges(starts: Ints, stops: Ints) -> tuple[Ints, Ints]:

@@ -2,22 +2,32 @@
 
 from rspmn.learn.clustering import BehaviouralSplit, RowClustering
 from rspmn.learn.config import LearnConfig, LearnInfo, Progress
+from rspmn.learn.em import EMInfo, em
 from rspmn.learn.independence import GTest, IndependenceTest
 from rspmn.learn.kmeans import KMeansClustering
+from rspmn.learn.learn_rspmn import RSPMNInfo, Stages, learn_rspmn
 from rspmn.learn.learn_spmn import learn_spmn
 from rspmn.learn.learn_spn import learn_spn
 from rspmn.learn.rdc import RDC
+from rspmn.learn.refit import RefitInfo, refit
 
 __all__ = [
     "RDC",
     "BehaviouralSplit",
+    "EMInfo",
     "GTest",
     "IndependenceTest",
     "KMeansClustering",
     "LearnConfig",
     "LearnInfo",
     "Progress",
+    "RSPMNInfo",
+    "RefitInfo",
     "RowClustering",
+    "Stages",
+    "em",
+    "learn_rspmn",
     "learn_spmn",
     "learn_spn",
+    "refit",
 ]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
 from rspmn.errors import DataError
 from rspmn.learn.clustering import BehaviouralSplit, RowClustering
@@ -30,13 +31,18 @@ class LearnConfig:
     unavailable_from: float = 10.0
     #: Numbers of many values are tested in so many bins of equal weight.
     bins: int = 10
+    #: Passes of EM over the sequences after the first, and whether they share steps out.
+    em_passes: int = 0
+    soft_em: bool = False
+    #: What of the successor tests look at: its state or, as in the paper, the whole next step.
+    successor: Literal["state", "tuple"] = "state"
     #: Budgets; learning that reaches one ends early with a valid network.
     max_nodes: int | None = None
     max_depth: int | None = None  # sums on a path
     max_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("max_nodes", "max_depth", "max_seconds"):
+        for name in ("max_nodes", "max_depth", "max_seconds", "em_passes"):
             limit = getattr(self, name)
             if limit is not None and not limit >= 0:
                 raise DataError(f"LearnConfig: {name} must be at least 0, found {limit!r}")
@@ -46,7 +52,7 @@ class LearnConfig:
     @classmethod
     def paper(cls) -> "LearnConfig":
         """Learn as the paper's code does: RDC over all rows alike, and k-means with k = 2."""
-        return cls(RDC(), KMeansClustering(), given_decisions=False)
+        return cls(RDC(), KMeansClustering(), given_decisions=False, successor="tuple")
 
     @classmethod
     def exact(cls) -> "LearnConfig":

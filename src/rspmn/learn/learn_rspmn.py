@@ -1,4 +1,8 @@
-"""LearnRSPMN (Sec. 4): from logged episodes to a sound template, in four steps."""
+"""LearnRSPMN (Sec. 4): from logged episodes to a sound template, in four steps.
+
+Each step is a function of its own: `wrap` and `grow_spmn` (Step 1), `interface_nodes` (Step 2),
+`initial_template` (Step 3), `route`, `counts` and `final_model` (Step 4), `em` (further passes).
+"""
 
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -6,19 +10,23 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.circuit import Network, walk_down
-from rspmn.data.episodes import Episodes
+from rspmn.circuit import Latent, Network, walk_down
+from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.windows import Windows
+from rspmn.errors import DataError
 from rspmn.learn.config import LearnConfig, LearnInfo, Report
-from rspmn.learn.final_template import final_model, number_interfaces
-from rspmn.learn.frontier import edge_of
+from rspmn.learn.em import EMInfo, em
+from rspmn.learn.final_template import Numbering, final_model, number_interfaces
+from rspmn.learn.frontier import Edge, edge_of
 from rspmn.learn.future import counts
 from rspmn.learn.grow_spmn import grow_spmn
+from rspmn.learn.initial_template import initial_template
 from rspmn.learn.interfaces import Interface, interface_nodes, state_network
 from rspmn.learn.learner import Learner
 from rspmn.learn.outcome import Outcome
 from rspmn.learn.routing import distinct_states, route
 from rspmn.learn.rows import weigh
+from rspmn.learn.two_step import two_step_network
 from rspmn.learn.wrap import wrap
 from rspmn.model import RSPMN
 
@@ -31,7 +39,7 @@ Ints = NDArray[np.int64]
 class Stages:
     """The networks of each step, for figures and study."""
 
-    two_step: Network  # Step 1
+    two_step: Network  # Step 1; a successor's variable has a prime after its name
     one_step: Network  # Step 2; latent k marks the place of the k-th S_L
     initial: Network  # Step 3
     final: Network  # Step 4
@@ -45,16 +53,19 @@ class RSPMNInfo:
     steps: int = 0  # logged
     steps_unknown: int = 0  # of these, how many have no known successor
     steps_left_out: int = 0  # of the others, how many lack a variable that rows were divided by
-    interfaces: int = 0  # root interface nodes, END and the like included
-    frontier_states: int = 0  # seen as successors only
-    frontier_visits: int = 0  # steps that led there
+    interfaces: int = 0  # root interface nodes that are states
+    frontier_states: int = 0  # states in which no decision has a known successor
+    frontier_visits: int = 0  # steps that led to one of them
     unsupported_branches: int = 0  # decisions of an interface node without a known successor
+    pruned_edges: int = 0  # of the initial template's S_L
     nodes: dict[str, int] = field(default_factory=dict)  # by stage
     edges: dict[str, int] = field(default_factory=dict)  # by stage
-    pruned_edges: int = 0  # of the initial template's S_L
     seconds: dict[str, float] = field(default_factory=dict)  # by stage
     structure: LearnInfo = field(default_factory=LearnInfo)  # of LearnSPMN
+    em: EMInfo | None = None  # of further passes
     stages: Stages | None = None
+    #: All that was learned from; add those of new episodes and pass both to `refit`.
+    windows_used: Windows | None = None
 
     def timed(self, stage: str, since: float) -> float:
         """Write down what a stage took; return the time."""
@@ -73,24 +84,36 @@ def learn_rspmn(
     rng: np.random.Generator | int = 0,
     *,
     report: Report | None = None,
+    keep_stages: bool = False,
 ) -> tuple[RSPMN, RSPMNInfo]:
     """Learn a recurrent sum-product-max network from a log.
 
     Parameters
     ----------
     log
-        Episodes, or their windows: all that is needed of them.
+        Episodes, or their windows: all that is needed of them but for further passes of EM. They
+        know their schema.
     config
         How to learn; `LearnConfig()` if not given.
     rng
         A generator or seed, for tests and clusterings that draw at random.
     report
         Is called with a `Progress` now and then.
+    keep_stages
+        Keep the networks of each step in `info.stages`, for figures and study.
+
+    >>> from rspmn.envs.grid_universe import grid_universe
+    >>> log = grid_universe().generate(episodes=2000, horizon=8, rng=0)
+    >>> model, info = learn_rspmn(log)
+    >>> model.meu(horizon=8) == 6  # five moves at -1, of which the last earns +10 instead
+    True
     """
     config = config or LearnConfig()
+    if config.em_passes and not isinstance(log, Episodes):
+        raise DataError("em_passes need the episodes: windows do not tell what came before")
     info = RSPMNInfo()
     clock = perf_counter()
-    windows = log if isinstance(log, Windows) else Windows.from_episodes(log)
+    windows = log if isinstance(log, Windows) else Windows.from_episodes(log, config.successor)
     clock = info.timed("windows", clock)
 
     # Step 1. LearnSPMN on rows of two steps.
@@ -99,7 +122,7 @@ def learn_rspmn(
     outcome = Outcome(two.schema.utility, two.after)
     root = grow_spmn(learner, two.schema, two.rows, outcome)
     one_step = learner.builder.build(root)
-    info.sized("one step", one_step)
+    info.structure = learner.info
     clock = info.timed("structure", clock)
 
     # Step 2. Root interface nodes.
@@ -107,20 +130,35 @@ def learn_rspmn(
     learned_in = _learned_in(one_step, interfaces, outcome.sites, len(windows))
     clock = info.timed("interfaces", clock)
 
-    # Steps 3 and 4. S_L everywhere, weighed by counts; what has none is pruned.
-    visits = weigh(learned_in[learned_in >= 0], windows.counts[learned_in >= 0].astype(np.float64))
-    states = distinct_states(windows)
-    disjoint = config.clustering.disjoint
-    routes = route(states, learned_in, state_network(one_step, interfaces), visits, disjoint)
-    edge_learner = Learner(config, learner.rng, two.rows, two.schema.utility)
-    edge = edge_of(two, routes, learned_in, edge_learner)
+    # Steps 3 and 4. An S_L everywhere, weighed by counts; edges that have none do not exist.
+    occurred = windows.counts.astype(np.float64)
+    visits = weigh(learned_in[learned_in >= 0], occurred[learned_in >= 0], len(interfaces))
+    states = state_network(one_step, interfaces)
+    routes = route(distinct_states(windows), learned_in, states, visits, config.clustering.disjoint)
+    edge = edge_of(two, routes, learned_in, Learner(config, learner.rng, two.rows, learner.utility))
     numbers = number_interfaces(two, routes, edge, len(interfaces))
     clock = info.timed("routing", clock)
-    weights = counts(
-        outcome.sites, numbers.of_successors, windows.counts.astype(np.float64), numbers.total
-    )
+    weights = counts(outcome.sites, numbers.of_successors, occurred, numbers.total)
     model = final_model(two, one_step, interfaces, routes, edge, numbers, weights, config.bins)
-    info.timed("template", clock)
+    clock = info.timed("template", clock)
+    if config.em_passes:
+        assert isinstance(log, Episodes)
+        model, info.em = em(model, log, config.em_passes, config.soft_em)
+        clock = info.timed("em", clock)
+
+    info.sized("one step", one_step)
+    info.sized("final", model.template)
+    info.sized("top", model.top)
+    info.pruned_edges = len(outcome.sites) * numbers.total - len(weights.interfaces)
+    _count(info, windows, learned_in, edge, numbers)
+    info.windows_used = windows
+    if keep_stages:
+        two_step = two_step_network(one_step, outcome.sites, two, config, learner.rng)
+        further = numbers.total - len(interfaces)
+        initial = initial_template(one_step, interfaces, further)
+        info.stages = Stages(two_step, one_step, initial, model.template)
+        info.sized("two steps", two_step)
+        info.sized("initial", initial)
     return model, info
 
 
@@ -128,15 +166,32 @@ def _learned_in(
     one_step: Network, interfaces: list[Interface], sites: list[Ints], windows: int
 ) -> Ints:
     """Return the interface node that each window was learned in, -1 if none."""
-    of_site = np.full(len(sites), -1)
     starts = {child: number for number, children in enumerate(interfaces) for child in children}
     reached = walk_down(
         one_step, starts, lambda _, node, arrived: [(c, arrived[0]) for c in node.children]
     )
+    of_site = np.full(len(sites), -1)
     for index, found in reached.items():
         node = one_step.nodes[index]
-        if hasattr(node, "interface"):
+        if isinstance(node, Latent):
             of_site[node.interface] = found[0]
     learned = np.full(windows, -1)
     learned[np.concatenate(sites)] = np.repeat(of_site, [len(site) for site in sites])
     return learned
+
+
+def _count(
+    info: RSPMNInfo, windows: Windows, learned_in: Ints, edge: Edge, numbers: Numbering
+) -> None:
+    """Write down what was learned from, and what lies at its edge."""
+    unknown = windows.followed == Followed.UNKNOWN
+    info.windows, info.steps = len(windows), int(windows.counts.sum())
+    info.steps_unknown = int(windows.counts[unknown].sum())
+    info.steps_left_out = int(windows.counts[(learned_in < 0) & ~unknown].sum())
+    info.interfaces = numbers.learned + numbers.acted_in + (numbers.frontier is not None)
+    info.frontier_states = len(edge.states) + len(edge.acted_in)
+    first = numbers.learned
+    last = numbers.frontier if numbers.frontier is not None else first + numbers.acted_in - 1
+    led = (numbers.of_successors >= first) & (numbers.of_successors <= last)
+    info.frontier_visits = int(windows.counts[led].sum())
+    info.unsupported_branches = edge.branches

@@ -1,0 +1,195 @@
+"""Further expectation maximisation over sequences (Alg. 5, repeated).
+
+The first pass of hard EM needs windows only. Where states do not tell interface nodes apart, as
+with overlapping clusters or missing values, what came before and after does; then sequences are
+passed up and down until the assignment no longer changes. Hard EM follows the likeliest child of
+every sum; soft EM shares steps out by their probability, so the likelihood never falls.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.circuit import Latent, Node, Sum, fold_up
+from rspmn.data.episodes import Episodes, Followed
+from rspmn.errors import DataError
+from rspmn.infer.sequences import Abreast, kernel_of
+from rspmn.infer.subtrees import ranges
+from rspmn.learn.reestimate import Flows, rebuilt, spread
+from rspmn.learn.rows import weigh
+from rspmn.model import RSPMN
+
+__all__ = ["EMInfo", "em"]
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass
+class EMInfo:
+    """What happened in the passes of EM."""
+
+    #: Before each pass and after the last, of all episodes that are possible, added up.
+    log_likelihoods: list[float] = field(default_factory=list)
+    impossible: int = 0  # episodes that the model gives no probability to: they take no part
+    converged: bool = False  # whether the assignment, or the likelihood, stopped changing
+
+
+def em(model: RSPMN, episodes: Episodes, passes: int, soft: bool = False) -> tuple[RSPMN, EMInfo]:
+    """Re-estimate the weights of all sums and the utilities of a model, structure unchanged."""
+    if passes < 1:
+        raise DataError(f"em: expected 1 or more passes, found {passes}")
+    info = EMInfo()
+    before: Array | None = None
+    for _ in range(passes):
+        step = _Expectation(model, episodes, hard=not soft)
+        info.log_likelihoods.append(step.log_likelihood)
+        info.impossible = step.impossible
+        if before is not None and len(before) == len(step.passed):
+            info.converged = bool(np.allclose(before, step.passed, rtol=1e-9, atol=1e-9))
+            if info.converged:
+                return model, info
+        before = step.passed
+        model = rebuilt(model, step.kernel.instances.trees, step.flows())
+    info.log_likelihoods.append(_Expectation(model, episodes, hard=not soft).log_likelihood)
+    return model, info
+
+
+class _Expectation:
+    """One pass down a log: how often each entry of the kernel was gone through."""
+
+    def __init__(self, model: RSPMN, episodes: Episodes, hard: bool) -> None:
+        self.model, self.hard = model, hard
+        self.kernel = kernel = kernel_of(model, episodes, apart=True)
+        size = len(kernel.logs)
+        self.passed = np.zeros(size)  # [entries], weight of all steps
+        self.known = np.zeros((3, size))  # with a known successor: weight, · utility, · its square
+        sites = kernel.sites
+        counts = sites.starts[kernel.site + 1] - sites.starts[kernel.site]
+        self.edge_starts = np.concatenate([[0], np.cumsum(counts)])
+        self.led = np.zeros(int(self.edge_starts[-1]))  # [entries' edges]
+        self.starts, self.visits = np.zeros((2, model.num_interfaces))
+        self.log_likelihood, self.impossible = 0.0, 0
+        top = _top_weights(model)
+        earned = episodes.columns[model.schema.utility].data
+        self.lowest = float(earned.min(initial=0.0))
+        for log in Abreast.chunks(episodes, model.num_interfaces, times=True):
+            self._add(log, top, earned - self.lowest)
+
+    def _add(self, log: Abreast, top: Array, earned: Array) -> None:
+        passes = self.kernel.backward(log)
+        with np.errstate(divide="ignore"):
+            logs = np.log(top)[:, None] + passes[0]
+        total = np.logaddexp.reduce(logs, axis=0)
+        possible = total > -np.inf
+        self.impossible += int((~possible).sum())
+        self.log_likelihood += float(total[possible].sum())
+        belief = np.where(possible, np.exp(logs - np.where(possible, total, 0.0)), 0.0)
+        if self.hard:
+            belief = _one_hot(belief)
+        self.starts += belief.sum(axis=1)
+        for t in range(log.longest):
+            belief = self._step(log, t, belief[:, : log.running(t)], passes, earned)
+
+    def _step(
+        self, log: Abreast, t: int, belief: Array, passes: list[Array], earned: Array
+    ) -> Array:
+        """Pass the belief through step t; return that about the next step."""
+        kernel, running = self.kernel, log.running(t)
+        self.visits += belief.sum(axis=1)
+        steps = log.first[:running] + t
+        future = passes[t + 1]
+        row, entry, ahead, logs = kernel.reach(kernel.step[steps], future)
+        here = passes[t][kernel.root[entry], row]
+        live = (belief[kernel.root[entry], row] > 0) & (logs > -np.inf)
+        row, entry, ahead = row[live], entry[live], ahead[live]
+        weight = belief[kernel.root[entry], row] * np.exp(logs[live] - here[live])
+        cut = (log.lengths[:running] == t + 1) & (log.endings[:running] == Followed.UNKNOWN)
+        known = ~cut[row]
+        if self.hard:
+            weight = _largest_of_row(weight, row) * known
+        size = len(kernel.logs)
+        self.passed += weigh(entry, weight, size)
+        utility = earned[steps[row]]
+        for power in range(3):
+            self.known[power] += weigh(entry, weight * known * utility**power, size)
+        return self._lead_on(row, entry, weight, known, ahead, future)
+
+    def _lead_on(
+        self, row: Ints, entry: Ints, weight: Array, known: NDArray[np.bool_], ahead: Array,
+        future: Array,
+    ) -> Array:  # fmt: skip
+        """Count the edges of sites; return the belief about the next step."""
+        sites = self.kernel.sites
+        site = self.kernel.site[entry]
+        edge, first = ranges(sites.starts[site], sites.starts[site + 1])
+        counts = np.diff(first)
+        to, at = sites.interfaces[edge], np.repeat(row, counts)
+        share = np.log(sites.weights[edge]) + future[to, at] - np.repeat(ahead, counts)
+        share = np.exp(share)
+        if self.hard and len(edge):
+            share = _largest_of_row(share, np.repeat(np.arange(len(site)), counts))
+        flow = np.repeat(weight, counts) * share
+        place = np.repeat(self.edge_starts[entry], counts) + np.arange(len(edge))
+        place -= np.repeat(first[:-1], counts)
+        self.led += weigh(place, flow * np.repeat(known, counts), len(self.led))
+        belief = np.zeros_like(future)
+        np.add.at(belief, (to, at), flow)
+        return belief
+
+    def flows(self) -> Flows:
+        """Return what flowed through every place of the template."""
+        kernel, trees = self.kernel, self.kernel.instances.trees
+        found = Flows.none(trees)
+        found.starts, found.visits = self.starts, self.visits
+        instances, way = kernel.instances, (kernel.instance, kernel.logs)
+        found.edges = spread(instances, *way, self.passed, self.hard)[1]
+        steps, earned, squares = (
+            spread(instances, *way, amount, self.hard)[0] for amount in self.known
+        )
+        low = self.lowest
+        found.steps = steps
+        found.earned = earned + low * steps
+        found.squares = squares + 2 * low * earned + low * low * steps
+        position = kernel.instances.position[kernel.instance]
+        sites = kernel.sites
+        for e in np.flatnonzero(self.passed > 0).tolist():
+            led = found.led.setdefault(int(position[e]), {})
+            edges = slice(int(self.edge_starts[e]), int(self.edge_starts[e + 1]))
+            start = int(sites.starts[kernel.site[e]])
+            to = sites.interfaces[start : start + edges.stop - edges.start].tolist()
+            for interface, flow in zip(to, self.led[edges].tolist(), strict=True):
+                led[interface] = led.get(interface, 0.0) + flow
+        return found
+
+
+def _top_weights(model: RSPMN) -> Array:  # [interfaces]
+    """Return the start distribution."""
+
+    def form(node: Node, below: list[Array]) -> Array:
+        if isinstance(node, Latent):
+            return np.eye(model.num_interfaces)[node.interface]
+        weights = node.weights if isinstance(node, Sum) else (1.0,) * len(below)
+        return np.asarray(np.tensordot(np.array(weights), np.array(below), axes=1))
+
+    return fold_up(model.top, form)[model.top.root]
+
+
+def _one_hot(belief: Array) -> Array:  # [interfaces, rows]
+    """Put all belief of a row on the likeliest."""
+    found = np.zeros_like(belief)
+    rows = np.flatnonzero(belief.sum(axis=0) > 0)
+    found[belief[:, rows].argmax(axis=0), rows] = 1.0
+    return found
+
+
+def _largest_of_row(weight: Array, row: Ints) -> Array:
+    """Return 1 for the first largest weight of each row above 0, 0 for others; rows are sorted."""
+    if not len(weight):
+        return weight
+    order = np.lexsort((-weight, row))
+    first = order[np.append(True, row[order][1:] != row[order][:-1])]
+    found = np.zeros(len(weight))
+    found[first] = weight[first] > 0
+    return found

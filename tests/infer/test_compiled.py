@@ -1,0 +1,181 @@
+"""The compiled queries equal the plain ones, on random sound models."""
+
+import math
+
+import numpy as np
+import pytest
+
+from random_models import random_rspmn, random_setting, simplex
+from rspmn import RSPMN, NetworkBuilder, Schema
+from rspmn.circuit import Categorical, IntegerHistogram, Leaf, Network, PiecewiseLinear
+from rspmn.infer.bellman import Future, update
+from rspmn.infer.bottom_up import NOTHING_FOLLOWS
+from rspmn.infer.decisions import best_among
+from rspmn.infer.likelihood import episode_log_likelihood, evidence_of, log_likelihoods
+from rspmn.infer.likelihood_arrays import compile_likelihood
+from rspmn.infer.row_likelihood import Distinct
+from rspmn.infer.state_index import StateIndex
+from rspmn.model import marked_root, unknown_root, weighted_top
+from rspmn.values import UNKNOWN, Value
+
+SEEDS = range(40)
+
+
+def model_of(seed: int) -> tuple[RSPMN, np.random.Generator]:
+    rng = np.random.default_rng(seed)
+    setting = random_setting(rng, decisions=1 + seed % 3)
+    return random_rspmn(rng, setting, 3, told_apart=seed % 2 == 0, end=seed % 5 == 0), rng
+
+
+def with_edge(seed: int) -> RSPMN:
+    """Return a random model in which some decisions lead to UNKNOWN and one node is a frontier."""
+    rng = np.random.default_rng(seed)
+    schema = Schema([["s"], ["D"]], ["D"], "u")
+    b = NetworkBuilder()
+    count, unknown = 4, 5
+    roots = []
+    for s in range(count):
+        branches = {}
+        for value in range(3):
+            lost = rng.random() < 0.4 or s == 3
+            to = [unknown] if lost else rng.permutation(count + 1)[:2].tolist()
+            leads = b.sum([b.latent(i) for i in to], simplex(rng, len(to)))
+            branches[value] = b.product([b.utility("u", float(rng.normal())), leads])
+        state = b.leaf("s", Categorical.certain(s))
+        roots.append(b.product([state, b.max("D", branches)]))
+    state = b.leaf("s", Categorical.certain(count))
+    roots.append(marked_root(b, schema, [state], UNKNOWN, count))
+    roots.append(unknown_root(b, schema, unknown))
+    visits = (5.0, 4.0, 3.0, 2.0, 1.0, 0.0)
+    return RSPMN(schema, weighted_top([1.0] + [0.0] * 5), b.build(*roots), visits)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("edge", [False, True])
+def test_bellman_updates(seed: int, edge: bool) -> None:
+    model = with_edge(seed) if edge else model_of(seed)[0]
+    future = Future([NOTHING_FOLLOWS] * model.num_interfaces)
+    found = model.bellman.values(6, 0.9)
+    for steps in range(1, 7):
+        future = update(model, future, 0.9)
+        plain = [root.utility for root in future.roots]
+        assert found[steps] == pytest.approx(plain, abs=1e-12)
+        assert model.bellman.value(steps, 0.9) == pytest.approx(plain, abs=1e-12)
+
+
+def test_the_frontier_by_hand() -> None:
+    """Node 3 knows only what is cut, node 4 nothing: both are worth what the worst of 0 to 2 is."""
+    model = with_edge(3)
+    one, two = model.values(1), model.values(2)
+    best = {s: max(a.utility for a in model.expected_utilities({"s": s}, 1)) for s in range(4)}
+    assert one[:4] == pytest.approx([best[s] for s in range(4)])  # the last step counts as it is
+    assert one[4] == min(one[:4])
+    assert two[4] == two[3] == min(two[:3])
+    assert two[5] == -math.inf
+    assert not model.meu({"s": 4}, 2).supported
+    assert model.meu({"s": 4}, 2) == two[4]
+    assert not any(a.supported for a in model.expected_utilities({"s": 3}, 2))
+    assert all(a.supported for a in model.expected_utilities({"s": 3}, 1))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_likelihood_of_rows(seed: int) -> None:
+    model, rng = model_of(seed)
+    setting = {
+        name: [v for n in model.template.nodes for v in _values(n, name)]
+        for name in model.schema.variables
+        if name != model.schema.utility
+    }
+    rows = [
+        {
+            name: rng.choice(np.array([*dict.fromkeys(v), None], object))
+            for name, v in setting.items()
+        }
+        for _ in range(20)
+    ]
+    columns = {}
+    for name in setting:
+        values = [row[name] for row in rows]
+        named = [v for v in dict.fromkeys(values) if v is not None]
+        columns[name] = Distinct(
+            named, np.array([-1 if v is None else named.index(v) for v in values])
+        )
+    future = np.log(rng.random((model.num_interfaces, len(rows))))
+    found = compile_likelihood(model.template)(columns, len(rows), future)
+    for k, row in enumerate(rows):
+        known = {name: value for name, value in row.items() if value is not None}
+        plain = log_likelihoods(model.template, known, future[:, k].tolist())
+        assert found[:, k] == pytest.approx([plain[r] for r in model.template.roots], abs=1e-12)
+
+
+def _values(node: object, name: str) -> tuple[object, ...]:
+    if isinstance(node, Leaf) and node.variable == name:
+        assert isinstance(node.distribution, Categorical)
+        return node.distribution.values
+    return getattr(node, "values", ()) if getattr(node, "decision", None) == name else ()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_likelihood_of_episodes(seed: int) -> None:
+    model, rng = model_of(seed)
+    log = model.sample(15, 6, rng)
+    plain = [episode_log_likelihood(model, evidence_of(log, e)) for e in range(len(log))]
+    assert model.log_likelihood(log) == pytest.approx(plain, abs=1e-10)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("horizon", [1, 4, None])
+def test_policies_answer_as_the_network_does(seed: int, horizon: int | None) -> None:
+    model, _ = model_of(seed)
+    discount = 0.8 if horizon is None else 1.0
+    policy = model.policy(horizon, discount)
+    for state in ({"s": "p"}, {"s": "q"}, {"s": "r"}, {}):
+        plain = {a.value: a for a in model.expected_utilities(state, horizon, discount)}
+        found = {a.value: a for a in policy.action_values(state)}
+        assert {v for v, a in found.items() if a.available} == {
+            v for v, a in plain.items() if a.available
+        }
+        for value, answer in plain.items():
+            assert found[value].utility == pytest.approx(answer.utility, abs=1e-9, nan_ok=True)
+            assert found[value].available == pytest.approx(answer.available, abs=1e-9)
+            if answer.available:
+                assert found[value].steps == pytest.approx(answer.steps)
+        best = {a.value for a in best_among(list(plain.values()))}
+        made = policy.act(state)
+        first = made[model.schema.decisions[0]] if isinstance(made, dict) else made
+        assert first in best
+        assert policy.value(state) == pytest.approx(max(plain[v].utility for v in best), abs=1e-9)
+
+
+def test_numbers_in_leaves() -> None:
+    leaves = [
+        Leaf("x", PiecewiseLinear.scaled((0.0, 1.0, 3.0), (0.0, 2.0, 1.0))),
+        Leaf("x", IntegerHistogram((0, 1, 5), (0.25, 0.75))),
+        Leaf("x", Categorical((2, 3.5), (0.5, 0.5))),
+    ]
+    numbers: list[Value] = [-1, 0, 0.5, 1, 2, 3, 3.5, 4, 5, "text"]
+    column = {"x": Distinct(numbers, np.arange(len(numbers)))}
+    for leaf in leaves:
+        found = compile_likelihood(Network((leaf,), (0,)))(column, len(numbers))[0]
+        plain = [leaf.distribution.log_prob(v) for v in numbers]
+        assert found.tolist() == pytest.approx(plain, abs=1e-12)
+
+
+def test_states_of_several_values_and_missing_ones() -> None:
+    schema = Schema([["x", "y"], ["d"]], ["d"], "u")
+    b = NetworkBuilder()
+    roots = []
+    for k in range(2):
+        x = b.leaf("x", Categorical((0, 1), (0.9, 0.1) if k == 0 else (0.2, 0.8)))
+        y = b.leaf("y", Categorical.certain(k))
+        outcome = b.product([b.utility("u", float(k)), b.latent(k)])
+        roots.append(b.product([x, y, b.max("d", {True: outcome})]))
+    model = RSPMN(schema, weighted_top([0.5, 0.5]), b.build(*roots), (30.0, 10.0))
+    index = StateIndex(model)
+    # visits · likelihood: 30 · .9 and 10 · .2 for x = 0; y tells the two apart
+    assert np.exp(index.scores({"x": 0})) == pytest.approx([27, 2])
+    assert np.exp(index.scores({"x": 0, "y": 1})) == pytest.approx([0, 2])
+    assert np.exp(index.scores({"y": 5})) == pytest.approx([0, 0])
+    policy = model.policy(1)
+    assert policy.action_values({"x": 0})[0].utility == pytest.approx(2 / 29)
+    assert policy.act_many({"x": [0, 1, 1], "y": [1, 0, None]}).tolist() == [True] * 3
