@@ -25,9 +25,12 @@ ALLOWED: dict[str, set[str]] = {
     "infer": {"model", "spmn", "circuit", "data", "schema", "values", "errors"},
     "learn": {"infer", "model", "spmn", "circuit", "data", "schema", "values", "errors"},
     "envs": {"model", "circuit", "data", "schema", "values", "errors"},
+    "evaluate": {
+        "envs", "infer", "model", "spmn", "circuit", "data", "schema", "values", "errors",
+    },
     "cli": {
-        "__init__", "learn", "infer", "model", "model_file", "spmn", "circuit", "data", "schema",
-        "values", "errors", "files",
+        "__init__", "evaluate", "learn", "infer", "envs", "model", "model_file", "spmn", "circuit",
+        "data", "schema", "values", "errors", "files",
     },
     "__main__": {"cli"},
     "__init__": {"model", "data", "circuit", "schema", "values", "errors"},

@@ -118,18 +118,35 @@ class Policy:
             for value in offered[1]
         ]
 
-    def act_many(self, states: object, t: int = 0) -> Any:
+    def act_many(
+        self, states: object, t: int = 0, otherwise: Value | Mapping[str, Value] | None = None
+    ) -> Any:
         """Return what to do in each row of a table of states: an array of values.
 
-        With several decisions in a step, a mapping of arrays.
+        With several decisions in a step, a mapping of arrays. `otherwise` is the answer for states
+        that the model never saw, if the policy itself has none.
         """
-        table = as_table(states)
-        row, _, _, distinct = self._index.routes(table)
-        answers = [self.act(state, t) for state in distinct]
         names = self.model.schema.decisions
-        if len(names) == 1:
-            return _array(answers)[row]
-        return {name: _array([a.get(name) for a in answers])[row] for name in names}
+        row, scores, distinct = self._index.routes(as_table(states))
+        fallback = self.otherwise if otherwise is None else otherwise
+        possible = scores > -math.inf
+        answers: list[dict[str, Value]] = []
+        by_node: dict[int, dict[str, Value]] = {}
+        for k, count in enumerate(possible.sum(axis=0).tolist()):
+            node = int(possible[:, k].argmax())
+            if count == 0:
+                made = {}
+            elif count > 1 or self._first[node] is None:
+                made = self._act_by_network(distinct[k], t)
+            else:
+                if node not in by_node:
+                    by_node[node] = self.choices(node, t)[0]
+                made = by_node[node]
+            if not made and fallback is not None:
+                made = dict(fallback) if isinstance(fallback, Mapping) else {names[0]: fallback}
+            answers.append(made or self._unseen(distinct[k]))
+        found = {name: _array([a.get(name) for a in answers])[row] for name in names}
+        return found if len(names) > 1 else found[names[0]]
 
     def value(self, state: Evidence, t: int = 0) -> float:
         """Return what a state is worth at time t, the best done in it and after it."""

@@ -83,11 +83,11 @@ class StateIndex:
             found = found + self.tables[name].column(value)
         return found
 
-    def routes(self, table: Table) -> tuple[Ints, Ints, Array, list[dict[str, Value]]]:
+    def routes(self, table: Table) -> tuple[Ints, Array, list[dict[str, Value]]]:
         """Return the distinct states of a table, and the scores of each.
 
-        Returned are the number of each row's state [rows], the first row of each state, the
-        scores [interfaces, states], and the states themselves.
+        Returned are the number of each row's state [rows], the scores [interfaces, states], and
+        the states themselves.
         """
         columns = {}
         for name in self.names:
@@ -104,7 +104,7 @@ class StateIndex:
             {name: value for name in self.names if (value := decoded[name][k]) is not None}
             for k in range(len(first))
         ]
-        return groups.codes.astype(np.int64), first, scores, states
+        return groups.codes.astype(np.int64), scores, states
 
 
 class _Variable:

@@ -42,10 +42,13 @@ class BehaviouralSplit:
     """Split on the variable that tells most about what follows, values alike staying together.
 
     `alpha` is the level of the tests that tell two values' futures apart; with 1 all values are
-    kept apart.
+    kept apart. Values of a category are called alike only if each was seen `enough` times with
+    each decision: that two rare ones were not told apart says nothing. Ten is what it takes to
+    tell a coin from a certainty.
     """
 
     alpha: float = 0.01
+    enough: float = 10.0
 
     @property
     def disjoint(self) -> bool:
@@ -103,6 +106,7 @@ class BehaviouralSplit:
             choices,
             self.alpha,
             follows.unavailable_from,
+            self.enough,
         )
         if name in rows.table.ordered:
             return values, futures.merge_neighbours()
@@ -119,6 +123,7 @@ class Futures:
     choices: list[Array]  # [values, choices] each
     alpha: float
     unavailable_from: float = 10.0
+    enough: float = 0.0
 
     def __post_init__(self) -> None:
         # number blocks and owners without gaps
@@ -141,6 +146,7 @@ class Futures:
             likeness = self.likeness(
                 self.counts[value], own, sums[:count], [table[:count] for table in chosen]
             )
+            likeness[~self.seen_enough(self.counts[value], sums[:count])] = 0.0
             found = int(np.argmax(likeness)) if count and likeness.max() > 0 else count
             count = max(count, found + 1)
             sums[found] += self.counts[value]
@@ -165,6 +171,15 @@ class Futures:
         for number, several in enumerate(members):
             group[several] = number
         return group
+
+    def seen_enough(self, counts: Array, groups: Array) -> NDArray[np.bool_]:  # [groups]
+        """Say which groups are, as the one, seen often wherever one of them is seen at all."""
+        own, others = weigh(self.block, counts, self.blocks), self._by_block(groups)
+        often = (own >= self.enough) & (others >= self.enough)
+        return np.asarray((often | ((own == 0) & (others == 0))).all(axis=1))
+
+    def _by_block(self, groups: Array) -> Array:  # [groups, blocks]
+        return _by_block(groups, self.block, self.blocks)
 
     def _pair_likeness(self, one: list[int], other: list[int]) -> float:
         return float(

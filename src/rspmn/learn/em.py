@@ -169,9 +169,9 @@ def _top_weights(model: RSPMN) -> Array:  # [interfaces]
 
     def form(node: Node, below: list[Array]) -> Array:
         if isinstance(node, Latent):
-            return np.eye(model.num_interfaces)[node.interface]
+            return np.asarray(np.eye(model.num_interfaces)[node.interface])
         weights = node.weights if isinstance(node, Sum) else (1.0,) * len(below)
-        return np.asarray(np.tensordot(np.array(weights), np.array(below), axes=1))
+        return np.asarray(np.array(weights) @ np.array(below), dtype=np.float64)
 
     return fold_up(model.top, form)[model.top.root]
 

@@ -1,0 +1,43 @@
+"""The exact value of a learned policy in a world that is known as tables."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.envs.mdp import MDP
+from rspmn.errors import DataError
+from rspmn.infer.policy import Policy
+
+__all__ = ["policy_array", "true_value"]
+
+
+def policy_array(mdp: MDP, policy: Policy, horizon: int) -> NDArray[np.int64]:  # [horizon, S]
+    """Return the action that a policy takes in each state of an MDP at each time.
+
+    In states that the policy's model never saw, where it has no `otherwise`, the first action.
+    """
+    names = mdp.schema.state_variables
+    states = {name: [state[k] for state in mdp.states] for k, name in enumerate(names)}
+    number = {action: index for index, action in enumerate(mdp.actions)}
+    first = dict(zip(mdp.schema.decisions, mdp.actions[0], strict=True))
+    found = np.empty((horizon, len(mdp.states)), dtype=np.int64)
+    for t in range(horizon):
+        acts = policy.act_many(states, t, otherwise=policy.otherwise or first)
+        made = acts if isinstance(acts, dict) else {mdp.schema.decisions[0]: acts}
+        for state, chosen in enumerate(zip(*(made[d].tolist() for d in made), strict=True)):
+            if chosen not in number:
+                raise DataError(f"{mdp.name}: the policy decides {chosen}, which is no action")
+            found[t, state] = number[chosen]
+    return found
+
+
+def true_value(mdp: MDP, policy: Policy, horizon: int) -> float:
+    """Return what a learned policy earns on average in `horizon` steps of the real world.
+
+    >>> from rspmn.envs.grid_universe import grid_universe
+    >>> from rspmn.learn import learn_rspmn
+    >>> world = grid_universe()
+    >>> model, _ = learn_rspmn(world.generate(episodes=2000, horizon=8, rng=0))
+    >>> true_value(world, model.policy(8), 8)
+    6.0
+    """
+    return mdp.evaluate(policy_array(mdp, policy, horizon), horizon)
