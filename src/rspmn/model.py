@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from rspmn.circuit import (
     Categorical,
+    Latent,
     Leaf,
     Max,
     Network,
     NetworkBuilder,
     Node,
+    Sum,
     fold_up,
     soundness_violations,
     top_violations,
@@ -124,6 +126,18 @@ class RSPMN:
         builder = NetworkBuilder()
         placed = graft(builder, self.template, rename=None, latent=lambda _: None)
         return builder.build(*self._roots_among(placed))
+
+    @cached_property
+    def starts(self) -> tuple[float, ...]:
+        """The start distribution: what the top network gives each interface node."""
+
+        def form(node: Node, below: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+            if isinstance(node, Latent):
+                return np.asarray(np.eye(self.num_interfaces)[node.interface])
+            weights = node.weights if isinstance(node, Sum) else (1.0,) * len(below)
+            return np.asarray(np.array(weights) @ np.array(below), dtype=np.float64)
+
+        return tuple(fold_up(self.top, form)[self.top.root].tolist())
 
     @cached_property
     def from_start(self) -> Network:
@@ -272,16 +286,23 @@ class RSPMN:
         episodes: int,
         horizon: int,
         rng: np.random.Generator | int,
-        decide: "Decide | None" = None,
+        policy: "Policy | Decide | None" = None,
     ) -> Episodes:
-        """Draw episodes from the model, decisions made uniformly unless `decide` makes them.
+        """Draw episodes from the model: it is a simulator of what it was learned from.
 
-        `rng` is a generator, or a seed for one.
+        Parameters
+        ----------
+        episodes, horizon
+            How many episodes, and how many steps each has at most.
+        rng
+            A generator, or a seed for one.
+        policy
+            Who decides: a `Policy`, or a function as `rspmn.infer.Decide` describes it. If not
+            given, decisions are made uniformly.
         """
-        from rspmn.infer.sampling import sample_episodes, uniformly
+        from rspmn.infer.sampling import draw_episodes
 
-        rng = np.random.default_rng(rng)
-        return sample_episodes(self, episodes, horizon, decide or uniformly(rng), rng)
+        return draw_episodes(self, episodes, horizon, np.random.default_rng(rng), policy)
 
     # ---- files -------------------------------------------------------------------
 

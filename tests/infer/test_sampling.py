@@ -5,16 +5,20 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy import stats
 
 from oracle import tabulate
 from random_models import Domains, random_rspmn, random_setting, random_spn
 from rspmn.circuit import Categorical, NetworkBuilder
-from rspmn.data.episodes import Followed
+from rspmn.data.episodes import Episodes, Followed
+from rspmn.envs.frozen_lake import frozen_lake
 from rspmn.envs.paper_grid import paper_grid
 from rspmn.errors import EvidenceError
 from rspmn.infer import best_first, sample, uniformly
 from rspmn.infer.evidence import Known
+from rspmn.infer.sampling import sample_episodes
+from rspmn.learn import learn_rspmn
 from rspmn.model import RSPMN, end_root, weighted_top
 from rspmn.schema import Schema
 from rspmn.values import Value
@@ -147,3 +151,31 @@ def test_a_child_of_weight_0_is_never_drawn() -> None:
     network = b.build(b.sum([likely, unlikely], [0.0, 1.0]))
     rng = np.random.default_rng(0)
     assert sample(network, rng, uniformly(rng), dict.fromkeys(names, 1))["x0"] == 1
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_all_at_once_draws_as_one_by_one(seed: int) -> None:
+    """The mean log-likelihood of episodes, and of what is earned, is the same either way."""
+    rng = np.random.default_rng(seed)
+    setting = random_setting(rng, decisions=1 + seed % 3)
+    model = random_rspmn(rng, setting, 3, told_apart=False, end=seed % 2 == 0)
+    one = sample_episodes(model, 600, 4, uniformly(rng), rng)
+    other = model.sample(3000, 4, rng)
+
+    def earned(log: Episodes) -> NDArray[np.float64]:
+        return np.add.reduceat(log.columns["u"].data, log.offsets[:-1])
+
+    for statistic in (model.log_likelihood, earned, lambda log: log.lengths):
+        a, b = (np.asarray(statistic(log), dtype=float) for log in (one, other))
+        error = np.sqrt(a.var() / len(a) + b.var() / len(b))
+        assert abs(a.mean() - b.mean()) <= 5 * error + 1e-12
+
+
+def test_policies_draw_what_they_promise() -> None:
+    world = frozen_lake()
+    model, _ = learn_rspmn(world.generate(5000, 8, 0, "final"))
+    log = model.sample(4000, 30, 1, model.policy(30))
+    earned = np.add.reduceat(log.columns["reward"].data, log.offsets[:-1])
+    error = earned.std() / np.sqrt(len(earned))
+    assert earned.mean() == pytest.approx(float(model.meu(horizon=30)), abs=5 * error)
+    assert log.to_long() == model.sample(4000, 30, 1, model.policy(30)).to_long()

@@ -23,6 +23,10 @@ COMMANDS = {
     "act": ("queries", "show_actions", "what every action is worth in a state, best first"),
     "decide": ("queries", "show_actions", "the same as act"),
     "draw": ("queries", "draw", "draw a model as .svg, .png or .dot"),
+    "learn": ("logs", "learn", "learn a recurrent model from a log of episodes"),
+    "policy": ("logs", "show_policy", "the best decision in every state, as a table"),
+    "loglik": ("logs", "show_likelihood", "how likely the episodes of a log are"),
+    "sample": ("logs", "sample", "draw episodes from a model"),
     "learn-spmn": ("learning", "learn_single_shot", "learn from a table of past decisions"),
 }
 
@@ -79,13 +83,24 @@ def _parser() -> argparse.ArgumentParser:
         for name, (_, _, summary) in COMMANDS.items()
     }
     subs["check"].add_argument("file", help="a model file, or a schema ending in .toml")
-    for name in ("info", "meu", "act", "decide", "draw"):
+    for name in ("info", "meu", "act", "decide", "draw", "policy", "loglik", "sample"):
         subs[name].add_argument("model", help="a model file")
     for name in ("meu", "act", "decide"):
         _add_question(subs[name])
     _add_picture(subs["draw"])
-    _add_learning(subs["learn-spmn"])
-    for name in ("check", "info", "meu", "act", "decide", "learn-spmn"):
+    subs["learn-spmn"].add_argument(
+        "table", help="a CSV, TSV, Parquet or JSON lines file, one row per decision"
+    )
+    subs["learn-spmn"].add_argument("--weights", help="a column: how often each row occurred")
+    _add_log(subs["learn"])
+    for name in ("learn", "learn-spmn"):
+        _add_learning(subs[name])
+    _add_em(subs["learn"])
+    _add_log(subs["loglik"])
+    subs["loglik"].add_argument("-o", "--output", help="a .csv for the value of each episode")
+    _add_policy(subs["policy"])
+    _add_sampling(subs["sample"])
+    for name in COMMANDS.keys() - {"draw"}:
         subs[name].add_argument("--json", action="store_true", help="print JSON")
     return parser
 
@@ -109,15 +124,57 @@ def _add_picture(sub: argparse.ArgumentParser) -> None:
 
 
 def _add_learning(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("table", help="a CSV, TSV, Parquet or JSON lines file, one row per decision")
     sub.add_argument("--schema", required=True, help="a schema.toml")
     sub.add_argument("-o", "--output", required=True, help="the model to write")
-    sub.add_argument("--weights", help="a column that says how often each row occurred")
     sub.add_argument("--paper", action="store_true", help="RDC and k-means, as in the paper")
     sub.add_argument("--seed", type=_seed, default=0, help="default 0")
     sub.add_argument("--max-nodes", type=int, help="end learning at so many nodes")
     sub.add_argument("--max-depth", type=int, help="at most so many sums on a path")
     sub.add_argument("--max-seconds", type=float, help="end learning after so many seconds")
+
+
+def _add_log(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("log", help="a CSV, TSV, Parquet or JSON lines file, one row per step")
+    sub.add_argument("--episode", default="episode", help="the column of episodes, default episode")
+    sub.add_argument("--time", help="the column that orders the steps, default time")
+    sub.add_argument("--in-order", action="store_true", help="rows stand in order: no time column")
+    sub.add_argument(
+        "--terminated", help="a column: whether the episode terminated; default terminated, if any"
+    )
+    sub.add_argument(
+        "--ending", choices=["end", "cut", "short", "final_row"],
+        help="without such a column: all terminated, all were cut, those shorter than the longest "
+        "terminated, or those with a last row that has no decision did",
+    )  # fmt: skip
+    sub.add_argument("--gaps", action="store_true", help="times may leave some out")
+    sub.add_argument(
+        "--wide", action="store_true", help="one row per episode, a block of columns for each step"
+    )
+
+
+def _add_em(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--em-passes", type=int, default=0, help="further passes of EM, default 0")
+    sub.add_argument("--soft-em", action="store_true", help="share steps out by probability")
+    sub.add_argument(
+        "--time-limit", type=int,
+        help="steps after which all episodes were cut; default: found in the log; 0: none",
+    )  # fmt: skip
+
+
+def _add_policy(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--horizon", type=int, help="steps; without it, in the limit of many")
+    sub.add_argument("--discount", type=float, default=1.0, help="per step, default 1")
+    sub.add_argument("-t", type=int, default=0, help="the time step, default 0")
+    sub.add_argument("-o", "--output", help="a .csv to write")
+
+
+def _add_sampling(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--episodes", type=int, default=100, help="default 100")
+    sub.add_argument("--horizon", type=int, required=True, help="steps of an episode at most")
+    sub.add_argument("--best", action="store_true", help="decide best, not uniformly at random")
+    sub.add_argument("--discount", type=float, default=1.0, help="for --best, default 1")
+    sub.add_argument("--seed", type=_seed, default=0, help="default 0")
+    sub.add_argument("-o", "--output", required=True, help="a .csv to write")
 
 
 def _seed(text: str) -> int:

@@ -8,7 +8,7 @@ made, by the evidence or by `decide`, and the walk goes on below it.
 import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -23,9 +23,12 @@ from rspmn.infer.likelihood import log_likelihoods
 from rspmn.infer.recurrent import check_steps
 from rspmn.model import RSPMN
 from rspmn.schema import Schema
-from rspmn.values import END, Value
+from rspmn.values import END, UNKNOWN, Value
 
-__all__ = ["Decide", "best_first", "sample", "sample_episodes", "uniformly"]
+if TYPE_CHECKING:
+    from rspmn.infer.policy import Policy
+
+__all__ = ["Decide", "best_first", "draw_episodes", "sample", "sample_episodes", "uniformly"]
 
 
 class Decide(Protocol):
@@ -91,36 +94,61 @@ def sample(
     return draw.drawn
 
 
+def draw_episodes(
+    model: RSPMN,
+    episodes: int,
+    horizon: int,
+    rng: np.random.Generator,
+    policy: "Policy | Decide | None" = None,
+) -> Episodes:
+    """Draw episodes from the start, all at once unless a function is to decide each step."""
+    from rspmn.infer.policy import Policy
+    from rspmn.infer.simulator import Simulator
+
+    _check_size(model, episodes, horizon)
+    if policy is None or isinstance(policy, Policy):
+        return Simulator(model).run(episodes, horizon, rng, policy)
+    return sample_episodes(model, episodes, horizon, policy, rng)
+
+
+def _check_size(model: RSPMN, episodes: int, horizon: int) -> None:
+    check_steps(horizon, least=1)
+    if episodes < 1:
+        raise EvidenceError(f"expected 1 or more episodes to draw, found {episodes}")
+    if model.end is not None and model.starts[model.end] > 0:
+        raise EvidenceError("cannot sample: the model's top network starts an episode in its END")
+
+
 def sample_episodes(
     model: RSPMN, episodes: int, horizon: int, decide: Decide, rng: np.random.Generator
 ) -> Episodes:
     """Draw episodes from the start: until END, or for `horizon` steps."""
-    check_steps(horizon, least=1)
-    if episodes < 1:
-        raise EvidenceError(f"expected 1 or more episodes to draw, found {episodes}")
+    _check_size(model, episodes, horizon)
     rows: list[list[dict[str, Value]]] = []
     endings: list[Followed] = []
     for _ in range(episodes):
-        steps, ended = _sample_episode(model, horizon, decide, rng)
+        steps, ending = _sample_episode(model, horizon, decide, rng)
         rows.append(steps)
-        endings.append(Followed.END if ended else Followed.UNKNOWN)
+        endings.append(ending)
     return Episodes.from_steps(rows, model.schema, endings)
 
 
 def _sample_episode(
     model: RSPMN, horizon: int, decide: Decide, rng: np.random.Generator
-) -> tuple[list[dict[str, Value]], bool]:
+) -> tuple[list[dict[str, Value]], Followed]:
+    """Draw one episode; where no decision is known, its last step is a state only."""
     start = _Draw(model.top, {}, log_likelihoods(model.top, {}), rng)
     interface = start.run(model.top.root, decide, horizon)
-    if interface == model.end:
-        raise EvidenceError("cannot sample: the model's top network starts an episode in its END")
     likelihoods = log_likelihoods(model.template, {})
     steps: list[dict[str, Value]] = []
-    while len(steps) < horizon and interface != model.end:
+    while len(steps) < horizon and interface not in (model.end, model.unknown):
         draw = _Draw(model.template, {}, likelihoods, rng, model.schema)
         interface = draw.run(model.template.roots[interface], decide, horizon - len(steps))
+        if draw.stuck:
+            names = model.schema.information_sets[0]
+            return [*steps, {name: draw.drawn[name] for name in names}], Followed.STATE
         steps.append(draw.drawn)
-    return steps, interface == model.end
+    return steps, Followed.END if interface == model.end else Followed.UNKNOWN
 
 
 class _Draw:
@@ -143,6 +171,7 @@ class _Draw:
         self.utilities: set[str] = set()
         self.waiting: dict[int, Max] = {}
         self.interface = 0
+        self.stuck = False  # whether it came where no decision was ever tried
 
     def run(self, root: int, decide: Decide, steps_to_go: int) -> int:
         """Draw everything below a root; return the interface node that follows."""
@@ -186,6 +215,9 @@ class _Draw:
         if not self.waiting:
             return []
         node = self.waiting.pop(min(self.waiting))
+        if node.values == (UNKNOWN,):
+            self.stuck = True
+            return []
         value = self.known.get(node.decision)
         if value is None:
             value = self._ask(node, decide, steps_to_go)

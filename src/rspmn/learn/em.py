@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.circuit import Latent, Node, Sum, fold_up
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.errors import DataError
 from rspmn.infer.sequences import Abreast, kernel_of
@@ -71,7 +70,7 @@ class _Expectation:
         self.led = np.zeros(int(self.edge_starts[-1]))  # [entries' edges]
         self.starts, self.visits = np.zeros((2, model.num_interfaces))
         self.log_likelihood, self.impossible = 0.0, 0
-        top = _top_weights(model)
+        top = np.array(model.starts)
         earned = episodes.columns[model.schema.utility].data
         self.lowest = float(earned.min(initial=0.0))
         for log in Abreast.chunks(episodes, model.num_interfaces, times=True):
@@ -162,18 +161,6 @@ class _Expectation:
             for interface, flow in zip(to, self.led[edges].tolist(), strict=True):
                 led[interface] = led.get(interface, 0.0) + flow
         return found
-
-
-def _top_weights(model: RSPMN) -> Array:  # [interfaces]
-    """Return the start distribution."""
-
-    def form(node: Node, below: list[Array]) -> Array:
-        if isinstance(node, Latent):
-            return np.asarray(np.eye(model.num_interfaces)[node.interface])
-        weights = node.weights if isinstance(node, Sum) else (1.0,) * len(below)
-        return np.asarray(np.array(weights) @ np.array(below), dtype=np.float64)
-
-    return fold_up(model.top, form)[model.top.root]
 
 
 def _one_hot(belief: Array) -> Array:  # [interfaces, rows]

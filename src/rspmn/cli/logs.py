@@ -1,0 +1,214 @@
+"""Commands about logs: learning from them, asking how likely they are, drawing them."""
+
+import argparse
+import csv
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+
+from rspmn.cli.progress import learning_bar
+from rspmn.data.episodes import Episodes, Followed
+from rspmn.data.sources import read_source
+from rspmn.data.windows import Windows
+from rspmn.errors import DataError, ModelFileError
+from rspmn.files import write_atomically
+from rspmn.learn import LearnConfig, RSPMNInfo, learn_rspmn
+from rspmn.model_file import load_rspmn
+from rspmn.schema import Schema
+
+__all__ = ["learn", "sample", "show_likelihood", "show_policy"]
+
+#: The columns that a log may have besides the schema's, by what they are for.
+COLUMNS = {"episode": "episode", "time": "time", "terminated": "terminated"}
+
+
+def learn(arguments: argparse.Namespace) -> None:
+    """Learn a recurrent model from a log and write it."""
+    schema = Schema.load(arguments.schema)
+    config = replace(
+        LearnConfig.paper() if arguments.paper else LearnConfig(),
+        max_nodes=arguments.max_nodes,
+        max_depth=arguments.max_depth,
+        max_seconds=arguments.max_seconds,
+        em_passes=arguments.em_passes,
+        soft_em=arguments.soft_em,
+    )
+    episodes = _episodes(arguments, schema)
+    log: Episodes | Windows = episodes
+    if arguments.time_limit is not None:
+        if config.em_passes:
+            raise DataError("--time-limit and --em-passes do not go together: pass one of them")
+        log = Windows.from_episodes(episodes, config.successor, arguments.time_limit)
+    with learning_bar(arguments.json) as report:
+        model, info = learn_rspmn(log, config, arguments.seed, report=report)
+    model.save(arguments.output)
+    if arguments.json:
+        print(json.dumps({"model": arguments.output, **_facts(info)}))
+        return
+    for line in _story(info, episodes, arguments.output):
+        print(line)
+
+
+def _facts(info: RSPMNInfo) -> dict[str, Any]:
+    """Return what happened as plain numbers."""
+    facts = asdict(replace(info, stages=None, windows_used=None))
+    return {name: fact for name, fact in facts.items() if fact is not None}
+
+
+def _story(info: RSPMNInfo, episodes: Episodes, output: str) -> list[str]:
+    """Tell a person what was learned, and what to be careful about."""
+    ends = {f: int((episodes.endings == f).sum()) for f in Followed}
+    seconds = sum(info.seconds.values())
+    lines = [
+        f"{output}: {info.interfaces} interface nodes, {info.nodes['final']} nodes in all, from "
+        f"{info.steps} steps ({info.windows} distinct) of {len(episodes)} episodes in "
+        f"{seconds:.2f} s",
+        f"episodes ended: {ends[Followed.END]} for good, {ends[Followed.STATE]} in a state that "
+        f"was kept, {ends[Followed.UNKNOWN]} cut",
+    ]
+    if info.steps_left_out:
+        lines.append(f"left out: {info.steps_left_out} steps with missing values")
+    if info.unsupported_branches:
+        lines.append(
+            f"unsupported: {info.unsupported_branches} decisions were seen only where the log was "
+            "cut; they count in the last step of a horizon only"
+        )
+    if info.frontier_states:
+        lines.append(
+            f"frontier: in {info.frontier_states} states nothing is known to follow any decision; "
+            f"{info.frontier_visits} steps led there; they are taken as the worst of all"
+        )
+    if info.em is not None:
+        passes = ", ".join(f"{value:.6g}" for value in info.em.log_likelihoods)
+        lines.append(f"EM: log-likelihood {passes}")
+    if info.structure.stopped_by:
+        lines.append(f"stopped early: the limit of {info.structure.stopped_by} was reached")
+    return lines
+
+
+def show_policy(arguments: argparse.Namespace) -> None:
+    """Write the best decision of every interface node as a table."""
+    model = load_rspmn(arguments.model)
+    policy = model.policy(arguments.horizon, arguments.discount)
+    table = policy.table(arguments.t)
+    if arguments.output:
+        _write(arguments.output, table)
+        if not arguments.json:
+            print(f"{arguments.output}: {len(table['node'])} interface nodes")
+            return
+    if arguments.json:
+        names = list(table)
+        rows = zip(*table.values(), strict=True)
+        print(json.dumps([dict(zip(names, map(_plain, row), strict=True)) for row in rows]))
+        return
+    _print_table(table)
+
+
+def show_likelihood(arguments: argparse.Namespace) -> None:
+    """Say how likely the episodes of a log are."""
+    model = load_rspmn(arguments.model)
+    episodes = _episodes(arguments, model.schema)
+    found = model.log_likelihood(episodes)
+    impossible = int(np.isneginf(model.log_likelihood(episodes, smoothed=False)).sum())
+    if arguments.output:
+        _write(arguments.output, {"episode": episodes.ids.tolist(), "loglik": found.tolist()})
+    facts = {
+        "episodes": len(episodes),
+        "mean": float(found.mean()),
+        "per_step": float(found.sum() / episodes.num_steps),
+        "unseen": impossible,
+    }
+    if arguments.json:
+        print(json.dumps(facts))
+        return
+    print(
+        f"log-likelihood {facts['mean']:.6g} per episode, {facts['per_step']:.6g} per step, over "
+        f"{len(episodes)} episodes"
+    )
+    if impossible:
+        print(f"{impossible} of them hold a step that the model never saw (smoothed)")
+
+
+def sample(arguments: argparse.Namespace) -> None:
+    """Draw episodes from a model."""
+    model = load_rspmn(arguments.model)
+    best = model.policy(arguments.horizon, arguments.discount) if arguments.best else None
+    log = model.sample(arguments.episodes, arguments.horizon, arguments.seed, best)
+    table = log.to_long()
+    _write(arguments.output, table)
+    returns = np.add.reduceat(log.columns[model.schema.utility].data, log.offsets[:-1])
+    facts = {"episodes": len(log), "steps": log.num_steps, "mean_return": float(returns.mean())}
+    if arguments.json:
+        print(json.dumps({"file": arguments.output, **facts}))
+    else:
+        print(
+            f"{arguments.output}: {len(log)} episodes, {log.num_steps} steps, "
+            f"mean return {facts['mean_return']:.6g}"
+        )
+
+
+# ---- what they share -----------------------------------------------------------------
+
+
+def _episodes(arguments: argparse.Namespace, schema: Schema) -> Episodes:
+    """Read the log that the arguments name."""
+    table = read_source(arguments.log)
+    if arguments.wide:
+        return Episodes.from_wide(table, schema, ending=arguments.ending)
+    terminated = arguments.terminated
+    if terminated is None and arguments.ending is None and "terminated" in table:
+        terminated = "terminated"  # what Gymnasium calls it, and `rspmn sample` writes
+    time = arguments.time or ("time" if "time" in table else None)
+    if time is None and not arguments.in_order:
+        raise DataError(
+            f"{arguments.log}: there is no column 'time': name the one that orders the steps, "
+            "--time COLUMN, or say that the rows stand in order, --in-order"
+        )
+    return Episodes.from_long(
+        table,
+        schema,
+        episode=arguments.episode,
+        time=None if arguments.in_order else time,
+        terminated=terminated,
+        ending=arguments.ending,
+        gaps="allow" if arguments.gaps else "error",
+    )
+
+
+def _write(path: str, table: Mapping[str, Sequence[Any]]) -> None:
+    """Write a table as CSV, whole or not at all."""
+    if not path.endswith(".csv"):
+        raise ModelFileError(f"{path}: expected a name ending in .csv")
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(table)
+    writer.writerows(
+        ["" if value is None else value for value in row]
+        for row in zip(*table.values(), strict=True)
+    )
+    try:
+        write_atomically(path, text.getvalue().encode())
+    except OSError as error:
+        raise ModelFileError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _print_table(table: Mapping[str, Sequence[Any]]) -> None:
+    cells = [[name, *map(_shown, column)] for name, column in table.items()]
+    widths = [max(map(len, column)) for column in cells]
+    for row in zip(*cells, strict=True):
+        print("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return "" if value is None else str(value)
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
