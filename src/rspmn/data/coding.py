@@ -15,7 +15,16 @@ from rspmn.errors import DataError
 from rspmn.schema import Kind
 from rspmn.values import Value
 
-__all__ = ["MISSING", "Column", "encode", "infer_kind", "one_key", "same_domain"]
+__all__ = [
+    "MISSING",
+    "Column",
+    "encode",
+    "infer_kind",
+    "missing_column",
+    "narrowest",
+    "one_key",
+    "same_domain",
+]
 
 #: The code of a missing value. In a continuous column it is NaN.
 MISSING = -1
@@ -26,7 +35,7 @@ class Column:
     """One variable of many steps."""
 
     kind: Kind
-    data: NDArray[Any]  # [n]; int32 codes, or float64 when continuous
+    data: NDArray[Any]  # [n]; codes, integers as narrow as can be, or float64 when continuous
     domain: tuple[Value, ...] = ()  # the values that codes stand for, sorted; () when continuous
 
     def __len__(self) -> int:
@@ -66,7 +75,8 @@ class Column:
         if domain == self.domain:
             return self
         place = {value: code for code, value in enumerate(domain)}
-        table = np.array([*(place[value] for value in self.domain), MISSING], dtype=np.int32)
+        codes = [*(place[value] for value in self.domain), MISSING]
+        table = np.array(codes, dtype=narrowest(len(domain)))
         return Column(self.kind, table[self.data], domain)
 
     def keys(self) -> tuple[NDArray[np.int64], int]:
@@ -77,6 +87,12 @@ class Column:
         last = len(distinct)  # np.unique sorts NaN last, as one value
         gone = np.isnan(self.data)
         return np.where(gone, 0, codes + 1).astype(np.int64), last + 1
+
+
+def narrowest(size: int) -> Any:
+    """Return the smallest integers that hold all numbers below `size`, and `size` itself."""
+    narrow = (t for t in (np.int8, np.int16, np.int32) if size <= np.iinfo(t).max)
+    return next(narrow, np.int64)
 
 
 def missing_column(rows: int, like: Column) -> Column:
@@ -121,7 +137,7 @@ def encode(
         full[~missing] = _numbers(present, name, kind)
         return Column(kind, full)
     domain, codes = _distinct(present, kind, name)
-    coded = np.full(len(missing), MISSING, dtype=np.int32)
+    coded = np.full(len(missing), MISSING, dtype=narrowest(len(domain)))
     coded[~missing] = codes
     return Column(kind, coded, domain)
 

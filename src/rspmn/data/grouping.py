@@ -1,127 +1,139 @@
-"""Grouping: which rows of a large table are equal, without sorting it.
+"""Grouping: which rows of a large table are equal.
 
-Columns are joined into one integer per row. Where few of the possible integers can occur they are
-marked in a table, one pass over the rows; sorting is left for numbers that are too many for that.
-The order of groups is that of the columns, so equal tables in any order have equal groups.
+Columns are joined into one integer per row, and only these are sorted. What the groups are can be
+read off the integers again, so no row has to be remembered for each. The order of groups is that
+of the columns: equal tables in any order have equal groups.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.data.coding import Column
+from rspmn.data.coding import Column, narrowest
 from rspmn.schema import Kind
 
-__all__ = ["Groups", "column_groups", "joint_groups"]
+__all__ = ["Groups", "Keys", "column_keys", "join", "joint_groups"]
 
-Codes = NDArray[np.int32] | NDArray[np.int64]
-#: A table of marks may be so many times as long as there are rows, or so long in any case.
-SPARSE, SHORT = 4, 2**16
+Ints = NDArray[np.int64]
+
 #: So many distinct numbers are looked for before sorting them all.
 FEW = 16
 #: Look at so many numbers to guess which there are.
-GLANCE = 1024
+GLANCE = 4096
+#: Integers that are joined stay below this.
+LARGEST = 2**62
 
 
+@dataclass(frozen=True, eq=False)
+class Keys:
+    """An integer for each row: equal integers for equal rows, in the order of the rows."""
+
+    codes: NDArray[Any]  # [n], from 0
+    size: int  # all are below it
+    values: NDArray[Any] | None = None  # [size], of a single column: what each stands for
+    parts: tuple["Keys", "Keys"] | None = None  # what it was joined of
+    originals: Ints | None = None  # [size], what they were before they were numbered anew
+
+    def dense(self) -> "Keys":
+        """Return the integers that do occur numbered without gaps, in the same order."""
+        distinct, codes = np.unique(self.codes, return_inverse=True)
+        before = distinct.astype(np.int64)
+        if self.originals is not None:
+            before = self.originals[before]
+        return replace(self, codes=codes, size=max(1, len(distinct)), originals=before)
+
+    def read(self, integers: Ints) -> list[NDArray[Any]]:
+        """Return what some integers stand for, column by column."""
+        if self.originals is not None:
+            integers = self.originals[integers]
+        if self.parts is None:
+            return [integers if self.values is None else self.values[integers]]
+        one, other = self.parts
+        high, low = np.divmod(integers, other.size)
+        return [*one.read(high), *other.read(low)]
+
+
+@dataclass(frozen=True, eq=False)
 class Groups:
-    """The group of each row: equal numbers for equal rows, below `size`."""
+    """Groups of equal rows, in order."""
 
-    def __init__(self, codes: Codes, size: int) -> None:
-        self.codes = codes  # [n], from 0
-        self.size = size  # numbers below it may occur
+    codes: Ints  # [n], the group of each row
+    size: int
 
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def __mul__(self, other: "Groups") -> "Groups":
-        """Return the groups of rows that are equal in both."""
-        one = self
-        if one.size * other.size > self._most:
-            one = one.dense()
-        if one.size * other.size > 2**62:
-            other = other.dense()
-        size = one.size * other.size
-        if size >= 2**31:
-            codes: Codes = one.codes.astype(np.int64)
-        else:
-            codes = one.codes.astype(np.int32)
-        codes *= other.size
-        codes += other.codes
-        return Groups(codes, size)
-
-    @property
-    def _most(self) -> int:
-        return max(SHORT, SPARSE * len(self))
-
-    def dense(self) -> "Groups":
-        """Return the groups that do occur, numbered without gaps in the same order."""
-        if self.size > self._most:
-            distinct, codes = np.unique(self.codes, return_inverse=True)
-            return Groups(codes, len(distinct))
-        occurs = np.zeros(self.size, dtype=bool)
-        occurs[self.codes] = True
-        if occurs.all():
-            return self
-        number = np.cumsum(occurs, dtype=np.int32) - 1
-        return Groups(number[self.codes], int(number[-1]) + 1)
-
-    def weights(self, weights: NDArray[np.int64] | None = None) -> NDArray[np.int64]:  # [size]
-        """Return how many rows each group has, or what they weigh together."""
-        if weights is None:
-            return np.bincount(self.codes, minlength=self.size)
-        total = np.zeros(self.size, dtype=np.int64)
-        np.add.at(total, self.codes, weights)
-        return total
-
-    def members(self) -> NDArray[np.int64]:  # [size]
-        """Return one row of each group; call it on dense groups."""
+    def members(self) -> Ints:  # [size]
+        """Return one row of each group."""
         row = np.zeros(self.size, dtype=np.int64)
         row[self.codes] = np.arange(len(self.codes))
         return row
 
 
-def joint_groups(columns: Iterable[Column], rows: int) -> Groups:
-    """Return the groups of rows that are equal in all of some columns, without gaps."""
-    groups = Groups(np.zeros(rows, dtype=np.int32), 1)
-    for column in columns:
-        groups = groups * column_groups(column)
-    return groups.dense()
+def joint_groups(columns: Collection[Column], rows: int) -> Groups:
+    """Return the groups of rows that are equal in all of some columns."""
+    if not columns:
+        return Groups(np.zeros(rows, dtype=np.int64), min(1, rows))
+    dense = join([column_keys(column) for column in columns]).dense()
+    return Groups(dense.codes, dense.size if rows else 0)
 
 
-def column_groups(column: Column) -> Groups:
-    """Return the groups of rows with equal values, in their order, missing ones first."""
+def join(keys: Sequence[Keys]) -> Keys:
+    """Join several columns' integers into one, in the narrowest type that holds it.
+
+    Neighbours are joined in narrow types as far as these reach, and then with each other: most of
+    the work is done on short numbers.
+    """
+    runs: list[Keys] = []
+    owned = False  # whether the last run's integers are our own to write to
+    for key in keys:
+        if runs and narrowest(runs[-1].size * key.size) is narrowest(runs[-1].size):
+            runs[-1] = _joined(runs[-1], key, in_place=owned)
+            owned = True
+        else:
+            runs.append(key)
+            owned = False
+    found = runs[0]
+    for place, run in enumerate(runs[1:]):
+        found = _joined(found, run, in_place=place > 0)
+    return found
+
+
+def _joined(one: Keys, other: Keys, in_place: bool) -> Keys:
+    if one.size * other.size > LARGEST:
+        one, in_place = one.dense(), True
+    if one.size * other.size > LARGEST:
+        other = other.dense()
+    size = one.size * other.size
+    codes = one.codes.astype(narrowest(size), copy=not in_place)
+    codes *= codes.dtype.type(other.size)
+    codes += other.codes
+    return Keys(codes, size, parts=(one, other))
+
+
+def column_keys(column: Column) -> Keys:
+    """Return integers for a column's values, in their order, missing ones first."""
     if column.kind is Kind.CONTINUOUS:
-        return _number_groups(column.data)
+        return _number_keys(column.data)
+    size = max(1, len(column.domain))
     if column.data.min(initial=0) >= 0:
-        return Groups(column.data, max(1, len(column.domain)))
-    return Groups(column.data + 1, len(column.domain) + 1)
+        return Keys(column.data, size, np.arange(size))
+    codes = column.data.astype(narrowest(size + 1)) + 1
+    return Keys(codes, size + 1, np.arange(-1, size))
 
 
-def _number_groups(numbers: NDArray[np.float64]) -> Groups:
-    """Return the groups of equal floats, in their order, NaN first."""
-    few = _few_numbers(numbers)
-    if few is not None:
-        codes = np.zeros(len(numbers), dtype=np.int32)
+def _number_keys(numbers: NDArray[np.float64]) -> Keys:
+    """Return integers for floats, in their order, NaN first."""
+    few = np.unique(numbers[:: max(1, len(numbers) // GLANCE)])
+    while len(few) <= FEW and not np.isnan(few).any():
+        codes = np.zeros(len(numbers), dtype=np.int8)
         for number in few[1:]:
             codes += numbers >= number
-        return Groups(codes, max(1, len(few)))
-    distinct, number = np.unique(numbers, return_inverse=True)
+        others = few[codes] != numbers
+        if not others.any():
+            return Keys(codes, max(1, len(few)), few)
+        few = np.union1d(few, numbers[others])
+    distinct, place = np.unique(numbers, return_inverse=True)
     if len(distinct) and np.isnan(distinct[-1]):  # it is sorted last
-        number = (number + 1) % len(distinct)
-    return Groups(number, max(1, len(distinct)))
-
-
-def _few_numbers(numbers: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Return all distinct numbers, sorted, if they are few and none is NaN."""
-    step = max(1, len(numbers) // GLANCE)
-    few = np.unique(numbers[::step])
-    if len(few) > FEW:
-        return None
-    known = np.zeros(len(numbers), dtype=bool)
-    for number in few:
-        known |= numbers == number
-    if not known.all():
-        rest = np.unique(numbers[~known])
-        few = np.union1d(few, rest)
-    return None if len(few) > FEW or np.isnan(few).any() else few
+        place, distinct = (place + 1) % len(distinct), np.roll(distinct, 1)
+    return Keys(place, max(1, len(distinct)), distinct)

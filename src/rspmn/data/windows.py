@@ -9,14 +9,14 @@ utility say nothing about the step itself. The paper's own rows, pairs of whole 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.data.coding import Column, missing_column, same_domain
+from rspmn.data.coding import Column, missing_column, narrowest, same_domain
 from rspmn.data.episodes import Episodes, Followed
-from rspmn.data.grouping import Groups, column_groups, joint_groups
+from rspmn.data.grouping import Groups, Keys, column_keys, join
 from rspmn.errors import DataError, did_you_mean
 from rspmn.schema import Schema
 
@@ -94,24 +94,24 @@ class Windows:
         schema = episodes.schema
         told = schema.information_sets[0] if successor == "state" else schema.variables
         episodes = replace(episodes, endings=_fair_endings(episodes, time_limit))
-        alike = _told_alike(episodes, told)  # of each step, then of each final state
-        steps = Groups(alike.codes[: episodes.num_steps], alike.size)
-        for name in schema.variables:
-            if name not in told:
-                steps = steps * column_groups(episodes.columns[name])
-        windows = (steps * _followed_by(episodes, alike)).dense()
-        first = windows.members()
-        after = _next_rows(episodes, first)
-        followed = episodes.followed[first]
-        if successor == "state":  # a later step is a successor state like any other
-            followed[followed == Followed.TUPLE] = Followed.STATE
+        state = _told_alike(episodes, told)  # of each step, then of each final state
+        steps = [replace(state, codes=state.codes[: episodes.num_steps])]
+        rest = [name for name in schema.variables if name not in told]
+        steps += [column_keys(episodes.columns[name]) for name in rest]
+        whole = join([*steps, _followed_by(episodes, state)])
+        distinct, counts = np.unique(whole.codes, return_counts=True)
+        *found, after = whole.read(distinct.astype(np.int64))
+        first, times = np.unique(whole.codes[episodes.offsets[:-1]], return_counts=True)
+        starts = np.zeros(len(distinct), dtype=np.int64)
+        starts[np.searchsorted(distinct, first)] = times
+        data = dict(zip((*told, *rest), found, strict=True))
         return cls(
             schema,
-            {name: column.take(first) for name, column in episodes.columns.items()},
-            {name: _successor(episodes, name, after) for name in told},
-            followed,
-            windows.weights(),
-            np.bincount(windows.codes[episodes.offsets[:-1]], minlength=windows.size),
+            {name: _column(episodes.columns[name], data[name]) for name in episodes.columns},
+            _successors(episodes, told, state, after),
+            _followed(state, after, successor),
+            counts,
+            starts,
         )
 
 
@@ -127,47 +127,64 @@ def _fair_endings(episodes: Episodes, time_limit: int | None) -> NDArray[np.int8
     return np.where(late, Followed.UNKNOWN, endings).astype(np.int8)
 
 
-def _told_alike(episodes: Episodes, names: Sequence[str]) -> Groups:
-    """Group the steps, and after them the final states, that are equal in some variables."""
+def _told_alike(episodes: Episodes, names: Sequence[str]) -> Keys:
+    """Return integers for the steps, and after them the final states, by some variables."""
     has_final = np.flatnonzero(episodes.endings == Followed.STATE)
-    columns = []
+    keys = []
     for name in names:
         column = episodes.columns[name]
         if len(has_final):
             final = _final(episodes, name).take(has_final)
             column = Column(column.kind, np.append(column.data, final.data), column.domain)
-        columns.append(column)
-    return joint_groups(columns, episodes.num_steps + len(has_final))
+        keys.append(column_keys(column))
+    if not keys:
+        rows = episodes.num_steps + len(has_final)
+        return Keys(np.zeros(rows, dtype=np.int8), 1, np.zeros(1, dtype=np.int64))
+    return join(keys)
 
 
-def _followed_by(episodes: Episodes, alike: Groups) -> Groups:
-    """Group the steps by what followed them."""
-    codes = np.empty(episodes.num_steps, dtype=np.int32)
-    codes[:-1] = alike.codes[1 : episodes.num_steps]
+def _followed_by(episodes: Episodes, state: Keys) -> Keys:
+    """Return integers for what followed each step: 0 END, 1 unknown, then that of the state."""
+    codes = np.empty(episodes.num_steps, dtype=narrowest(state.size + 2))
+    codes[:-1] = state.codes[1 : episodes.num_steps]
     codes += 2
     last = episodes.offsets[1:] - 1
     after = np.where(episodes.endings == Followed.END, 0, 1)
-    after[episodes.endings == Followed.STATE] = alike.codes[episodes.num_steps :] + 2
+    after[episodes.endings == Followed.STATE] = state.codes[episodes.num_steps :] + np.int64(2)
     codes[last] = after
-    return Groups(codes, alike.size + 2)
+    return Keys(codes, state.size + 2)
 
 
-def _next_rows(episodes: Episodes, steps: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the step after each of some steps; -1 - e where it is the last of episode e."""
-    episode = np.searchsorted(episodes.offsets, steps, side="right") - 1
-    return np.where(steps + 1 < episodes.offsets[episode + 1], steps + 1, -1 - episode)
+def _column(like: Column, data: NDArray[Any]) -> Column:
+    """Return a column of other rows of the same variable."""
+    return Column(like.kind, data.astype(like.data.dtype), like.domain)
 
 
-def _successor(episodes: Episodes, name: str, after: NDArray[np.int64]) -> Column:
-    """Return the variable's value in the successor: the next step's, or the final state's."""
-    column = episodes.columns[name].take(np.maximum(after, -1))
-    last = np.flatnonzero(after < 0)
-    ended = -1 - after[last]
-    final = _final(episodes, name).take(
-        np.where(episodes.endings[ended] == Followed.STATE, ended, -1)
-    )
-    column.data[last] = final.data
-    return column
+def _successors(
+    episodes: Episodes, names: Sequence[str], state: Keys, after: NDArray[np.int64]
+) -> dict[str, Column]:
+    """Return the successors' variables; missing where there is none."""
+    known = after >= 2
+    found = {}
+    read = state.read(np.where(known, after - 2, 0))
+    for name, data in zip(names, read, strict=False):
+        like = episodes.columns[name]
+        column = missing_column(len(after), like)
+        column.data[known] = data[known]
+        found[name] = column
+    return found
+
+
+def _followed(
+    state: Keys, after: NDArray[np.int64], successor: Successor
+) -> NDArray[np.int8]:  # [n]
+    """Return what followed; of whole tuples, those without decisions are states."""
+    kinds = np.full(len(after), Followed.STATE, dtype=np.int8)
+    kinds[after == 0], kinds[after == 1] = Followed.END, Followed.UNKNOWN
+    if successor == "tuple":
+        utility = state.read(np.maximum(after - 2, 0))[-1]
+        kinds[(after >= 2) & ~np.isnan(utility)] = Followed.TUPLE
+    return kinds
 
 
 def _final(episodes: Episodes, name: str) -> Column:
@@ -191,18 +208,22 @@ def _group(
     starts: NDArray[np.int64],
 ) -> Windows:
     """Add up the counts of equal windows, in the order in which `from_episodes` has them."""
-    kind = np.array([2, 2, 0, 1], dtype=np.int32)[followed]  # END, UNKNOWN, then those that follow
-    groups = joint_groups([columns[name] for name in schema.variables], len(followed))
-    groups = groups * Groups(kind, 3)
-    for column in next_columns.values():
-        groups = groups * column_groups(column)
-    groups = (groups * Groups(followed.astype(np.int32), len(Followed))).dense()
-    first = groups.members()
+    order = np.array([2, 2, 0, 1], dtype=np.int8)[followed]  # END, UNKNOWN, then those that follow
+    keys = [column_keys(columns[name]) for name in schema.variables] + [Keys(order, 3)]
+    keys += [column_keys(column) for column in next_columns.values()]
+    groups = join([*keys, Keys(followed, len(Followed))]).dense()
+    first = Groups(groups.codes, groups.size).members()
     return Windows(
         schema,
         {name: column.take(first) for name, column in columns.items()},
         {name: column.take(first) for name, column in next_columns.items()},
         followed[first],
-        groups.weights(counts),
-        groups.weights(starts),
+        _added(groups, counts),
+        _added(groups, starts),
     )
+
+
+def _added(groups: Keys, numbers: NDArray[np.int64]) -> NDArray[np.int64]:  # [groups]
+    total = np.zeros(groups.size, dtype=np.int64)
+    np.add.at(total, groups.codes, numbers)
+    return total

@@ -218,7 +218,7 @@ def table_of(columns: Mapping[str, Column], weights: NDArray[np.float64], bins: 
             codes[name], sizes[name], in_bins = _bin_codes(column, weights, bins)
             binned |= {name} if in_bins else set()
         else:
-            codes[name], sizes[name] = column.data, max(1, len(column.domain))
+            codes[name], sizes[name] = column.data.astype(np.int32), max(1, len(column.domain))
     origin = np.arange(len(weights))
     return RowTable(columns, codes, sizes, frozenset(ordered), frozenset(binned), bins, origin)
 
