@@ -19,6 +19,7 @@ from rspmn.model import marked_root, unknown_root, weighted_top
 from rspmn.values import UNKNOWN, Value
 
 SEEDS = range(40)
+BITS = (0, 1)
 
 
 def model_of(seed: int) -> tuple[RSPMN, np.random.Generator]:
@@ -179,3 +180,27 @@ def test_states_of_several_values_and_missing_ones() -> None:
     policy = model.policy(1)
     assert policy.action_values({"x": 0})[0].utility == pytest.approx(2 / 29)
     assert policy.act_many({"x": [0, 1, 1], "y": [1, 0, None]}).tolist() == [True] * 3
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_decisions_with_something_unseen_between_them(hidden: bool) -> None:
+    """D1 = 1 earns 1 more; below it a product, or a choice by chance, of decisions D2."""
+    schema = Schema([["s"], ["D1"], ["D2"]], ["D1", "D2"], "u")
+    b = NetworkBuilder()
+
+    def second(first: int) -> int:
+        if hidden:
+            kinds = [
+                b.max(
+                    "D2", {v: b.product([b.utility("u", first + w * v), b.latent(0)]) for v in BITS}
+                )
+                for w in (1.0, -3.0)
+            ]
+            return b.sum(kinds, [0.5, 0.5])
+        return b.product([b.utility("u", first), b.max("D2", {0: b.latent(0), 1: b.latent(0)})])
+
+    d1 = b.max("D1", {first: second(first) for first in (0, 1)})
+    root = b.product([b.leaf("s", Categorical.certain("x")), d1])
+    model = RSPMN(schema, weighted_top([1.0]), b.build(root))
+    assert model.policy(2).act({"s": "x"}) == {"D1": 1, "D2": 0}  # on average D2 = 1 loses 1
+    assert model.policy(2).act_many({"s": ["x"]})["D2"].tolist() == [0]

@@ -10,7 +10,7 @@ from scipy import stats
 
 from rspmn import Schema
 from rspmn.learn import BehaviouralSplit, KMeansClustering
-from rspmn.learn.clustering import Futures
+from rspmn.learn.futures import Futures
 from rspmn.learn.outlook import outlook, within
 from rspmn.learn.rows import Rows, read_rows
 

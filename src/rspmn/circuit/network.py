@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
 
 from rspmn.circuit.distributions import Distribution
 from rspmn.circuit.nodes import Latent, Leaf, Max, Node, Product, Sum, Utility
 from rspmn.errors import CircuitError
 from rspmn.values import Value
+
+if TYPE_CHECKING:
+    from rspmn.circuit.scope import Scope
 
 __all__ = ["Network", "NetworkBuilder", "with_children"]
 
@@ -63,6 +67,13 @@ class Network:
     def num_edges(self) -> int:
         """Return the number of edges, what one evaluation costs."""
         return sum(len(node.children) for node in self.nodes)
+
+    @cached_property
+    def scopes(self) -> "list[Scope]":
+        """The scope of every node (Def. 1)."""
+        from rspmn.circuit.scope import compute_scopes
+
+        return compute_scopes(self)
 
     def dot(self) -> str:
         """Return the picture as Graphviz text."""
@@ -150,6 +161,8 @@ class NetworkBuilder:
             if used[index]:
                 for child in self._nodes[index].children:
                     used[child] = 1
+        if all(used):
+            return Network(tuple(self._nodes), tuple(roots))
         place: dict[int, int] = {}
         kept: list[Node] = []
         for index, node in enumerate(self._nodes):

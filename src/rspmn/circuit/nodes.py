@@ -142,6 +142,8 @@ Node = Sum | Product | Max | Leaf | Utility | Latent
 
 def _normalise_children(node: Sum | Product | Max) -> None:
     """Make the children a tuple of indices, or say what they are instead."""
+    if type(node.children) is tuple and all(type(child) is int for child in node.children):
+        return
     try:
         children = tuple(map(index, node.children))
     except TypeError:

@@ -4,10 +4,10 @@ from enum import Enum
 from typing import Final, Literal
 
 from rspmn.circuit.network import Network
-from rspmn.circuit.nodes import Latent, Leaf, Max, Node, Utility
+from rspmn.circuit.nodes import Latent, Leaf, Max, Node, Product, Sum, Utility
 from rspmn.circuit.traverse import fold_up
 
-__all__ = ["NEXT_STEPS", "Scope", "scopes", "show_scope"]
+__all__ = ["NEXT_STEPS", "Scope", "compute_scopes", "scopes", "show_scope"]
 
 
 class NextSteps(Enum):
@@ -25,6 +25,7 @@ class NextSteps(Enum):
 NEXT_STEPS: Final = NextSteps.NEXT_STEPS
 
 Scope = frozenset[str | Literal[NextSteps.NEXT_STEPS]]
+NOTHING: Scope = frozenset()
 
 
 def scopes(network: Network) -> list[Scope]:
@@ -32,8 +33,13 @@ def scopes(network: Network) -> list[Scope]:
 
     A max node also has its own decision in scope. The letter of Def. 1 leaves it out, but
     Algorithm 3 looks for decisions in scopes, and without it two factors of a product could
-    make the same decision each in its own way.
+    make the same decision each in its own way. They are computed once for each network.
     """
+    return network.scopes
+
+
+def compute_scopes(network: Network) -> list[Scope]:
+    """Compute the scope of every node."""
     return fold_up(network, _scope)
 
 
@@ -45,8 +51,10 @@ def _scope(node: Node, below: list[Scope]) -> Scope:
             return frozenset([NEXT_STEPS])
         case Max():
             return frozenset([node.decision]).union(*below)
-        case _:
-            return frozenset[str | Literal[NextSteps.NEXT_STEPS]]().union(*below)
+        case Sum():
+            return below[0] if all(scope == below[0] for scope in below) else NOTHING.union(*below)
+        case Product():
+            return NOTHING.union(*below)
 
 
 def show_scope(scope: Scope) -> str:

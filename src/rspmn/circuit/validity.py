@@ -110,6 +110,8 @@ def decomposable(network: Network, scope: list[Scope]) -> Iterator[Finding]:
     """Def. 3: no variable appears in more than one child of a product node."""
     for index, node in enumerate(network.nodes):
         if isinstance(node, Product):
+            if sum(len(scope[child]) for child in node.children) == len(scope[index]):
+                continue  # nothing is counted twice
             seen: dict[object, int] = {}
             for child in node.children:
                 shared = sorted((v for v in scope[child] if v in seen), key=str)
@@ -177,6 +179,7 @@ def in_order(network: Network, known_before: Mapping[str, Collection[str]]) -> I
     """
     scope = scopes(network)
     utilities = {node.variable for node in network.nodes if isinstance(node, Utility)}
+    decisions = known_before.keys()
     for index, node in enumerate(network.nodes):
         if isinstance(node, Max):
             for child in node.children:
@@ -186,7 +189,7 @@ def in_order(network: Network, known_before: Mapping[str, Collection[str]]) -> I
                     break
         elif isinstance(node, Product):
             for child in node.children:
-                for decision in known_before:
+                for decision in known_before if scope[child] & decisions else ():
                     if decision not in scope[child]:
                         continue
                     beside: Scope = frozenset()

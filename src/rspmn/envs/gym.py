@@ -378,7 +378,7 @@ class _Categories:
 
 @dataclass(frozen=True)
 class _Numbers:
-    """The number itself, in an array of one; not in single precision, which leaves leaves."""
+    """The number itself, in an array of one; in single precision it could miss narrow leaves."""
 
     low: float
     high: float

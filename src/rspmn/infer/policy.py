@@ -23,6 +23,7 @@ from rspmn.infer.limit import limit
 from rspmn.infer.recurrent import check_steps
 from rspmn.infer.state_index import StateIndex
 from rspmn.model import RSPMN, Evidence
+from rspmn.schema import Schema
 from rspmn.values import Mark, Value, as_value, is_missing, show
 
 __all__ = ["Policy"]
@@ -77,6 +78,7 @@ class Policy:
             for level, found in enumerate(self._bellman.levels)
             for k, node in enumerate(found.nodes)
         }
+        self._together = _made_together(model.schema)
         self._kept: dict[int, list[Array]] = {}
         self._domains: dict[str, list[Value]] = {}  # of each decision, all values offered anywhere
 
@@ -95,9 +97,10 @@ class Policy:
         """
         known = self._known(state)
         node = self._certain_node(known)
+        made: dict[str, Value] = {}
         if node is not None and self._first[node] is not None:
             made, _ = self.choices(node, t)
-        else:
+        if node is None or len(made) < len(self._together):
             made = self._act_by_network(known, t)
         if not made:
             return self._unseen(known)
@@ -140,7 +143,9 @@ class Policy:
                 made = self._act_by_network(distinct[k], t)
             else:
                 if node not in by_node:
-                    by_node[node] = self.choices(node, t)[0]
+                    made = self.choices(node, t)[0]
+                    whole = len(made) in (0, len(self._together))
+                    by_node[node] = made if whole else self._act_by_network(distinct[k], t)
                 made = by_node[node]
             if not made and fallback is not None:
                 made = dict(fallback) if isinstance(fallback, Mapping) else {names[0]: fallback}
@@ -220,11 +225,14 @@ class Policy:
         best = float(mine.max())
         size = float(np.abs(mine[np.isfinite(mine)]).max(initial=0.0))
         chosen = int(np.argmax(mine >= best - TIE * size))
-        return node.decision, node.values[chosen], self._next(node.children[chosen])
+        after = self._next(node.decision, node.children[chosen])
+        return node.decision, node.values[chosen], after
 
-    def _next(self, child: int) -> int | None:
-        """Return the decision at a node itself: nothing is seen before it."""
-        return child if isinstance(self.model.template.nodes[child], Max) else None
+    def _next(self, decision: str, child: int) -> int | None:
+        """Return the decision below a branch, if nothing is seen before it."""
+        if decision not in self._together[:-1]:
+            return None
+        return _first_decision(self.model, child)
 
     def _certain_node(self, known: Known) -> int | None:
         """Return the interface node of a state if it is certain, else None."""
@@ -342,6 +350,16 @@ def _first_decision(model: RSPMN, root: int) -> int | None:
         return None
     found = [at for child in node.children if (at := _first_decision(model, child)) is not None]
     return found[0] if len(found) == 1 else None
+
+
+def _made_together(schema: Schema) -> list[str]:
+    """Return the decisions that are made before anything is seen after the first."""
+    found = []
+    for decision, seen in zip(schema.decisions, schema.information_sets[1:], strict=True):
+        found.append(decision)
+        if seen:
+            break
+    return found
 
 
 def _counted(steps: float) -> float:

@@ -16,7 +16,6 @@ from rspmn.circuit import (
     Product,
     Sum,
     Utility,
-    fold_up,
 )
 from rspmn.data.coding import encode
 from rspmn.data.grouping import joint_groups
@@ -36,21 +35,28 @@ Ints = NDArray[np.int64]
 def state_part(template: Network) -> Network:
     """Return what each root says about what is known before the first decision."""
     builder = NetworkBuilder()
+    one = builder.product([])
+    placed: dict[int, int] = {}
 
-    def copy(node: Node, below: list[int]) -> int:
+    def copy(index: int) -> int:
+        if index not in placed:
+            placed[index] = made(template.nodes[index])
+        return placed[index]
+
+    def made(node: Node) -> int:
         match node:
             case Max() | Utility() | Latent():
-                return builder.product([])
+                return one
             case Leaf():
                 return builder.add(node)
             case Product():
-                one = builder.product([])
+                below = [copy(child) for child in node.children]
                 return builder.product([child for child in below if child != one])
             case Sum():
+                below = [copy(child) for child in node.children]
                 return below[0] if len(set(below)) == 1 else builder.sum(below, node.weights)
 
-    placed = fold_up(template, copy)
-    return builder.build(*(placed[root] for root in template.roots))
+    return builder.build(*(copy(root) for root in template.roots))
 
 
 class StateIndex:

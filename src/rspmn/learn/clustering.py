@@ -6,16 +6,16 @@ follows, and keeps values with the same future together.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.learn.contingency import xlogx
+from rspmn.learn.futures import Futures
 from rspmn.learn.independence import pair_statistics
+from rspmn.learn.many_values import group_many, has_many
 from rspmn.learn.outlook import Outlook, decision_counts, value_counts
-from rspmn.learn.rows import Rows, rebinned, weigh
+from rspmn.learn.rows import Rows, rebinned
 
 __all__ = ["BehaviouralSplit", "RowClustering"]
 
@@ -85,9 +85,14 @@ class BehaviouralSplit:
         self, rows: Rows, name: str, follows: Outlook
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the values of a variable and the group of each."""
+        values = np.unique(_present(rows.codes(name))).astype(np.int64)
+        if self.alpha >= 1:
+            return values, np.arange(len(values))
+        ordered = name in rows.table.ordered
+        if not ordered and has_many(rows, name, values, follows):
+            return values, group_many(rows, name, follows, self.alpha, self.enough)
         tables, blocks, owners = [], [], []
         shift = 0
-        values = np.unique(_present(rows.codes(name))).astype(np.int64)
         for seen in follows.seen:
             _, counts, block = value_counts(rows, name, seen)
             owner = block % len(seen.names)
@@ -97,7 +102,10 @@ class BehaviouralSplit:
             owners.append(owner[keep] + shift)
             shift += int(block.max(initial=-1)) + 1
         choices = [
-            counts for choice in follows.choices for counts in decision_counts(rows, name, choice)
+            counts
+            for choice in follows.choices
+            if follows.may_lack(rows, (name,), choice)
+            for counts in decision_counts(rows, name, choice)
         ]
         futures = Futures(
             np.hstack(tables),
@@ -108,159 +116,7 @@ class BehaviouralSplit:
             follows.unavailable_from,
             self.enough,
         )
-        if name in rows.table.ordered:
-            return values, futures.merge_neighbours()
-        return values, futures.merge_alike()
-
-
-@dataclass(eq=False)
-class Futures:
-    """The futures of a variable's values, to be told apart."""
-
-    counts: Array  # [values, cells]
-    block: NDArray[np.int64]  # [cells]; the (stratum, variable) of each cell
-    owner: NDArray[np.int64]  # [cells]; the variable of each cell
-    choices: list[Array]  # [values, choices] each
-    alpha: float
-    unavailable_from: float = 10.0
-    enough: float = 0.0
-
-    def __post_init__(self) -> None:
-        # number blocks and owners without gaps
-        self.block = np.unique(self.block, return_inverse=True)[1]
-        self.owner = np.unique(self.owner, return_inverse=True)[1]
-        self.blocks = int(self.block.max(initial=-1)) + 1
-        self.owners = int(self.owner.max(initial=-1)) + 1
-        self.owned = np.zeros((self.blocks, self.owners))  # [blocks, owners], 1 where it belongs
-        self.owned[self.block, self.owner] = 1.0
-
-    def merge_alike(self) -> NDArray[np.int64]:  # [values]
-        """Put each value, heaviest first, to the group it resembles most, or into a new one."""
-        order = np.argsort(-self.counts.sum(axis=1), kind="stable")
-        group = np.zeros(len(order), dtype=np.int64)
-        sums = np.zeros_like(self.counts)  # of the groups so far
-        chosen = [np.zeros_like(table) for table in self.choices]
-        count = 0
-        for value in order:
-            own = [table[value] for table in self.choices]
-            likeness = self.likeness(
-                self.counts[value], own, sums[:count], [table[:count] for table in chosen]
-            )
-            likeness[~self.seen_enough(self.counts[value], sums[:count])] = 0.0
-            found = int(np.argmax(likeness)) if count and likeness.max() > 0 else count
-            count = max(count, found + 1)
-            sums[found] += self.counts[value]
-            for table, row in zip(chosen, own, strict=True):
-                table[found] += row
-            group[value] = found
-        # numbered by their first value, so that the order of weights does not matter
-        first = np.full(count, len(group))
-        np.minimum.at(first, group, np.arange(len(group)))
-        return np.unique(first[group], return_inverse=True)[1].astype(np.int64)
-
-    def merge_neighbours(self) -> NDArray[np.int64]:  # [values]
-        """Join the two neighbours on the number line that are most alike, until none are."""
-        members = [[value] for value in range(len(self.counts))]
-        while len(members) > 1:
-            likeness = [self._pair_likeness(one, other) for one, other in pairwise(members)]
-            best = int(np.argmax(likeness))
-            if not likeness[best] > 0:
-                break
-            members[best : best + 2] = [members[best] + members[best + 1]]
-        group = np.zeros(len(self.counts), dtype=np.int64)
-        for number, several in enumerate(members):
-            group[several] = number
-        return group
-
-    def seen_enough(self, counts: Array, groups: Array) -> NDArray[np.bool_]:  # [groups]
-        """Say which groups are, as the one, seen often wherever one of them is seen at all."""
-        own, others = weigh(self.block, counts, self.blocks), self._by_block(groups)
-        often = (own >= self.enough) & (others >= self.enough)
-        return np.asarray((often | ((own == 0) & (others == 0))).all(axis=1))
-
-    def _by_block(self, groups: Array) -> Array:  # [groups, blocks]
-        return _by_block(groups, self.block, self.blocks)
-
-    def _pair_likeness(self, one: list[int], other: list[int]) -> float:
-        return float(
-            self.likeness(
-                self.counts[one].sum(axis=0),
-                [table[one].sum(axis=0) for table in self.choices],
-                self.counts[other].sum(axis=0, keepdims=True),
-                [table[other].sum(axis=0, keepdims=True) for table in self.choices],
-            )[0]
-        )
-
-    def likeness(
-        self, counts: Array, choices: list[Array], groups: Array, group_choices: list[Array]
-    ) -> Array:  # [groups]
-        """Return the p-values of having the same future as each of some groups; 0 if told apart.
-
-        The smallest p-value of all variables times their number; a group with other choices is
-        told apart.
-        """
-        if self.alpha >= 1:
-            return np.zeros(len(groups))
-        p = self._same_future(counts, groups)
-        p[p < self.alpha] = 0.0
-        for own, others in zip(choices, group_choices, strict=True):
-            p[_choices_differ(own, others, self.unavailable_from)] = 0.0
-        return p
-
-    def _same_future(self, counts: Array, groups: Array) -> Array:  # [groups]
-        """Test one row of counts against each of several, for each variable over its strata.
-
-        Only cells in which the one row has something count for more than their sum.
-        """
-        from scipy.special import chdtrc
-
-        here = np.flatnonzero(counts)
-        v, g = counts[here], groups[:, here]  # [cells here], [groups, cells here]
-        total_v = weigh(self.block, counts, self.blocks)  # [blocks]
-        total_g = _by_block(groups, self.block, self.blocks)  # [groups, blocks]
-        both = (total_v > 0) & (total_g > 0)
-        total = np.where(both, total_v + total_g, 1.0)
-
-        def added(cells: Array) -> Array:  # [groups, cells here] -> [groups, blocks]
-            return _by_block(cells, self.block[here], self.blocks)
-
-        log_g = added(xlogx(v) + xlogx(g) - xlogx(v + g))
-        stat_g = 2 * (log_g - xlogx(total_v) - xlogx(total_g) + xlogx(total_v + total_g))
-        # X² of two rows: Σ (v·G - g·V)²/(V·G·(v + g)); cells without v add V/G · g
-        scale = np.where(both, total_v * total_g, 1.0)
-        crossed = (v * total_g[:, self.block[here]] - g * total_v[self.block[here]]) ** 2 / (v + g)
-        rest = total_g - added(g)
-        x2 = (
-            added(crossed) / scale
-            + np.where(both, total_v / np.where(both, total_g, 1.0), 0) * rest
-        )
-        x2 *= 1 - 1 / np.maximum(total, 1.0)  # as in the tests of independence
-        cells = _by_block((groups > 0).astype(np.float64), self.block, self.blocks) + added(
-            (g == 0).astype(np.float64)
-        )
-        freedom = np.where(both, cells - 1, 0.0) @ self.owned  # [groups, owners]
-        stats = [np.where(both, np.maximum(stat, 0.0), 0.0) @ self.owned for stat in (stat_g, x2)]
-        tested = freedom > 0
-        level = np.where(tested, freedom, 1.0)
-        p = np.where(tested, np.maximum(*(chdtrc(level, stat) for stat in stats)), 1.0)
-        smallest = p.min(axis=1, initial=1.0)
-        return np.asarray(np.minimum(1.0, smallest * np.maximum(tested.sum(axis=1), 1)))
-
-
-def _choices_differ(own: Array, others: Array, least: float) -> NDArray[np.bool_]:  # [groups]
-    """Say which groups have a choice that the one lacks for no chance, or lack one that it has."""
-    a, b = own.sum(), others.sum(axis=1, keepdims=True)
-    expected_own = a * (own + others) / np.maximum(a + b, 1e-300)
-    expected_other = b * (own + others) / np.maximum(a + b, 1e-300)
-    lacks = ((own == 0) & (expected_own >= least)) | ((others == 0) & (expected_other >= least))
-    return np.asarray(lacks.any(axis=1))
-
-
-def _by_block(cells: Array, block: NDArray[np.int64], blocks: int) -> Array:
-    """Add up the cells of each block: [groups, cells] -> [groups, blocks]."""
-    added = np.zeros((blocks, len(cells)))
-    np.add.at(added, block, cells.T)
-    return added.T
+        return values, futures.merge_neighbours() if ordered else futures.merge_alike()
 
 
 def _divide(
@@ -272,10 +128,11 @@ def _divide(
     would ignore what was decided and earned in them, and draw the groups towards each other.
     """
     codes = rows.codes(name)
-    present = codes >= 0
-    group = np.full(len(rows), -1)
-    group[present] = groups[np.searchsorted(values, codes[present])]
-    return [rebinned(rows.where(group == k)) for k in range(int(groups.max()) + 1)]
+    present = np.flatnonzero(codes >= 0)
+    group = groups[np.searchsorted(values, codes[present])]
+    order = np.argsort(group, kind="stable")
+    parts = np.split(present[order], np.flatnonzero(np.diff(group[order])) + 1)
+    return [rebinned(rows.at(part)) for part in parts]
 
 
 def _present(codes: NDArray[np.int32]) -> NDArray[np.int32]:

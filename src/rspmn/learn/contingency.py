@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.learn.rows import Rows
+from rspmn.learn.rows import Rows, weigh
 
 __all__ = ["RARE", "Cells", "Contingency", "cells_of", "contingency", "rare_together", "xlogx"]
 
@@ -20,8 +20,6 @@ Ints = NDArray[np.int64]
 #: Values of less weight than this are tested as one: a table of cells that are nearly all
 #: empty says nothing, but would look as if it did.
 RARE = 5.0
-#: How many numbers to hold at once when counting.
-CHUNK = 2_000_000
 #: Indicators of at most so many numbers are kept for the next count.
 KEPT = 4_000_000
 
@@ -47,9 +45,15 @@ class Cells:
 
 def cells_of(rows: Rows, names: Sequence[str]) -> Cells:
     """Lay variables out as cells."""
-    sizes = np.array([rows.table.sizes[name] for name in names], dtype=np.int64)
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
-    return Cells(tuple(names), starts, np.repeat(np.arange(len(sizes)), sizes))
+    key = ("cells", *names)
+    if key not in rows.table.memo:
+        sizes = np.array([rows.table.sizes[name] for name in names], dtype=np.int64)
+        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+        owner = np.repeat(np.arange(len(sizes)), sizes)
+        rows.table.memo[key] = Cells(tuple(names), starts, owner)
+    found = rows.table.memo[key]
+    assert isinstance(found, Cells)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,20 +100,40 @@ class Contingency:
 def contingency(rows: Rows, left: Sequence[str], right: Sequence[str], strata: Ints) -> Contingency:
     """Count all pairs of cells. The strata are those that occur, in order."""
     a, b = cells_of(rows, left), cells_of(rows, right)
+    if len(left) * len(right) <= 2 or len(rows) * (a.size + b.size) > KEPT:
+        return _pair_by_pair(rows, a, b, strata)
     order = np.argsort(strata, kind="stable")
-    borders = np.flatnonzero(np.diff(strata[order])) + 1
-    counts = np.zeros((len(borders) + 1, a.size, b.size))
-    left_weights, right_weights = np.zeros(a.size), np.zeros(b.size)
-    step = max(1, CHUNK // max(1, a.size + b.size))
-    for k, chosen in enumerate(np.split(order, borders)):
-        for start in range(0, len(chosen), step):
-            part = chosen[start : start + step]
-            one = _indicators(rows, a, part) * rows.weights[part, None]
-            other = _indicators(rows, b, part)
-            counts[k] += one.T @ other
-            left_weights += one.sum(axis=0)
-            right_weights += rows.weights[part] @ other
-    return Contingency(a, b, counts, left_weights, right_weights)
+    ends = [*(np.flatnonzero(np.diff(strata[order])) + 1).tolist(), len(order)]
+    weights = rows.weights[order]
+    one = _indicators(rows, a, order) * weights[:, None]
+    other = _indicators(rows, b, order)
+    counts = np.empty((len(ends), a.size, b.size))
+    start = 0
+    for k, end in enumerate(ends):
+        np.matmul(one[start:end].T, other[start:end], out=counts[k])
+        start = end
+    return Contingency(a, b, counts, one.sum(axis=0), weights @ other)
+
+
+def _pair_by_pair(rows: Rows, a: Cells, b: Cells, strata: Ints) -> Contingency:
+    """Count one pair of variables at a time: for few pairs, or many rows or values."""
+    distinct, stratum = np.unique(strata, return_inverse=True)
+    counts = np.zeros((len(distinct), a.size, b.size))
+    codes = {name: rows.codes(name).astype(np.int64) for name in {*a.names, *b.names}}
+    sums = {
+        n: weigh(c[c >= 0], rows.weights[c >= 0], rows.table.sizes[n]) for n, c in codes.items()
+    }
+    for i, one in enumerate(a.names):
+        for j, other in enumerate(b.names):
+            sizes = rows.table.sizes[one], rows.table.sizes[other]
+            both = (codes[one] >= 0) & (codes[other] >= 0)
+            cell = (stratum[both] * sizes[0] + codes[one][both]) * sizes[1] + codes[other][both]
+            flat = weigh(cell, rows.weights[both], len(distinct) * sizes[0] * sizes[1])
+            counts[:, a.of(i), b.of(j)] = flat.reshape(len(distinct), *sizes)
+    return Contingency(
+        a, b, counts, np.concatenate([sums[n] for n in a.names]),
+        np.concatenate([sums[n] for n in b.names]),
+    )  # fmt: skip
 
 
 def _indicators(rows: Rows, cells: Cells, part: Ints) -> Array:  # [part, cells]

@@ -64,9 +64,10 @@ class _Growth:
             root = self.finish(learner, rows, names, depth)
             learner.done_with(rows.total)
             return root
-        constant = tuple(name for name in names if not rows.varies(name))
+        varying = rows.varying(names)
+        constant = [name for name in names if name not in varying]
         if constant:
-            names = tuple(name for name in names if name not in constant)
+            names = tuple(varying)
             factors = learner.leaves(rows, constant)
             if not names:
                 return self.with_factors(rows, place, factors, depth)
@@ -105,6 +106,10 @@ class _Growth:
         codes = rows.codes(decision)
         domain = rows.table.columns[decision].domain
         names = self.schema.information_sets[place + 1]
+        low = int(codes.min())
+        if int(codes.max()) == low:
+            branch = self.information(rows, place + 1, names, depth)
+            return self.learner.builder.max(decision, {domain[low]: branch})
         branches = {
             domain[code]: self.information(rows.where(codes == code), place + 1, names, depth)
             for code in np.unique(codes).tolist()

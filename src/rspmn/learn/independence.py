@@ -15,12 +15,21 @@ from numpy.typing import NDArray
 from rspmn.learn.contingency import KEPT, RARE, contingency, xlogx
 from rspmn.learn.rows import Rows, weigh
 
-__all__ = ["Dependence", "GTest", "IndependenceTest", "PairStatistics", "pair_statistics"]
+__all__ = [
+    "Dependence",
+    "GTest",
+    "IndependenceTest",
+    "PairStatistics",
+    "pair_statistics",
+    "value_numbers",
+]
 
 Array = NDArray[np.float64]
 
 #: Up to so many pairs are counted one by one, where rows are many.
 FEW_PAIRS = 400
+#: A table of all pairs of cells that is worth its zeros.
+SMALL = 200_000
 #: The largest table of all pairs of cells to hold at once.
 LARGEST = 4_000_000
 
@@ -119,12 +128,11 @@ def _statistics_of(
     rows: Rows, left: Sequence[str], right: Sequence[str], strata: NDArray[np.int64]
 ) -> PairStatistics:
     a, b = (sum(rows.table.sizes[name] for name in side) for side in (left, right))
-    small = len(rows) * (a + b) <= KEPT
-    if not (small or len(left) * len(right) > FEW_PAIRS):
-        return _pair_by_pair(rows, left, right, strata)
     strata_here = len(np.unique(strata))
     largest = max((rows.table.sizes[name] for name in left), default=0)
-    if strata_here * largest * b > LARGEST:
+    few = len(left) * len(right) <= FEW_PAIRS
+    small = len(rows) * (a + b) <= KEPT and strata_here * a * b <= SMALL
+    if (few and not small) or strata_here * largest * b > LARGEST:
         return _pair_by_pair(rows, left, right, strata)
     parts = [
         _all_at_once(rows, part, right, strata)
@@ -169,7 +177,7 @@ def _pair_by_pair(
     stratum = np.unique(strata, return_inverse=True)[1]
     shape = (len(left), len(right))
     found = PairStatistics(np.zeros(shape), np.zeros(shape), np.zeros(shape))
-    numbers = {name: _numbers(rows, name) for name in {*left, *right}}
+    numbers = {name: value_numbers(rows, name) for name in {*left, *right}}
     for j, other in enumerate(right):
         for i, one in enumerate(left):
             a, b = numbers[one], numbers[other]
@@ -219,7 +227,7 @@ def _weighed(keys: NDArray[np.int64], weights: Array) -> tuple[NDArray[np.int64]
     return found, weigh(inverse, weights)
 
 
-def _numbers(rows: Rows, name: str) -> NDArray[np.int64]:  # [n]
+def value_numbers(rows: Rows, name: str) -> NDArray[np.int64]:  # [n]
     """Return a number for each row's value, rare ones the same, -1 where it is missing."""
     codes = rows.codes(name)
     here = codes >= 0

@@ -8,7 +8,7 @@ one interface node. A sum inside a factor is not a choice of behaviour and is no
 from itertools import product
 
 from rspmn.circuit import Latent, Max, Network, NetworkBuilder, Node, Product, Sum, fold_up
-from rspmn.circuit.rewrite import graft
+from rspmn.circuit.network import with_children
 
 __all__ = ["Interface", "interface_nodes", "state_network"]
 
@@ -56,9 +56,18 @@ def state_network(network: Network, interfaces: list[Interface]) -> Network:
     """Return what each interface node says about the state alone, a root for each."""
     decides = _above(network, Max)
     builder = NetworkBuilder()
-    placed = graft(builder, network, rename=None, latent=lambda _: None)
-    roots = []
-    for children in interfaces:
-        kept = [placed[child] for child in children if not decides[child]]
-        roots.append(builder.product([child for child in kept if child is not None]))
-    return builder.build(*roots)
+    placed: dict[int, int] = {}
+
+    def copy(index: int) -> int:
+        if index not in placed:
+            node = network.nodes[index]
+            children = tuple(copy(child) for child in node.children)
+            placed[index] = builder.add(with_children(node, children))
+        return placed[index]
+
+    return builder.build(
+        *(
+            builder.product([copy(child) for child in children if not decides[child]])
+            for children in interfaces
+        )
+    )

@@ -31,6 +31,7 @@ class Learner:
         self.utility = utility
         self.builder = NetworkBuilder()
         self.info = LearnInfo(rows=rows.total, distinct_rows=len(rows))
+        self._certain: dict[tuple[str, int], int] = {}  # leaves of single categories
         self._report = report
         self._done = 0.0
         self._start = time.monotonic()
@@ -40,10 +41,19 @@ class Learner:
         return time.monotonic() - self._start
 
     def leaf(self, rows: Rows, name: str) -> int:
-        """Add the leaf of a variable."""
+        """Add the leaf of a variable; that of a single category is made once."""
         if name == self.utility:
             return self.builder.add(fit_utility(rows, name))
-        return self.builder.add(fit_leaf(rows, name))
+        table = rows.table
+        if name in table.ordered or rows.varies(name):
+            return self.builder.add(fit_leaf(rows, name))
+        value = (name, int(table.codes[name][rows.index].max()))
+        if value[1] < 0 or value not in self._certain:
+            found = self.builder.add(fit_leaf(rows, name))
+            if value[1] < 0:  # never seen here: nothing is known of it
+                return found
+            self._certain[value] = found
+        return self._certain[value]
 
     def leaves(self, rows: Rows, names: Sequence[str]) -> list[int]:
         """Add a leaf for each of some variables, as if they were independent."""

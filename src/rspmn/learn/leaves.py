@@ -28,8 +28,10 @@ MOST_PIECES = 32
 
 def fit_utility(rows: Rows, name: str) -> Utility:
     """Return the weighted mean, count and variance of the utility: exact, never of bins."""
-    values = rows.column(name).data
+    values = rows.table.columns[name].data[rows.index]
     total = rows.total
+    if len(values) and (values == values[0]).all():
+        return Utility(name, float(values[0]), total)
     mean = float(rows.weights @ values / total)
     variance = float(rows.weights @ (values - mean) ** 2 / total)
     return Utility(name, mean, total, variance)

@@ -35,7 +35,7 @@ class Outcome:
         self, learner: Learner, rows: Rows, names: tuple[str, ...], depth: int
     ) -> list[int]:
         """Add some variables and the successor; return the factors."""
-        varying = tuple(name for name in names if rows.varies(name))
+        varying = tuple(rows.varying(names))
         constant = learner.leaves(rows, [name for name in names if name not in varying])
         if not varying:
             return [*constant, self._site(learner, rows)]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.learn.contingency import contingency, rare_together
-from rspmn.learn.rows import Rows
+from rspmn.learn.rows import Rows, weigh
 from rspmn.schema import Schema
 
 __all__ = [
@@ -41,6 +41,16 @@ class Outlook:
     choices: tuple[Seen, ...]  # one decision each, given those before it
     #: A choice never seen where at least so many were to be expected is unavailable there.
     unavailable_from: float = 10.0
+
+    def may_lack(self, rows: Rows, names: tuple[str, ...], choice: Seen) -> bool:
+        """Say whether any part of the rows may lack a choice: how much weight never has it.
+
+        What lacks a choice is made of joint values of all variables that lack it.
+        """
+        key = ("may lack", choice.names, id(choice))
+        if key not in rows.memo:
+            rows.memo[key] = _may_lack(rows, names, choice, self.unavailable_from), choice
+        return bool(rows.memo[key][0])
 
 
 def outlook(
@@ -73,6 +83,22 @@ def outlook(
 def within(rows: Rows, names: tuple[str, ...]) -> Outlook:
     """Return the outlook inside a set of variables: each looks at the others."""
     return Outlook((Seen(names, np.zeros(len(rows), np.int64)),), ())
+
+
+def _may_lack(rows: Rows, names: tuple[str, ...], choice: Seen, least: float) -> bool:
+    strata = int(choice.strata.max(initial=0)) + 1
+    state = np.unique(rows.joint_codes(names) * strata + choice.strata, return_inverse=True)[1]
+    decided = rows.codes(choice.names[0])
+    size = int(decided.max()) + 1
+    counts = weigh(state * size + decided, rows.weights, (int(state.max()) + 1) * size)
+    table = counts.reshape(-1, size)  # [states, choices]
+    of_state = np.zeros(len(table), dtype=np.int64)
+    of_state[state] = choice.strata
+    without, made = np.zeros((strata, size)), np.zeros((strata, size))
+    np.add.at(without, of_state, (table == 0) * table.sum(axis=1, keepdims=True))
+    np.add.at(made, of_state, table)
+    expected = without * made / np.maximum(made.sum(axis=1, keepdims=True), 1e-300)
+    return bool((expected >= least).any())
 
 
 def lacks_choice(

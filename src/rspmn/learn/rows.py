@@ -79,26 +79,41 @@ class Rows:
         """Return the values of a variable."""
         return self.table.columns[name].take(self.index)
 
+    def varying(self, names: Sequence[str]) -> list[str]:
+        """Return the variables that have several values."""
+        return [name for name in names if self.varies(name)]
+
     def varies(self, name: str) -> bool:
         """Say whether a variable has several values, also where they fall into one bin."""
         column = self.table.columns[name]
         values = column.data[self.index]
-        if column.kind is Kind.CONTINUOUS:
-            values = values[~np.isnan(values)]
-        elif values.min(initial=0) < 0:
-            values = values[values >= 0]
-        return len(values) > 0 and bool(values.min() != values.max())
+        if not len(values) or (values == values[0]).all():
+            return False
+        values = (
+            values[~np.isnan(values)] if column.kind is Kind.CONTINUOUS else values[values >= 0]
+        )
+        return len(values) > 0 and bool((values != values[0]).any())
+
+    def at(self, places: NDArray[np.int64]) -> "Rows":
+        """Return the rows at some places."""
+        return Rows(self.table, self.index[places], self.weights[places])
 
     def where(self, chosen: NDArray[np.bool_]) -> "Rows":
         """Return the rows that are chosen."""
-        return replace(self, index=self.index[chosen], weights=self.weights[chosen])
+        return Rows(self.table, self.index[chosen], self.weights[chosen])
 
     def joint_codes(self, names: Sequence[str]) -> NDArray[np.int64]:  # [n]
-        """Return one code for the values of several variables together."""
+        """Return one code for the values of several variables together; they may leave gaps."""
         if not names:
             return np.zeros(len(self), dtype=np.int64)
-        keys = [(self.codes(n).astype(np.int64) + 1, self.table.sizes[n] + 1) for n in names]
-        return np.unique(one_key(keys), return_inverse=True)[1]
+        if len(names) == 1:
+            return self.codes(names[0]).astype(np.int64) + 1
+        key = ("joint", *names)
+        if key not in self.table.memo:
+            codes, sizes = self.table.codes, self.table.sizes
+            keys = [(codes[n].astype(np.int64) + 1, sizes[n] + 1) for n in names]
+            self.table.memo[key] = np.unique(one_key(keys), return_inverse=True)[1]
+        return np.asarray(self.table.memo[key][self.index])
 
 
 def rebinned(rows: Rows) -> Rows:
@@ -128,7 +143,7 @@ def joined(rows: Rows, names: Sequence[str]) -> tuple[Rows, str]:
     """Add a variable that holds the values of several together; return its name too."""
     name = " and ".join(names)
     codes = np.full(len(rows.table.codes[names[0]]), MISSING, dtype=np.int32)
-    codes[rows.index] = rows.joint_codes(names)
+    codes[rows.index] = np.unique(rows.joint_codes(names), return_inverse=True)[1]
     size = int(codes.max(initial=0)) + 1
     table = replace(
         rows.table,

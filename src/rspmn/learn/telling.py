@@ -14,7 +14,7 @@ from rspmn.learn.learn_spn import components
 from rspmn.learn.learner import Learner
 from rspmn.learn.means import mean_p_value
 from rspmn.learn.outlook import Outlook, Seen, lacks_choice
-from rspmn.learn.rows import Rows, joined, weigh
+from rspmn.learn.rows import Rows, joined
 
 __all__ = ["linked", "telling"]
 
@@ -51,7 +51,7 @@ def _look_at_choices(rows: Rows, follows: Outlook, found: dict[str, bool]) -> No
     """Mark variables, and pairs of them, with values at which a choice is unavailable."""
     for choice in follows.choices:
         left = tuple(name for name in found if not found[name])
-        if not left or not _may_lack(rows, tuple(found), choice, follows.unavailable_from):
+        if not left or not follows.may_lack(rows, tuple(found), choice):
             continue
         for name, lacks in zip(left, _lacks(rows, left, choice, follows), strict=True):
             found[name] |= bool(lacks)
@@ -63,26 +63,6 @@ def _look_at_choices(rows: Rows, follows: Outlook, found: dict[str, bool]) -> No
 
 def _lacks(rows: Rows, names: tuple[str, ...], choice: Seen, follows: Outlook) -> NDArray[np.bool_]:
     return lacks_choice(rows, names, choice, follows.unavailable_from)
-
-
-def _may_lack(rows: Rows, names: tuple[str, ...], choice: Seen, least: float) -> bool:
-    """Say whether any part of the rows may lack a choice: how much weight never has it.
-
-    What lacks a choice is made of joint values of all variables that lack it.
-    """
-    strata = int(choice.strata.max(initial=0)) + 1
-    state = np.unique(rows.joint_codes(names) * strata + choice.strata, return_inverse=True)[1]
-    decided = rows.codes(choice.names[0])
-    size = int(decided.max()) + 1
-    counts = weigh(state * size + decided, rows.weights, (int(state.max()) + 1) * size)
-    table = counts.reshape(-1, size)  # [states, choices]
-    of_state = np.zeros(len(table), dtype=np.int64)
-    of_state[state] = choice.strata
-    without, made = np.zeros((strata, size)), np.zeros((strata, size))
-    np.add.at(without, of_state, (table == 0) * table.sum(axis=1, keepdims=True))
-    np.add.at(made, of_state, table)
-    expected = without * made / np.maximum(made.sum(axis=1, keepdims=True), 1e-300)
-    return bool((expected >= least).any())
 
 
 def _look_given_another(
