@@ -50,7 +50,7 @@ def learning(domains: list[MDP]) -> None:
         totals += unique, learn
         print(
             f"{mdp.name:16} {log.num_steps:8} steps: unique {1e3 * unique:5.1f} ms, "
-            f"windows {1e3 * windows:5.1f} ms, all {1e3 * learn:6.1f} ms: {learn / unique:.1f} times"
+            f"windows {1e3 * windows:5.1f} ms, all {1e3 * learn:6.1f} ms, {learn / unique:.1f}×"
         )
     print(f"  together {totals[1] / totals[0]:.1f} (target < 4; on none above 8)")
 

@@ -20,7 +20,7 @@ from rspmn.data.grouping import Groups, Keys, column_keys, join
 from rspmn.errors import DataError, did_you_mean
 from rspmn.schema import Schema
 
-__all__ = ["Windows"]
+__all__ = ["Windows", "fair_endings"]
 
 Successor = Literal["state", "tuple"]
 
@@ -93,7 +93,7 @@ class Windows:
             )
         schema = episodes.schema
         told = schema.information_sets[0] if successor == "state" else schema.variables
-        episodes = replace(episodes, endings=_fair_endings(episodes, time_limit))
+        episodes = replace(episodes, endings=fair_endings(episodes, time_limit))
         state = _told_alike(episodes, told)  # of each step, then of each final state
         steps = [replace(state, codes=state.codes[: episodes.num_steps])]
         rest = [name for name in schema.variables if name not in told]
@@ -101,6 +101,7 @@ class Windows:
         whole = join([*steps, _followed_by(episodes, state)])
         distinct, counts = np.unique(whole.codes, return_counts=True)
         *found, after = whole.read(distinct.astype(np.int64))
+        found = found if told else found[1:]  # a log without states has one of them
         first, times = np.unique(whole.codes[episodes.offsets[:-1]], return_counts=True)
         starts = np.zeros(len(distinct), dtype=np.int64)
         starts[np.searchsorted(distinct, first)] = times
@@ -115,7 +116,7 @@ class Windows:
         )
 
 
-def _fair_endings(episodes: Episodes, time_limit: int | None) -> NDArray[np.int8]:
+def fair_endings(episodes: Episodes, time_limit: int | None = None) -> NDArray[np.int8]:
     """Return what followed the last steps, an END at the time limit being as good as unknown."""
     lengths, endings = episodes.lengths, episodes.endings
     if time_limit is None:

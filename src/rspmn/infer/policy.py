@@ -96,6 +96,7 @@ class Policy:
         step stand in the state.
         """
         known = self._known(state)
+        self._offered(known)  # refuses a state in which nothing is left to decide
         node = self._certain_node(known)
         made: dict[str, Value] = {}
         if node is not None and self._first[node] is not None:
@@ -130,7 +131,14 @@ class Policy:
         that the model never saw, if the policy itself has none.
         """
         names = self.model.schema.decisions
-        row, scores, distinct = self._index.routes(as_table(states))
+        table = as_table(states)
+        later = [n for n in self.model.schema.variables if n not in self._index.names]
+        if any(name in table.names for name in later[:-1]):
+            raise EvidenceError(
+                f"act_many takes states only, {list(self._index.names)}: with decisions made or "
+                "things seen after them ask act for each row"
+            )
+        row, scores, distinct = self._index.routes(table)
         fallback = self.otherwise if otherwise is None else otherwise
         possible = scores > -math.inf
         answers: list[dict[str, Value]] = []
@@ -193,7 +201,7 @@ class Policy:
         """Return how many steps follow the one at time t; 0 for ever."""
         if self.horizon is None:
             return 0
-        if not 0 <= t < self.horizon:
+        if not isinstance(t, int | np.integer) or not 0 <= t < self.horizon:
             raise EvidenceError(f"t: expected 0 to {self.horizon - 1}, found {t!r}")
         return self.horizon - 1 - t
 

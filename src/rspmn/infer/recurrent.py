@@ -104,7 +104,7 @@ def future_values(model: RSPMN, horizon: int | None, discount: float = 1.0) -> F
 
 def check_steps(horizon: int, least: int) -> int:
     """Refuse a horizon that is not a whole number of at least so many steps."""
-    if not isinstance(horizon, int | np.integer) or horizon < least:
+    if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < least:
         raise EvidenceError(f"horizon: expected {least} or more steps, found {horizon!r}")
     return int(horizon)
 

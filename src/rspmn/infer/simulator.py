@@ -148,7 +148,7 @@ class _Draw:
     def _fall(self) -> None:
         """Go down until only max nodes are left."""
         flat, kinds = self.s.flat, KINDS
-        waiting: list[tuple[Ints, Ints]] = []
+        waiting: list[tuple[Ints, Ints]] = [(self.row[:0], self.node[:0])]
         row, node = self.row, self.node
         while len(row):
             kind = flat.kind[node]
@@ -269,15 +269,16 @@ class _Steps:
     def _columns(self, name: str, order: Ints) -> tuple[Column, Column]:
         """Return a variable's column in the steps, and in the final states."""
         kind = self.s.model.schema.kinds.get(name)
-        where = np.concatenate([[], *(which for which, _, _ in self.finals)]).astype(np.int64)
+        states = self.finals if name in self.s.model.schema.information_sets[0] else []
+        where = np.concatenate([[], *(which for which, _, _ in states)]).astype(np.int64)
         if name in self.s.numeric:
             parts = [draw.numbers[name][keep] for draw, keep in self.drawn]
-            last = [draw.numbers[name][rows] for _, draw, rows in self.finals]
+            last = [draw.numbers[name][rows] for _, draw, rows in states]
             numbers = np.concatenate([np.concatenate(parts)[order], *last])
             whole = encode(numbers, np.zeros(len(numbers), bool), kind, name)
         else:
             coded = [draw.codes[name][keep] for draw, keep in self.drawn]
-            last = [draw.codes[name][rows] for _, draw, rows in self.finals]
+            last = [draw.codes[name][rows] for _, draw, rows in states]
             codes = np.concatenate([np.concatenate(coded)[order], *last]).astype(np.int64)
             seen = np.unique(codes)
             values = np.empty(len(seen), dtype=object)

@@ -234,11 +234,8 @@ class Instances:
                 logs[parents] = log_sums(below, starts)
         return logs
 
-    def down(self, logs: Array, flow: Array, hard: bool = False) -> tuple[Array, Array]:
-        """Share out the flow at each pair's root by likelihood; return that of nodes and edges.
-
-        With `hard` all of it goes to the likeliest child of a sum.
-        """
+    def down(self, logs: Array, flow: Array) -> tuple[Array, Array]:
+        """Share out the flow at each pair's root by likelihood; return that of nodes and edges."""
         at = np.zeros(len(self.node))
         at[self.tops] = flow
         through = np.zeros(len(self.parent))
@@ -251,8 +248,6 @@ class Instances:
             else:
                 total = np.repeat(logs[parents], counts)
                 share = np.exp(below - np.where(np.isneginf(total), 0.0, total))
-                if hard:
-                    share = _first_largest(share, starts, counts)
             through[edges] = above * share
             np.add.at(at, self.child[edges], through[edges])
         return at, through
@@ -273,15 +268,6 @@ def _looked_up(table: LeafTable, leaf: Ints, column: Distinct, row: Ints) -> Arr
     known = table.log_probs(column.values)
     padded = np.hstack([known, np.zeros((len(known), 1))])  # code -1: not known
     return np.asarray(padded[leaf, column.codes[row]])
-
-
-def _first_largest(shares: Array, starts: Ints, counts: Ints) -> Array:
-    """Return 1 for the first largest of each group, 0 for the others."""
-    largest = np.flatnonzero(shares >= np.repeat(np.maximum.reduceat(shares, starts), counts))
-    group = np.searchsorted(starts, largest, side="right")
-    found = np.zeros(len(shares))
-    found[largest[np.append(True, group[1:] != group[:-1])]] = 1.0
-    return found
 
 
 def ranges(starts: Ints, stops: Ints) -> tuple[Ints, Ints]:

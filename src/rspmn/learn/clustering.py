@@ -15,7 +15,7 @@ from rspmn.learn.futures import Futures
 from rspmn.learn.independence import pair_statistics
 from rspmn.learn.many_values import group_many, has_many
 from rspmn.learn.outlook import Outlook, decision_counts, value_counts
-from rspmn.learn.rows import Rows, rebinned
+from rspmn.learn.rows import Rows, rebinned, weigh
 
 __all__ = ["BehaviouralSplit", "RowClustering"]
 
@@ -66,6 +66,9 @@ class BehaviouralSplit:
         best = varying[int(np.argmax(self._worth(rows, varying, follows)))]
         values, groups = self._group_values(rows, best, follows)
         if groups.max(initial=0) == 0:
+            weight = weigh(np.searchsorted(values, _present(rows.codes(best))), _known(rows, best))
+            if best in rows.table.ordered and weight.min() < self.enough:
+                return [rows]  # a number line is not cut finer than it is known
             # Alone it tells nothing; it is here because it does together with others.
             groups = np.arange(len(values))
         return _divide(rows, best, values, groups)
@@ -133,6 +136,11 @@ def _divide(
     order = np.argsort(group, kind="stable")
     parts = np.split(present[order], np.flatnonzero(np.diff(group[order])) + 1)
     return [rebinned(rows.at(part)) for part in parts]
+
+
+def _known(rows: Rows, name: str) -> Array:
+    """Return the weights of the rows that have a variable."""
+    return rows.weights[rows.codes(name) >= 0]
 
 
 def _present(codes: NDArray[np.int32]) -> NDArray[np.int32]:

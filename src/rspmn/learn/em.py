@@ -6,12 +6,13 @@ passed up and down until the assignment no longer changes. Hard EM follows the l
 every sum; soft EM shares steps out by their probability, so the likelihood never falls.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.data.episodes import Episodes, Followed
+from rspmn.data.windows import fair_endings
 from rspmn.errors import DataError
 from rspmn.infer.sequences import Abreast, kernel_of
 from rspmn.infer.subtrees import ranges
@@ -40,6 +41,7 @@ def em(model: RSPMN, episodes: Episodes, passes: int, soft: bool = False) -> tup
     if passes < 1:
         raise DataError(f"em: expected 1 or more passes, found {passes}")
     info = EMInfo()
+    episodes = replace(episodes, endings=fair_endings(episodes))
     before: Array | None = None
     for _ in range(passes):
         step = _Expectation(model, episodes, hard=not soft)
@@ -143,10 +145,8 @@ class _Expectation:
         found = Flows.none(trees)
         found.starts, found.visits = self.starts, self.visits
         instances, way = kernel.instances, (kernel.instance, kernel.logs)
-        found.edges = spread(instances, *way, self.passed, self.hard)[1]
-        steps, earned, squares = (
-            spread(instances, *way, amount, self.hard)[0] for amount in self.known
-        )
+        found.edges = spread(instances, *way, self.passed)[1]
+        steps, earned, squares = (spread(instances, *way, amount)[0] for amount in self.known)
         low = self.lowest
         found.steps = steps
         found.earned = earned + low * steps

@@ -84,8 +84,7 @@ def final_model(
         roots.append(builder.product([*leaves, extra[-1 - state]]))
     for here in range(numbers.learned):
         if here in extra:
-            found = with_branches(builder, roots[here], extra[here])
-            roots[here] = roots[here] if found is None else found
+            roots[here] = with_branches(builder, roots[here], extra[here])
     arrivals = _arrivals(two, states.of_successors, states.count)
     if numbers.frontier is not None:
         leaves = frontier_state(builder, routes, edge, arrivals, schema, bins)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.circuit import Max, Network, NetworkBuilder, Node, Product
+from rspmn.circuit import Max, Network, NetworkBuilder, Product
 from rspmn.data.episodes import Followed
 from rspmn.data.grouping import joint_groups
 from rspmn.learn.grow_spmn import grow_decisions
@@ -42,7 +42,8 @@ class Edge:
 def edge_of(two: TwoSteps, routes: Routes, learned_in: Ints, learner: Learner) -> Edge:
     """Find decisions and states at the edge of a log."""
     windows, states = two.windows, routes.states
-    cut = np.flatnonzero(windows.followed == Followed.UNKNOWN)
+    certain = ~routes.doubtful[states.of_steps]
+    cut = np.flatnonzero((windows.followed == Followed.UNKNOWN) & certain)
     node = routes.of_steps
     node = np.where(node == NOWHERE, -1 - states.of_steps, node)
     made = joint_groups([windows.columns[n] for n in two.schema.decisions], len(windows)).codes
@@ -97,37 +98,33 @@ def frontier_state(
     return [builder.sum(list(merged), [weight / total for weight in merged.values()])]
 
 
-def with_branches(builder: NetworkBuilder, index: int, extra: int) -> int | None:
-    """Add the branches of one node's decisions that another lacks; None where there is no place.
+def with_branches(builder: NetworkBuilder, index: int, extra: int) -> int:
+    """Add the branches of one node's decisions that another lacks, where there is a place.
 
     Between two decisions rows may have been divided by what was seen there. What was tried at the
-    edge only cannot be sent through such a sum.
+    edge only cannot be sent through such a sum, and is left out.
     """
     here, other = builder[index], builder[extra]
     if isinstance(here, Max) and isinstance(other, Max):
-        return _merged(builder, here, other)
+        branches = dict(zip(here.values, here.children, strict=True))
+        for value, child in zip(other.values, other.children, strict=True):
+            known = branches.get(value)
+            branches[value] = child if known is None else with_branches(builder, known, child)
+        return builder.max(here.decision, branches)
     if isinstance(here, Product):
-        below = _decision_below(builder, here)
-        over = _decision_below(builder, other) if isinstance(other, Product) else extra
+        below, over = _deciding(builder, index), _deciding(builder, extra)
         if below is not None and over is not None:
             found = with_branches(builder, below, over)
-            if found is not None:
-                return builder.product([found if c == below else c for c in here.children])
-    return None
+            return builder.product([found if c == below else c for c in here.children])
+    return index
 
 
-def _merged(builder: NetworkBuilder, here: Max, other: Max) -> int | None:
-    branches = dict(zip(here.values, here.children, strict=True))
-    for value, child in zip(other.values, other.children, strict=True):
-        if value not in branches:
-            branches[value] = child
-            continue
-        found = with_branches(builder, branches[value], child)
-        if found is None:
-            return None
-        branches[value] = found
-    return builder.max(here.decision, branches)
-
-
-def _decision_below(builder: NetworkBuilder, node: Node) -> int | None:
-    return next((c for c in node.children if isinstance(builder[c], Max | Product)), None)
+def _deciding(builder: NetworkBuilder, index: int) -> int | None:
+    """Return the node itself, or the factor of a product, that holds a max node at its top."""
+    node = builder[index]
+    if isinstance(node, Max):
+        return index
+    if not isinstance(node, Product):
+        return None
+    holds = (c for c in node.children if _deciding(builder, c) is not None)
+    return next(holds, None)

@@ -67,7 +67,7 @@ class Futures:
         """Join the two neighbours on the number line that are most alike, until none are."""
         members = [[value] for value in range(len(self.counts))]
         while len(members) > 1:
-            likeness = [self._pair_likeness(one, other) for one, other in pairwise(members)]
+            likeness = [self._neighbours(one, other) for one, other in pairwise(members)]
             best = int(np.argmax(likeness))
             if not likeness[best] > 0:
                 break
@@ -85,6 +85,13 @@ class Futures:
 
     def _by_block(self, groups: Array) -> Array:  # [groups, blocks]
         return _by_block(groups, self.block, self.blocks)
+
+    def _neighbours(self, one: list[int], other: list[int]) -> float:
+        """Return how alike two neighbours are: above all others if one is hardly known."""
+        rows = self.counts[one].sum(axis=0), self.counts[other].sum(axis=0, keepdims=True)
+        if not self.seen_enough(*rows)[0]:
+            return 2.0 - 1e-9 * float(rows[0].sum() + rows[1].sum())
+        return self._pair_likeness(one, other)
 
     def _pair_likeness(self, one: list[int], other: list[int]) -> float:
         return float(

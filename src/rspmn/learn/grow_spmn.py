@@ -19,7 +19,7 @@ from rspmn.learn.rows import Rows
 from rspmn.learn.telling import linked, telling
 from rspmn.schema import Schema
 
-__all__ = ["Finish", "grow_decisions", "grow_spmn"]
+__all__ = ["Finish", "grow_decisions", "grow_spmn", "with_missing"]
 
 
 class Finish(Protocol):
@@ -47,6 +47,16 @@ def grow_decisions(learner: Learner, schema: Schema, rows: Rows, finish: Finish)
     if not schema.decisions:
         return growth.information(rows, 0, schema.information_sets[0], 0)
     return growth.decision(rows, 0, 0)
+
+
+def with_missing(rows: Rows, clusters: list[Rows]) -> list[Rows]:
+    """Give rows that lack the variable that divides them a cluster of their own.
+
+    Before the first decision they are left out: the state is not known. After a decision to leave
+    them out would choose among outcomes, as where a result is missing because all was over.
+    """
+    lost = rows.without(clusters)
+    return [*clusters, lost] if len(lost) else clusters
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +106,8 @@ class _Growth:
         clusters = config.clustering(rows, told, follows, learner.rng)
         if len(clusters) < 2:  # nothing is left to divide by
             return self.with_factors(rows, place, self.factors(rows, names, depth), depth)
+        if place > 0:
+            clusters = with_missing(rows, clusters)
         learner.done_with(rows.total - sum(part.total for part in clusters))  # rows left out
         children = [self.information(part, place, names, depth + 1) for part in clusters]
         return learner.mixture(clusters, children)

@@ -4,7 +4,7 @@ Each step is a function of its own: `wrap` and `grow_spmn` (Step 1), `interface_
 `initial_template` (Step 3), `route`, `counts` and `final_model` (Step 4), `em` (further passes).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 import numpy as np
@@ -24,10 +24,10 @@ from rspmn.learn.initial_template import initial_template
 from rspmn.learn.interfaces import Interface, interface_nodes, state_network
 from rspmn.learn.learner import Learner
 from rspmn.learn.outcome import Outcome
-from rspmn.learn.routing import distinct_states, route
+from rspmn.learn.routing import Routes, distinct_states, route
 from rspmn.learn.rows import weigh
 from rspmn.learn.two_step import two_step_network
-from rspmn.learn.wrap import wrap
+from rspmn.learn.wrap import TwoSteps, wrap
 from rspmn.model import RSPMN
 
 __all__ = ["RSPMNInfo", "Stages", "learn_rspmn"]
@@ -52,6 +52,7 @@ class RSPMNInfo:
     windows: int = 0  # distinct
     steps: int = 0  # logged
     steps_unknown: int = 0  # of these, how many have no known successor
+    steps_doubtful: int = 0  # of these, how many lead to one of several interface nodes
     steps_left_out: int = 0  # of the others, how many lack a variable that rows were divided by
     interfaces: int = 0  # root interface nodes that are states
     frontier_states: int = 0  # states in which no decision has a known successor
@@ -111,31 +112,28 @@ def learn_rspmn(
     config = config or LearnConfig()
     if config.em_passes and not isinstance(log, Episodes):
         raise DataError("em_passes need the episodes: windows do not tell what came before")
+    if not log.schema.decisions:
+        raise DataError("the schema has no decisions: there is nothing to decide, only to predict")
     info = RSPMNInfo()
     clock = perf_counter()
     windows = log if isinstance(log, Windows) else Windows.from_episodes(log, config.successor)
-    clock = info.timed("windows", clock)
-
-    # Step 1. LearnSPMN on rows of two steps.
-    two = wrap(windows, config.bins)
-    learner = Learner(config, np.random.default_rng(rng), two.rows, two.schema.utility, report)
-    outcome = Outcome(two.schema.utility, two.after)
-    root = grow_spmn(learner, two.schema, two.rows, outcome)
-    one_step = learner.builder.build(root)
-    info.structure = learner.info
-    clock = info.timed("structure", clock)
-
-    # Step 2. Root interface nodes.
-    interfaces = interface_nodes(one_step)
-    learned_in = _learned_in(one_step, interfaces, outcome.sites, len(windows))
-    clock = info.timed("interfaces", clock)
+    info.timed("windows", clock)
+    rng = np.random.default_rng(rng)
+    found = _structure(windows, config, rng, report, info)
+    doubtful = found.doubtful_successors()
+    if doubtful.any() and config.clustering.disjoint:
+        # Where a successor lacks values it may be in several interface nodes: it is not known.
+        info.steps_doubtful = int(windows.counts[doubtful].sum())
+        followed = np.where(doubtful, Followed.UNKNOWN, windows.followed).astype(np.int8)
+        windows = replace(windows, followed=followed)
+        found = _structure(windows, config, rng, report, info)
+    two, one_step, interfaces = found.two, found.one_step, found.interfaces
+    outcome, routes, learned_in = found.outcome, found.routes, found.learned_in
+    clock = perf_counter()
 
     # Steps 3 and 4. An S_L everywhere, weighed by counts; edges that have none do not exist.
     occurred = windows.counts.astype(np.float64)
-    visits = weigh(learned_in[learned_in >= 0], occurred[learned_in >= 0], len(interfaces))
-    states = state_network(one_step, interfaces)
-    routes = route(distinct_states(windows), learned_in, states, visits, config.clustering.disjoint)
-    edge = edge_of(two, routes, learned_in, Learner(config, learner.rng, two.rows, learner.utility))
+    edge = edge_of(two, routes, learned_in, Learner(config, rng, two.rows, two.schema.utility))
     numbers = number_interfaces(two, routes, edge, len(interfaces))
     clock = info.timed("routing", clock)
     weights = counts(outcome.sites, numbers.of_successors, occurred, numbers.total)
@@ -153,13 +151,61 @@ def learn_rspmn(
     _count(info, windows, learned_in, edge, numbers)
     info.windows_used = windows
     if keep_stages:
-        two_step = two_step_network(one_step, outcome.sites, two, config, learner.rng)
+        two_step = two_step_network(one_step, outcome.sites, two, config, rng)
         further = numbers.total - len(interfaces)
         initial = initial_template(one_step, interfaces, further)
         info.stages = Stages(two_step, one_step, initial, model.template)
         info.sized("two steps", two_step)
         info.sized("initial", initial)
     return model, info
+
+
+@dataclass(frozen=True, eq=False)
+class _Structure:
+    """What Steps 1 and 2 give."""
+
+    two: TwoSteps
+    outcome: Outcome
+    one_step: Network
+    interfaces: list[Interface]
+    learned_in: Ints  # [num_windows], the interface node of each, -1 if none
+    routes: Routes
+
+    def doubtful_successors(self) -> NDArray[np.bool_]:  # [num_windows]
+        """Say which windows have a successor that may be in several interface nodes."""
+        after = self.routes.states.of_successors
+        return (after >= 0) & self.routes.doubtful[after]
+
+
+def _structure(
+    windows: Windows,
+    config: LearnConfig,
+    rng: np.random.Generator,
+    report: Report | None,
+    info: RSPMNInfo,
+) -> _Structure:
+    clock = perf_counter()
+    # Step 1. LearnSPMN on rows of two steps.
+    two = wrap(windows, config.bins)
+    learner = Learner(config, rng, two.rows, two.schema.utility, report)
+    outcome = Outcome(two.schema.utility, two.after)
+    root = grow_spmn(learner, two.schema, two.rows, outcome)
+    one_step = learner.builder.build(root)
+    info.structure = replace(
+        learner.info, nodes=len(one_step), edges=one_step.num_edges, seconds=learner.seconds()
+    )
+    clock = info.timed("structure", clock)
+    # Step 2. Root interface nodes, and which of them each state is in.
+    interfaces = interface_nodes(one_step)
+    learned_in = _learned_in(one_step, interfaces, outcome.sites, len(windows))
+    known = learned_in >= 0
+    visits = weigh(learned_in[known], windows.counts[known].astype(np.float64), len(interfaces))
+    routes = route(
+        distinct_states(windows), learned_in, state_network(one_step, interfaces), visits,
+        config.clustering.disjoint,
+    )  # fmt: skip
+    info.timed("interfaces", clock)
+    return _Structure(two, outcome, one_step, interfaces, learned_in, routes)
 
 
 def _learned_in(

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from rspmn.learn.grow_spmn import with_missing
 from rspmn.learn.learn_spn import components, grow_spn
 from rspmn.learn.learner import Learner
 from rspmn.learn.outlook import Outlook, Seen
@@ -58,6 +59,7 @@ class Outcome:
         clusters = learner.config.clustering(rows, led, follows, learner.rng)
         if len(clusters) < 2:  # nothing is left to divide by
             return [*factors, *learner.leaves(rows, led), self._site(learner, rows)]
+        clusters = with_missing(rows, clusters)
         children = [
             learner.product(self._outcome(learner, part, led, depth + 1)) for part in clusters
         ]

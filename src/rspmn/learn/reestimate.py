@@ -44,9 +44,7 @@ class Flows:
         )  # fmt: skip
 
 
-def spread(
-    instances: Instances, instance: Ints, logs: Array, amount: Array, hard: bool
-) -> tuple[Array, Array]:
+def spread(instances: Instances, instance: Ints, logs: Array, amount: Array) -> tuple[Array, Array]:
     """Share out amounts at sites over the places and edges above and beside them.
 
     `instance` says which instance is the site of each amount, `logs` how likely it is to get
@@ -57,7 +55,7 @@ def spread(
     with np.errstate(divide="ignore"):
         sites[instance] = np.log(amount) - logs
     whole = weigh(instances.pair[instance], amount, len(instances.tops))
-    at, through = instances.down(instances.up(sites), whole, hard)
+    at, through = instances.down(instances.up(sites), whole)
     trees = instances.trees
     return (
         weigh(instances.position, at, len(trees.nodes)),

@@ -30,6 +30,8 @@ __all__ = ["RefitInfo", "refit"]
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+#: The interface node of a state, lacking values, that may be in several: it takes no part.
+SEVERAL = -2
 #: How likely it is that a structure that fits is said not to.
 ALPHA = 0.01
 
@@ -91,25 +93,26 @@ def refit(model: RSPMN, windows: Windows) -> tuple[RSPMN, RefitInfo]:
     after = np.where(states.of_successors >= 0, of_states[states.of_successors], NOWHERE)
     ended = windows.followed == Followed.END
     after[ended] = NOWHERE if model.end is None else model.end
-    led = windows.followed != Followed.UNKNOWN
+    led = (windows.followed != Followed.UNKNOWN) & (after != SEVERAL)
     trees = Subtrees(model.template, apart=True)
     flows, placed = _flows(model, trees, windows, here, np.where(led, after, NOWHERE))
     _count_starts_and_visits(model, flows, windows, here, after)
     info.new_ends = int(windows.counts[ended & (after == NOWHERE)].sum())
     strange = (here == NOWHERE) | ((after == NOWHERE) & led & ~ended)
     info.new_states = int(windows.counts[strange].sum())
-    info.new_decisions = int(windows.counts[(here != NOWHERE) & ~placed].sum())
+    info.new_decisions = int(windows.counts[(here >= 0) & led & ~placed].sum())
     info.apart = _no_longer_alike(windows, states.of_steps, here, after)
     return rebuilt(model, trees, flows), info
 
 
 def _routed(model: RSPMN, columns: dict[str, Column], count: int) -> Ints:  # [count]
-    """Return the interface node of each state, NOWHERE if none knows it."""
+    """Return the interface node of each state, NOWHERE if none knows it, or SEVERAL."""
     index = StateIndex(model)
     known = {name: Distinct.of(column) for name, column in columns.items()}
     scores = index.compiled(known, count) + index.prior[:, None]
-    best = scores.argmax(axis=0)
-    return np.where(scores[best, np.arange(count)] > -np.inf, best, NOWHERE)
+    possible = (scores > -np.inf).sum(axis=0)
+    several = np.where(possible == 0, NOWHERE, SEVERAL)
+    return np.where(possible == 1, scores.argmax(axis=0), several)
 
 
 def _flows(
@@ -118,7 +121,7 @@ def _flows(
     """Send every window down its interface node; return what flowed, and which had a way."""
     names = [name for name in model.schema.variables if name != model.schema.utility]
     columns = {name: Distinct.of(windows.columns[name]) for name in names}
-    row = np.flatnonzero(here != NOWHERE)
+    row = np.flatnonzero(here >= 0)
     instances = Instances(trees, columns, row, here[row])
     window, _, _, logs, instance = entries_of(instances)
     placed = np.zeros(len(windows), dtype=bool)
@@ -126,14 +129,14 @@ def _flows(
     earned = windows.columns[model.schema.utility].data
     chosen = _nearest(trees, instances.position[instance], window, logs, earned)
     window, logs, instance = window[chosen], logs[chosen], instance[chosen]
-    known = after[window] != NOWHERE
+    known = after[window] >= 0
     window, logs, instance = window[known], logs[known], instance[known]
     counts, utility = windows.counts[window].astype(np.float64), earned[window]
     found = Flows.none(trees)
     low = float(utility.min(initial=0.0))
-    found.steps, found.edges = spread(instances, instance, logs, counts, True)
-    above = spread(instances, instance, logs, counts * (utility - low), True)[0]
-    squares = spread(instances, instance, logs, counts * (utility - low) ** 2, True)[0]
+    found.steps, found.edges = spread(instances, instance, logs, counts)
+    above = spread(instances, instance, logs, counts * (utility - low))[0]
+    squares = spread(instances, instance, logs, counts * (utility - low) ** 2)[0]
     found.earned = above + low * found.steps
     found.squares = squares + 2 * low * above + low * low * found.steps
     places = instances.position[instance].tolist()
@@ -182,7 +185,7 @@ def _count_starts_and_visits(
     model: RSPMN, flows: Flows, windows: Windows, here: Ints, after: Ints
 ) -> None:
     size = model.num_interfaces
-    at, to = here != NOWHERE, after != NOWHERE
+    at, to = here >= 0, after >= 0
     flows.starts = weigh(here[at], windows.starts[at].astype(np.float64), size)
     flows.visits = weigh(here[at], windows.counts[at].astype(np.float64), size)
     arrived = weigh(after[to], windows.counts[to].astype(np.float64), size)
@@ -192,7 +195,7 @@ def _count_starts_and_visits(
 
 def _no_longer_alike(windows: Windows, state: Ints, here: Ints, after: Ints) -> list[int]:
     """Return the interface nodes in which the state tells about utility or successor."""
-    known = (after != NOWHERE) & (here != NOWHERE)
+    known = (after >= 0) & (here >= 0)
     schema = windows.schema
     columns = {
         "state": _categories(state),

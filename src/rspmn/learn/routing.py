@@ -43,6 +43,7 @@ class Routes:
 
     states: States
     of_states: Ints  # [count], NOWHERE where all interface nodes exclude it
+    doubtful: NDArray[np.bool_]  # [count], whether several interface nodes do not
 
     @property
     def of_steps(self) -> Ints:  # [num_windows]
@@ -90,6 +91,7 @@ def route(
         Whether each state that was learned from is excluded by all interface nodes but its own.
     """
     of_states = np.full(states.count, NOWHERE)
+    doubtful = np.zeros(states.count, dtype=bool)
     if disjoint:
         known = learned_in >= 0
         of_states[states.of_steps[known]] = learned_in[known]
@@ -102,6 +104,7 @@ def route(
         columns = {name: Distinct.of(c.take(part)) for name, c in states.columns.items()}
         scores = root_log_likelihoods(network, columns, len(part)) + prior
         best = scores.argmax(axis=0)
-        possible = scores[best, np.arange(len(part))] > -np.inf
-        of_states[part] = np.where(possible, best, NOWHERE)
-    return Routes(states, of_states)
+        possible = (scores > -np.inf).sum(axis=0)
+        of_states[part] = np.where(possible > 0, best, NOWHERE)
+        doubtful[part] = possible > 1
+    return Routes(states, of_states, doubtful)

@@ -98,6 +98,11 @@ class Rows:
         """Return the rows at some places."""
         return Rows(self.table, self.index[places], self.weights[places])
 
+    def without(self, parts: "Sequence[Rows]") -> "Rows":
+        """Return the rows that are in none of some parts."""
+        taken = np.concatenate([part.origin for part in parts])
+        return self.where(~np.isin(self.origin, taken))
+
     def where(self, chosen: NDArray[np.bool_]) -> "Rows":
         """Return the rows that are chosen."""
         return Rows(self.table, self.index[chosen], self.weights[chosen])

@@ -46,9 +46,9 @@ def wrap(windows: Windows, bins: int) -> TwoSteps:
     columns = {name: windows.columns[name] for name in schema.variables}
     _check_complete(columns, schema)
     ended = (windows.followed == Followed.END).astype(np.int32)
-    names = _names(schema, [*windows.next_columns, "END"])
-    following = dict(zip(names, windows.next_columns.values(), strict=False))
-    following[names[-1]] = Column(Kind.BOOLEAN, ended, (False, True))
+    *names, end = _names(schema, [*windows.next_columns])
+    following = dict(zip(names, windows.next_columns.values(), strict=True))
+    following[end] = Column(Kind.BOOLEAN, ended, (False, True))
     counts = windows.counts.astype(np.float64)
     table = table_of(columns | following, np.where(known, counts, 0.0), bins)
     index = np.flatnonzero(known)
@@ -65,8 +65,11 @@ def _check_complete(columns: dict[str, Column], schema: Schema) -> None:
 
 
 def _names(schema: Schema, names: list[str]) -> list[str]:
-    """Name the successor's variables, as primes unless the schema has such names."""
+    """Name the successor's variables, with primes, and whether there is none."""
     mark = "'"
     while any(name + mark in schema.variables for name in names):
         mark += "'"
-    return [name + mark for name in names]
+    end = "END" + mark
+    while end in schema.variables or end in [name + mark for name in names]:
+        end += mark
+    return [*(name + mark for name in names), end]

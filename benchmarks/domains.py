@@ -1,0 +1,94 @@
+"""The seven domains at the paper's size: MEU, true value, size, fresh log-likelihood, by seed.
+
+`python benchmarks/domains.py docs/domains.md` writes the table; `make bench` prints it.
+"""
+
+import sys
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from rspmn.circuit import Network, fold_up
+from rspmn.envs.domains import DOMAINS
+from rspmn.envs.mdp import MDP
+from rspmn.envs.taxi import taxi
+from rspmn.evaluate import true_value
+from rspmn.learn import LearnConfig, learn_rspmn
+
+SEEDS = range(5)
+HEAD = (
+    "| domain | steps | optimum | MEU, mean and deviation | MEU, least and most | true value of "
+    "the policy, least | interface nodes | nodes | seconds | fresh log-likelihood per episode |"
+)
+
+
+def main() -> None:
+    """Print or write the table."""
+    lines = [HEAD, "|" + "---|" * (HEAD.count("|") - 1)]
+    for name, make in DOMAINS.items():
+        mdp = make()
+        lines += rows(name, mdp, (100, 300) if name == "FrozenLake" else (mdp.horizon,))
+        if name == "Taxi":
+            lines += rows("Taxi, one variable", taxi(one_variable=True), (mdp.horizon,))
+    sizes = [unshared(name) for name in ("GridUniverse", "FrozenLake")]
+    text = "\n".join(lines) + "\n\n" + "\n".join(sizes) + "\n"
+    if len(sys.argv) > 1:
+        Path(sys.argv[1]).write_text(INTRODUCTION + text, encoding="utf-8")
+    print(text)
+
+
+INTRODUCTION = """# The seven domains
+
+Learned from logs of the paper's size by a random policy (Taxi's is better than random), five logs
+each, recorded as Gymnasium does: ends are flagged, and the state after the last step is kept. The
+true value is that of the learned policy in the domain itself, computed exactly. Made by
+`python benchmarks/domains.py docs/domains.md`.
+
+"""
+
+
+def rows(name: str, mdp: MDP, horizons: tuple[int, ...]) -> list[str]:
+    """Return a line for each horizon."""
+    meus: dict[int, list[float]] = {h: [] for h in horizons}
+    worths: dict[int, list[float]] = {h: [] for h in horizons}
+    nodes, sizes, seconds, fresh = [], [], [], []
+    for seed in SEEDS:
+        log = mdp.generate(mdp.episodes, mdp.horizon, seed, "final")
+        start = perf_counter()
+        model, info = learn_rspmn(log)
+        seconds.append(perf_counter() - start)
+        nodes.append(info.interfaces)
+        sizes.append(len(model.template))
+        other = mdp.generate(2000, mdp.horizon, 1000 + seed, "final")
+        fresh.append(float(model.log_likelihood(other).mean()))
+        for horizon in horizons:
+            meus[horizon].append(float(model.meu(horizon=horizon)))
+            worths[horizon].append(true_value(mdp, model.policy(horizon), horizon))
+    return [
+        f"| {name} | {h} | {mdp.optimum(h):.4f} | {np.mean(meus[h]):.4f} ± {np.std(meus[h]):.4f} | "
+        f"{min(meus[h]):.4f} to {max(meus[h]):.4f} | {min(worths[h]):.4f} | {max(nodes)} | "
+        f"{max(sizes)} | {np.median(seconds):.2f} | {np.mean(fresh):.3f} |"
+        for h in horizons
+    ]
+
+
+def unshared(name: str) -> str:
+    """Say how large the template is if each part counts once for each place, as in the paper."""
+    mdp = DOMAINS[name]()
+    log = mdp.generate(mdp.episodes, mdp.horizon, 0, "padded")
+    found = {
+        "default": learn_rspmn(log)[0].template,
+        "paper": learn_rspmn(log, LearnConfig.paper())[0].template,
+    }
+    counts = ", ".join(f"{way} {_size(n)} ({len(n)} stored)" for way, n in found.items())
+    return f"{name}, padded log, template nodes counted at each place: {counts}."
+
+
+def _size(network: Network) -> int:
+    sizes = fold_up(network, lambda _, below: 1 + sum(below))
+    return sum(sizes[root] for root in network.roots)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,287 @@
+"""Logs that once broke learning, small enough to know the answers."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rspmn import RSPMN, Episodes, Followed, Schema, Windows
+from rspmn.errors import DataError, EvidenceError
+from rspmn.learn import LearnConfig, em, learn_rspmn, refit
+
+PLAIN = Schema([["x"], ["a"]], ["a"], "u")
+Steps = list[dict[str, Any]]
+
+
+def log_of(episodes: list[Steps], schema: Schema = PLAIN, end: Followed = Followed.END) -> Episodes:
+    return Episodes.from_steps(episodes, schema, [end] * len(episodes))
+
+
+def test_a_log_without_states() -> None:
+    schema = Schema([["a"]], ["a"], "u")
+    steps: Steps = [{"a": 0, "u": 1.0}, {"a": 1, "u": 0.0}]
+    model, info = learn_rspmn(log_of([steps] * 20, schema))
+    assert info.interfaces == 1
+    assert float(model.meu(horizon=1)) == 1.0
+    assert model.policy(1).act({}) == 0
+
+
+def test_a_schema_without_decisions_is_refused() -> None:
+    schema = Schema([["x"]], [], "u")
+    with pytest.raises(DataError, match="no decisions"):
+        learn_rspmn(log_of([[{"x": 0, "u": 1.0}] * 3], schema))
+
+
+def coins(rng: np.random.Generator, episodes: int) -> list[Steps]:
+    """One state; each step ends all with 1/4, and then earns 1."""
+    found = []
+    for _ in range(episodes):
+        length = int(rng.geometric(0.25))
+        found.append([{"x": 0, "a": "go", "u": float(t == length - 1)} for t in range(length)])
+    return found
+
+
+@pytest.mark.parametrize("passes", [1, 3])
+def test_hard_em_changes_nothing_where_nothing_is_hidden(passes: int) -> None:
+    log = log_of(coins(np.random.default_rng(0), 300))
+    model, _ = learn_rspmn(log)
+    again, info = em(model, log, passes)
+    assert again.values(10) == pytest.approx(model.values(10), abs=1e-12)
+    assert again.values(10)[0] == pytest.approx(1 - 0.75**10, abs=0.06)  # 300 ends: 4 errors
+    assert info.log_likelihoods[-1] == pytest.approx(info.log_likelihoods[0])
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_em_keeps_to_the_time_limit(soft: bool) -> None:
+    """Cut after three steps: ends in the third are as good as unknown, in every pass."""
+    rng = np.random.default_rng(1)
+    cut = [(steps[:3], len(steps) <= 3) for steps in coins(rng, 2000)]
+    log = Episodes.from_steps(
+        [steps for steps, _ in cut], PLAIN,
+        [Followed.END if over else Followed.UNKNOWN for _, over in cut],
+    )  # fmt: skip
+    model, _ = learn_rspmn(log)
+    again, _ = em(model, log, 2, soft)
+    assert again.values(5)[0] == pytest.approx(model.values(5)[0], abs=1e-9)
+
+
+def test_without_a_horizon_what_is_unknown_is_not_free() -> None:
+    """Both actions cost 1 in state 0; after "r" nobody knows."""
+    steps: Steps = [{"x": 0, "a": "l", "u": -1.0}] * 20 + [{"x": 0, "a": "r", "u": -1.0}]
+    model, _ = learn_rspmn(log_of([steps] * 30, end=Followed.UNKNOWN))
+    for horizon in (500, None):
+        assert model.meu({"x": 0}, horizon, 0.9) == pytest.approx(-10, abs=1e-6)
+        assert model.best_decisions({"x": 0}, horizon, 0.9)[0].value == "l"
+        assert model.policy(horizon, 0.9).act({"x": 0}) == "l"
+    assert model.values(None, 0.9)[-1] == -np.inf
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_limit_with_a_frontier_is_where_horizons_lead(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    episodes: list[Steps] = [
+        [
+            {"x": int(rng.integers(5)), "a": int(rng.integers(2)), "u": float(rng.integers(-2, 3))}
+            for _ in range(int(rng.integers(1, 6)))
+        ]
+        for _ in range(12)
+    ]
+    model, _ = learn_rspmn(log_of(episodes, end=Followed.UNKNOWN), LearnConfig.exact())
+    long = np.array(model.values(3000, 0.99))
+    assert model.values(None, 0.99) == pytest.approx(long.tolist(), rel=1e-6, abs=1e-6)
+
+
+def test_a_result_that_is_missing_because_all_was_over() -> None:
+    """Half of all steps end, and then o is not observed: two steps of 1 each on average."""
+    schema = Schema([["x"], ["a"], ["o"]], ["a"], "u")
+    rng = np.random.default_rng(2)
+    episodes: list[Steps] = []
+    for _ in range(500):
+        steps: Steps = []
+        x, over = 0, False
+        while not over:
+            over, o = bool(rng.random() < 0.5), int(rng.integers(2))
+            steps.append({"x": x, "a": "go", "o": None if over else o, "u": 1.0})
+            x = o
+        episodes.append(steps)
+    for config in (LearnConfig(), LearnConfig.exact()):
+        model, info = learn_rspmn(log_of(episodes, schema), config)
+        assert info.steps_left_out == 0
+        # 500 episodes of a mean of 2 and a deviation of √2: three errors are .19
+        assert model.meu(horizon=30) == pytest.approx(2.0, abs=0.19)
+
+
+def test_a_result_between_decisions_that_is_missing() -> None:
+    """o is missing half the time, and then the second decision costs 10, else it earns 1."""
+    schema = Schema([["x"], ["a"], ["o"], ["b"]], ["a", "b"], "u")
+    rng = np.random.default_rng(3)
+    episodes: list[Steps] = []
+    for _ in range(400):
+        o = None if rng.random() < 0.5 else int(rng.integers(2))
+        b = int(rng.integers(2))
+        earned = -10.0 if o is None else float(b == o)
+        episodes.append([{"x": 0, "a": 0, "o": o, "b": b, "u": earned}])
+    model, _ = learn_rspmn(log_of(episodes, schema))
+    gone = np.mean([steps[0]["o"] is None for steps in episodes])
+    assert model.meu(horizon=1) == pytest.approx(-10 * gone + 1 * (1 - gone), abs=1e-9)
+
+
+def chain(rng: np.random.Generator, missing: float) -> Episodes:
+    """Three states in a row, and back; being in state 2 earns 2, any other 1."""
+    episodes: list[Steps] = []
+    for _ in range(1000):
+        x, steps = 0, []
+        for _ in range(20):
+            seen = None if rng.random() < missing else x
+            steps.append({"x": seen, "a": "go", "u": 1.0 + (x == 2)})
+            x = (x + 1) % 3 if rng.random() < 0.9 else x
+        episodes.append(steps)
+    schema = PLAIN.with_kinds({"x": "integer"})
+    return log_of(episodes, schema, Followed.UNKNOWN)
+
+
+def test_states_missing_at_random_do_not_change_the_world() -> None:
+    whole, _ = learn_rspmn(chain(np.random.default_rng(4), 0.0))
+    holes, info = learn_rspmn(chain(np.random.default_rng(4), 0.3))
+    assert info.steps_doubtful > 0
+    # a step is .9 or .1 from 6,000 of them: two hundredths of a step over five
+    assert holes.values(5)[:3] == pytest.approx(whole.values(5)[:3], abs=0.1)
+    windows = info.windows_used
+    assert windows is not None
+    again, check = refit(holes, windows)
+    assert check.fits, check.reasons
+    assert again.values(5)[:3] == pytest.approx(holes.values(5)[:3], abs=1e-9)
+
+
+def test_a_smooth_utility_is_not_cut_to_pieces() -> None:
+    rng = np.random.default_rng(5)
+    x = rng.random(5000)
+    episodes: list[Steps] = [
+        [{"x": float(v), "a": int(a), "u": float(a * v)}, {"x": float(w)}]
+        for v, a, w in zip(x, rng.integers(0, 2, 5000), rng.random(5000), strict=True)
+    ]
+    schema = PLAIN.with_kinds({"x": "continuous"})
+    model, info = learn_rspmn(log_of(episodes, schema, Followed.STATE))
+    assert info.interfaces <= 5000 / 20  # ten of each decision
+    policy = model.policy(1, otherwise=0)
+    fresh = rng.random(500)
+    acts = np.array([policy.act({"x": float(v)}) for v in fresh])
+    assert (acts * fresh).sum() >= 0.9 * fresh.sum()
+
+
+def test_drawing_from_a_model_that_knows_one_step() -> None:
+    steps: Steps = [{"x": 0, "a": 0, "u": 1.0}, {"x": 1}]
+    model, _ = learn_rspmn(log_of([steps], end=Followed.STATE))
+    drawn = model.sample(3, 2, 0)
+    assert [Followed(ending).name for ending in drawn.endings] == ["STATE"] * 3
+    assert drawn.final_state(0) == {"x": 1}
+
+
+def test_one_branch_without_a_place_does_not_hide_others() -> None:
+    """ "r" is tried in cut steps only, and so is b = 2 after "l", below what was seen there."""
+    schema = Schema([["x"], ["a"], ["o"], ["b"]], ["a", "b"], "u")
+    rng = np.random.default_rng(6)
+
+    def step(a: str, b: int, u: float) -> dict[str, Any]:
+        return {"x": 0, "a": a, "o": int(rng.integers(2)), "b": b, "u": u}
+
+    episodes: list[Steps] = []
+    for k in range(60):
+        steps = [step("l", int(rng.integers(2)), 0.0) for _ in range(20)]
+        for s in steps:
+            s["u"] = float(s["b"] == s["o"])
+        last = step("r", 0, 5.0) if k % 2 else step("l", 2, 0.0)
+        episodes.append([*steps, last])
+    model, info = learn_rspmn(log_of(episodes, schema, Followed.UNKNOWN))
+    assert info.unsupported_branches == 2
+    assert model.meu(horizon=1) == pytest.approx(5.0)
+
+
+def test_names_like_our_own() -> None:
+    """A state variable called END, and one with a prime, are variables like any other."""
+    schema = Schema([["END", "END'"], ["a"]], ["a"], "u")
+    rng = np.random.default_rng(7)
+    episodes: list[Steps] = []
+    for _ in range(300):
+        s, t = int(rng.integers(2)), int(rng.integers(2))
+        first = {"END": s, "END'": t, "a": int(rng.integers(2)), "u": 0.0}
+        then = {"END": s + 2, "END'": t, "a": int(rng.integers(2)), "u": 10.0 * (s == 0)}
+        episodes.append([first, then])
+    model, _ = learn_rspmn(log_of(episodes, schema))
+    assert model.meu({"END": 0}, 2) == pytest.approx(10.0)
+    assert model.meu({"END": 1}, 2) == pytest.approx(0.0)
+
+
+def test_refitting_the_same_windows_fits() -> None:
+    rng = np.random.default_rng(8)
+    episodes: list[Steps] = [
+        [{"x": int(rng.integers(4)), "a": int(rng.integers(2)), "u": 1.0} for _ in range(6)]
+        for _ in range(300)
+    ]
+    windows = Windows.from_episodes(log_of(episodes, end=Followed.UNKNOWN))
+    model, _ = learn_rspmn(windows)
+    _, check = refit(model, windows)
+    assert check.fits, check.reasons
+    odd: Steps = [
+        {"x": 9, "a": 0, "u": 1.0},
+        {"x": 0, "a": 7, "u": 1.0},
+        {"x": 0, "a": 0, "u": 0.0},
+    ]
+    more = Windows.from_episodes(log_of([odd] * 5))
+    _, check = refit(model, windows + more)
+    assert not check.fits
+    assert check.new_states == 5
+    assert check.new_decisions == 5
+    assert check.new_ends == 5
+
+
+def test_refit_sees_states_that_part_ways() -> None:
+    """States 0 and 1 earned the same, and were one; in the new batch 1 earns less."""
+    rng = np.random.default_rng(9)
+
+    def batch(less: float) -> Windows:
+        return Windows.from_episodes(log_of(
+            [[{"x": x, "a": 0, "u": 1.0 - less * (x == 1)} for x in rng.integers(0, 2, 20).tolist()]
+             for _ in range(200)]
+        ), time_limit=0)  # fmt: skip
+
+    old = batch(0.0)
+    model, info = learn_rspmn(old)
+    assert info.interfaces == 1
+    assert refit(model, old + batch(0.0))[1].fits
+    check = refit(model, old + batch(0.5))[1]
+    assert check.apart == [0]
+    assert "no longer behave alike" in check.reasons[0]
+
+
+def test_questions_that_make_no_sense() -> None:
+    steps: Steps = [{"x": 0, "a": 0, "u": 1.0}, {"x": 1, "a": 1, "u": 0.0}]
+    model, _ = learn_rspmn(log_of([steps] * 20))
+    policy = model.policy(3)
+    with pytest.raises(EvidenceError, match="t: expected 0 to 2, found 1.5"):
+        policy.act({"x": 0}, t=1.5)  # type: ignore[arg-type]
+    with pytest.raises(EvidenceError, match="no decision is left"):
+        policy.act({"x": 0, "a": 0})
+    with pytest.raises(EvidenceError, match="states only"):
+        policy.act_many({"x": [0], "a": [0]})
+    with pytest.raises(EvidenceError, match="horizon"):
+        model.policy(True)
+    with pytest.raises(EvidenceError, match="unknown variable 'y'"):
+        policy.act({"y": 0})
+    with pytest.raises(EvidenceError, match="expected values by variable"):
+        policy.act([0])  # type: ignore[arg-type]
+
+
+def test_learned_models_are_files(tmp_path: Any) -> None:
+    """With a frontier and unknown successors in them."""
+    steps: Steps = [{"x": 0, "a": 0, "u": 1.0}] * 5 + [{"x": 0, "a": 1, "u": 2.0}]
+    cut = log_of([steps] * 20, end=Followed.UNKNOWN)
+    ends: Steps = [{"x": 0, "a": 0, "u": 1.0}, {"x": 3}]
+    both = Windows.from_episodes(cut) + Windows.from_episodes(
+        log_of([ends] * 20, end=Followed.STATE)
+    )
+    model, info = learn_rspmn(both)
+    assert info.frontier_states == 1
+    assert model.unknown is not None
+    model.save(tmp_path / "model.json.gz")
+    assert RSPMN.load(tmp_path / "model.json.gz") == model
