@@ -191,18 +191,18 @@ class RSPMN:
     def _marked(self, mark: Mark) -> int | None:
         """Return the interface node in which all variables have one mark."""
 
-        def holds(node: Node, below: list[bool]) -> bool:
+        def holds(index: int) -> bool:
+            node = self.template.nodes[index]
             match node:
                 case Max():
-                    return node.values == (mark,) and below == [True]
+                    return node.values == (mark,) and holds(node.children[0])
                 case Leaf():
                     return node.distribution == certain
                 case _:
-                    return all(below)
+                    return all(map(holds, node.children))
 
         certain = Categorical.certain(mark)
-        found = fold_up(self.template, holds)
-        return next((i for i, root in enumerate(self.template.roots) if found[root]), None)
+        return next((i for i, root in enumerate(self.template.roots) if holds(root)), None)
 
     @cached_property
     def bellman(self) -> "Bellman":

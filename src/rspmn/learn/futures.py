@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.learn.contingency import xlogx
-from rspmn.learn.rows import weigh
 
 __all__ = ["Futures"]
 
 Array = NDArray[np.float64]
+
+#: So many values are first compared all with each other at once.
+FEW = 32
 
 
 @dataclass(eq=False)
@@ -38,9 +40,13 @@ class Futures:
         self.owners = int(self.owner.max(initial=-1)) + 1
         self.owned = np.zeros((self.blocks, self.owners))  # [blocks, owners], 1 where it belongs
         self.owned[self.block, self.owner] = 1.0
+        self.member = np.zeros((len(self.block), self.blocks))  # [cells, blocks]
+        self.member[np.arange(len(self.block)), self.block] = 1.0
 
     def merge_alike(self) -> NDArray[np.int64]:  # [values]
         """Put each value, heaviest first, to the group it resembles most, or into a new one."""
+        if self._none_alike():
+            return np.arange(len(self.counts))
         order = np.argsort(-self.counts.sum(axis=1), kind="stable")
         group = np.zeros(len(order), dtype=np.int64)
         sums = np.zeros_like(self.counts)  # of the groups so far
@@ -79,12 +85,24 @@ class Futures:
 
     def seen_enough(self, counts: Array, groups: Array) -> NDArray[np.bool_]:  # [groups]
         """Say which groups are, as the one, seen often wherever one of them is seen at all."""
-        own, others = weigh(self.block, counts, self.blocks), self._by_block(groups)
+        own, others = self._by_block(counts), self._by_block(groups)
         often = (own >= self.enough) & (others >= self.enough)
         return np.asarray((often | ((own == 0) & (others == 0))).all(axis=1))
 
-    def _by_block(self, groups: Array) -> Array:  # [groups, blocks]
-        return _by_block(groups, self.block, self.blocks)
+    def _by_block(self, rows: Array) -> Array:  # [.., cells] -> [.., blocks]
+        """Add up the cells of each block."""
+        return np.asarray(rows @ self.member)
+
+    def _none_alike(self) -> bool:
+        """Say whether all values are told apart from each other, each by itself."""
+        if len(self.counts) > FEW:
+            return False
+        one, other = np.triu_indices(len(self.counts), 1)
+        known = self.seen_enough(self.counts[one], self.counts[other])
+        if not known.any():
+            return True
+        p = self._same_future(self.counts[one[known]], self.counts[other[known]])
+        return not bool((p >= self.alpha).any())
 
     def _neighbours(self, one: list[int], other: list[int]) -> float:
         """Return how alike two neighbours are: above all others if one is hardly known."""
@@ -120,36 +138,24 @@ class Futures:
         return p
 
     def _same_future(self, counts: Array, groups: Array) -> Array:  # [groups]
-        """Test one row of counts against each of several, for each variable over its strata.
+        """Test rows of counts against others, for each variable over its strata.
 
-        Only cells in which the one row has something count for more than their sum.
+        `counts` is one row for all, or one for each.
         """
         from scipy.special import chdtrc
 
-        here = np.flatnonzero(counts)
-        v, g = counts[here], groups[:, here]  # [cells here], [groups, cells here]
-        total_v = weigh(self.block, counts, self.blocks)  # [blocks]
-        total_g = _by_block(groups, self.block, self.blocks)  # [groups, blocks]
+        v, g, s = counts, groups, counts + groups  # [groups, cells]
+        total_v, total_g = self._by_block(v), self._by_block(g)  # [groups, blocks]
+        total = total_v + total_g
         both = (total_v > 0) & (total_g > 0)
-        total = np.where(both, total_v + total_g, 1.0)
-
-        def added(cells: Array) -> Array:  # [groups, cells here] -> [groups, blocks]
-            return _by_block(cells, self.block[here], self.blocks)
-
-        log_g = added(xlogx(v) + xlogx(g) - xlogx(v + g))
-        stat_g = 2 * (log_g - xlogx(total_v) - xlogx(total_g) + xlogx(total_v + total_g))
-        # X² of two rows: Σ (v·G - g·V)²/(V·G·(v + g)); cells without v add V/G · g
-        scale = np.where(both, total_v * total_g, 1.0)
-        crossed = (v * total_g[:, self.block[here]] - g * total_v[self.block[here]]) ** 2 / (v + g)
-        rest = total_g - added(g)
-        x2 = (
-            added(crossed) / scale
-            + np.where(both, total_v / np.where(both, total_g, 1.0), 0) * rest
-        )
+        logs = self._by_block(xlogx(v) + xlogx(g) - xlogx(s))
+        stat_g = 2 * (logs - xlogx(total_v) - xlogx(total_g) + xlogx(total))
+        # X² of two rows: Σ (v·G - g·V)²/(V·G·(v + g))
+        crossed = (v * total_g[..., self.block] - g * total_v[..., self.block]) ** 2
+        x2 = self._by_block(crossed / np.where(s > 0, s, 1.0))
+        x2 /= np.where(both, total_v * total_g, 1.0)
         x2 *= 1 - 1 / np.maximum(total, 1.0)  # as in the tests of independence
-        cells = _by_block((groups > 0).astype(np.float64), self.block, self.blocks) + added(
-            (g == 0).astype(np.float64)
-        )
+        cells = self._by_block((s > 0).astype(np.float64))
         freedom = np.where(both, cells - 1, 0.0) @ self.owned  # [groups, owners]
         stats = [np.where(both, np.maximum(stat, 0.0), 0.0) @ self.owned for stat in (stat_g, x2)]
         tested = freedom > 0
@@ -166,10 +172,3 @@ def _choices_differ(own: Array, others: Array, least: float) -> NDArray[np.bool_
     expected_other = b * (own + others) / np.maximum(a + b, 1e-300)
     lacks = ((own == 0) & (expected_own >= least)) | ((others == 0) & (expected_other >= least))
     return np.asarray(lacks.any(axis=1))
-
-
-def _by_block(cells: Array, block: NDArray[np.int64], blocks: int) -> Array:
-    """Add up the cells of each block: [groups, cells] -> [groups, blocks]."""
-    added = np.zeros((blocks, len(cells)))
-    np.add.at(added, block, cells.T)
-    return added.T

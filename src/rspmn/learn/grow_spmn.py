@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rspmn.learn.learn_spn import components, grow_spn
 from rspmn.learn.learner import Learner
@@ -20,6 +21,9 @@ from rspmn.learn.telling import linked, telling
 from rspmn.schema import Schema
 
 __all__ = ["Finish", "grow_decisions", "grow_spmn", "with_missing"]
+
+
+Ints = NDArray[np.int32] | NDArray[np.int64]
 
 
 class Finish(Protocol):
@@ -32,6 +36,13 @@ class Finish(Protocol):
 
     def __call__(self, learner: Learner, rows: Rows, names: tuple[str, ...], depth: int) -> int:
         """Add the network of the last set's variables `names` and of all that is beyond."""
+        ...
+
+    def certain(self, learner: Learner, rows: Rows, codes: Ints) -> dict[int, int]:
+        """Add what follows those values of the last decision after which nothing varies.
+
+        `codes` are the decision's in each row. Others are added one by one.
+        """
         ...
 
 
@@ -122,8 +133,12 @@ class _Growth:
         if int(codes.max()) == low:
             branch = self.information(rows, place + 1, names, depth)
             return self.learner.builder.max(decision, {domain[low]: branch})
+        last = place + 1 == len(self.schema.decisions) and not names
+        known = self.finish.certain(self.learner, rows, codes) if last else {}
         branches = {
-            domain[code]: self.information(rows.where(codes == code), place + 1, names, depth)
+            domain[code]: known[code]
+            if code in known
+            else self.information(rows.where(codes == code), place + 1, names, depth)
             for code in np.unique(codes).tolist()
         }
         return self.learner.builder.max(decision, branches)

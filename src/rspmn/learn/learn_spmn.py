@@ -9,7 +9,7 @@ left to LearnSPN.
 import numpy as np
 
 from rspmn.learn.config import LearnConfig, LearnInfo, Report
-from rspmn.learn.grow_spmn import grow_spmn
+from rspmn.learn.grow_spmn import Ints, grow_spmn
 from rspmn.learn.learn_spn import grow_spn
 from rspmn.learn.learner import Learner
 from rspmn.learn.rows import Rows, read_rows
@@ -76,3 +76,8 @@ class _Utility:
 
     def __call__(self, learner: Learner, rows: Rows, names: tuple[str, ...], depth: int) -> int:
         return grow_spn(learner, rows, (*names, self.utility), depth)
+
+    def certain(self, learner: Learner, rows: Rows, codes: Ints) -> dict[int, int]:
+        """Leave all of them to be added one by one."""
+        del learner, rows, codes
+        return {}

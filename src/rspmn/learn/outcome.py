@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.learn.grow_spmn import with_missing
+from rspmn.learn.grow_spmn import Ints, with_missing
 from rspmn.learn.learn_spn import components, grow_spn
 from rspmn.learn.learner import Learner
 from rspmn.learn.outlook import Outlook, Seen
@@ -31,6 +31,26 @@ class Outcome:
     def __call__(self, learner: Learner, rows: Rows, names: tuple[str, ...], depth: int) -> int:
         """Add the network of the last set, the utility and the successor."""
         return learner.product(self._outcome(learner, rows, (*names, self.utility), depth))
+
+    def certain(self, learner: Learner, rows: Rows, codes: Ints) -> dict[int, int]:
+        """Add the utility and the successor of decisions that always earn the same."""
+        order = np.argsort(codes, kind="stable")
+        starts = np.flatnonzero(np.append(True, np.diff(codes[order]) != 0))
+        earned = rows.table.columns[self.utility].data[rows.index[order]]
+        same = np.minimum.reduceat(earned, starts) == np.maximum.reduceat(earned, starts)
+        weight = np.add.reduceat(rows.weights[order], starts)
+        origin = rows.origin[order]
+        ends = [*starts[1:].tolist(), len(order)]
+        builder = learner.builder
+        found = {}
+        for k, start in enumerate(starts.tolist()):
+            if same[k]:
+                self.sites.append(origin[start : ends[k]])
+                utility = builder.utility(self.utility, float(earned[start]), float(weight[k]))
+                site = builder.latent(len(self.sites) - 1)
+                found[int(codes[order[start]])] = builder.product([utility, site])
+                learner.done_with(float(weight[k]))
+        return found
 
     def _outcome(
         self, learner: Learner, rows: Rows, names: tuple[str, ...], depth: int
