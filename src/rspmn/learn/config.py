@@ -29,6 +29,8 @@ class LearnConfig:
     mean_alpha: float = 0.001
     #: A choice never seen where at least so many were to be expected is unavailable there.
     unavailable_from: float = 10.0
+    #: A value seen so often with each decision is known well enough to call it irrelevant.
+    enough: float = 10.0
     #: Numbers of many values are tested in so many bins of equal weight.
     bins: int = 10
     #: Passes of EM over the sequences after the first, and whether they share steps out.

@@ -30,6 +30,11 @@ class Finish(Protocol):
     """Grows what follows the last decision."""
 
     @property
+    def recurs(self) -> bool:
+        """Whether states follow that are states like the first."""
+        ...
+
+    @property
     def beyond(self) -> tuple[str, ...]:
         """The utility and whatever comes after it: what tests look at besides the last set."""
         ...
@@ -104,7 +109,7 @@ class _Growth:
         learner, config = self.learner, self.learner.config
         follows = outlook(
             rows, self.schema, place, self.finish.beyond,
-            config.given_decisions, config.unavailable_from,
+            config.given_decisions, config.unavailable_from, self.finish.recurs and place == 0,
         )  # fmt: skip
         told = telling(learner, rows, names, follows)
         kept = linked(learner, rows, names, told)

@@ -73,6 +73,7 @@ class _Utility:
     def __init__(self, utility: str) -> None:
         self.utility = utility
         self.beyond = (utility,)
+        self.recurs = False
 
     def __call__(self, learner: Learner, rows: Rows, names: tuple[str, ...], depth: int) -> int:
         return grow_spn(learner, rows, (*names, self.utility), depth)

@@ -26,6 +26,7 @@ class Outcome:
         self.utility = utility
         self.after = tuple(after)
         self.beyond = (utility, *after)
+        self.recurs = True
         self.sites: list[NDArray[np.int64]] = []  # of each place, the windows
 
     def __call__(self, learner: Learner, rows: Rows, names: tuple[str, ...], depth: int) -> int:

@@ -41,6 +41,7 @@ class Outlook:
     choices: tuple[Seen, ...]  # one decision each, given those before it
     #: A choice never seen where at least so many were to be expected is unavailable there.
     unavailable_from: float = 10.0
+    recurs: bool = False  # whether it is the state of a step that others follow
 
     def may_lack(self, rows: Rows, names: tuple[str, ...], choice: Seen) -> bool:
         """Say whether any part of the rows may lack a choice: how much weight never has it.
@@ -60,6 +61,7 @@ def outlook(
     beyond: tuple[str, ...],
     given_decisions: bool = True,
     unavailable_from: float = 10.0,
+    recurs: bool = False,
 ) -> Outlook:
     """Return what follows information set number `place`; `beyond` comes after the last set.
 
@@ -77,7 +79,7 @@ def outlook(
         if names:
             seen.append(Seen(names, rows.joint_codes(between)))
         choices.append(Seen((between[-1],), rows.joint_codes(between[:-1])))
-    return Outlook(tuple(seen), tuple(choices), unavailable_from)
+    return Outlook(tuple(seen), tuple(choices), unavailable_from, recurs)
 
 
 def within(rows: Rows, names: tuple[str, ...]) -> Outlook:

@@ -10,6 +10,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from rspmn.learn.evidence import seen_enough, split_evidence
 from rspmn.learn.learn_spn import components
 from rspmn.learn.learner import Learner
 from rspmn.learn.means import mean_p_value
@@ -36,6 +37,8 @@ def telling(
         _look_at_choices(rows, follows, found)
         _look_given_another(learner, rows, follows, found)
         _look_at_all_together(learner, rows, follows, found)
+        if follows.recurs:
+            _look_at_evidence(learner, rows, follows, found)
     return tuple(name for name in names if found[name])
 
 
@@ -83,6 +86,24 @@ def _look_given_another(
             dependent = learner.test(rows, left, targets, strata).dependent
             for name, pairs in zip(left, dependent, strict=True):
                 found[name] |= bool(pairs.any())
+
+
+def _look_at_evidence(
+    learner: Learner, rows: Rows, follows: Outlook, found: dict[str, bool]
+) -> None:
+    """Mark variables that were hardly seen, if the data are likelier with them than without.
+
+    Where states recur, to pool what has nothing in common would promise in one what only another
+    holds, again and again.
+    """
+    left = [n for n in found if not found[n] and n not in rows.table.ordered]
+    if not left or learner.out_of_time():
+        return
+    enough = seen_enough(rows, left, follows.seen[-1], learner.config.enough)
+    left = [name for name, often in zip(left, enough, strict=True) if not often]
+    if left:
+        for name, gain in zip(left, split_evidence(rows, left, follows.seen), strict=True):
+            found[name] = bool(gain > -1e-9)  # 0: nothing at all is known of it
 
 
 def _look_at_all_together(
