@@ -8,18 +8,23 @@ from rspmn.data.sources import read_source
 from rspmn.learn import LearnConfig, learn_spmn
 from rspmn.schema import Schema
 
-__all__ = ["learn_single_shot"]
+__all__ = ["config_of", "learn_single_shot"]
 
 
-def learn_single_shot(arguments: argparse.Namespace) -> None:
-    """Learn a model from a table of past decisions and write it."""
-    schema = Schema.load(arguments.schema)
-    config = replace(
+def config_of(arguments: argparse.Namespace) -> LearnConfig:
+    """Return how to learn, as the arguments say."""
+    return replace(
         LearnConfig.paper() if arguments.paper else LearnConfig(),
         max_nodes=arguments.max_nodes,
         max_depth=arguments.max_depth,
         max_seconds=arguments.max_seconds,
     )
+
+
+def learn_single_shot(arguments: argparse.Namespace) -> None:
+    """Learn a model from a table of past decisions and write it."""
+    schema = Schema.load(arguments.schema)
+    config = config_of(arguments)
     table = read_source(arguments.table)
     model, info = learn_spmn(table, schema, config, arguments.seed, weights=arguments.weights)
     model.save(arguments.output)

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from rspmn.cli.learning import config_of
 from rspmn.cli.progress import learning_bar
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.sources import read_source
 from rspmn.data.windows import Windows
 from rspmn.errors import DataError, ModelFileError
 from rspmn.files import write_atomically
-from rspmn.learn import LearnConfig, RSPMNInfo, learn_rspmn
+from rspmn.learn import RSPMNInfo, learn_rspmn
 from rspmn.model_file import load_rspmn
 from rspmn.schema import Schema
 
@@ -30,14 +31,8 @@ COLUMNS = {"episode": "episode", "time": "time", "terminated": "terminated"}
 def learn(arguments: argparse.Namespace) -> None:
     """Learn a recurrent model from a log and write it."""
     schema = Schema.load(arguments.schema)
-    config = replace(
-        LearnConfig.paper() if arguments.paper else LearnConfig(),
-        max_nodes=arguments.max_nodes,
-        max_depth=arguments.max_depth,
-        max_seconds=arguments.max_seconds,
-        em_passes=arguments.em_passes,
-        soft_em=arguments.soft_em,
-    )
+    em = {"em_passes": arguments.em_passes, "soft_em": arguments.soft_em}
+    config = replace(config_of(arguments), **em)
     episodes = _episodes(arguments, schema)
     log: Episodes | Windows = episodes
     if arguments.time_limit is not None:
