@@ -285,3 +285,27 @@ def test_learned_models_are_files(tmp_path: Any) -> None:
     assert model.unknown is not None
     model.save(tmp_path / "model.json.gz")
     assert RSPMN.load(tmp_path / "model.json.gz") == model
+
+
+@pytest.mark.parametrize("kind", ["continuous", "integer"])
+def test_no_gaps_between_intervals(kind: str) -> None:
+    """Whatever number lies between two that were seen, there is an answer for it."""
+    rng = np.random.default_rng(10)
+    scale = 1.0 if kind == "continuous" else 10_000.0
+    places = rng.random(4000) * scale
+    drawn = places if kind == "continuous" else np.floor(places)
+    episodes: list[Steps] = [
+        [{"x": v, "a": a, "u": float((v > scale / 2) == a)}, {"x": w}]
+        for v, a, w in zip(
+            drawn[:2000].tolist(), rng.integers(0, 2, 2000).tolist(), drawn[2000:].tolist(),
+            strict=True,
+        )
+    ]  # fmt: skip
+    model, info = learn_rspmn(
+        log_of(episodes, PLAIN.with_kinds({"x": kind, "a": "integer"}), Followed.STATE)
+    )
+    assert info.interfaces >= 2
+    policy = model.policy(1)
+    for place in np.linspace(drawn[:2000].min(), drawn[:2000].max(), 997):
+        x = float(place) if kind == "continuous" else int(place)
+        assert policy.act({"x": x}) == int(x > scale / 2) or abs(x - scale / 2) < 0.02 * scale

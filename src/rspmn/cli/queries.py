@@ -15,7 +15,7 @@ from rspmn.model import RSPMN
 from rspmn.model_file import load
 from rspmn.schema import Schema
 from rspmn.spmn import SPMN
-from rspmn.values import Value
+from rspmn.values import Mark, Value
 
 __all__ = ["check", "draw", "show_actions", "show_info", "show_meu"]
 
@@ -200,7 +200,7 @@ def _known(model: Model, name: str) -> list[Value]:
             known |= dict.fromkeys(node.values)
         elif isinstance(node, Leaf) and isinstance(node.distribution, Categorical):
             known |= dict.fromkeys(node.distribution.values if node.variable == name else ())
-    return list(known)
+    return [value for value in known if not isinstance(value, Mark)]
 
 
 def _unsupported(model: Model, state: dict[str, Value | None] | None) -> str:

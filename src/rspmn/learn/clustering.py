@@ -6,6 +6,7 @@ follows, and keeps values with the same future together.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -135,7 +136,18 @@ def _divide(
     group = groups[np.searchsorted(values, codes[present])]
     order = np.argsort(group, kind="stable")
     parts = np.split(present[order], np.flatnonzero(np.diff(group[order])) + 1)
-    return [rebinned(rows.at(part)) for part in parts]
+    found = [rows.at(part) for part in parts]
+    if name in rows.table.ordered:
+        found = _spanned(rows, name, found)
+    return [rebinned(part) for part in found]
+
+
+def _spanned(rows: Rows, name: str, parts: list[Rows]) -> list[Rows]:
+    """Leave no gap between intervals of a number line: they meet midway between their numbers."""
+    ends = [(float(n.min()), float(n.max())) for n in (part.numbers(name) for part in parts)]
+    low, high = rows.table.spans.get(name, (ends[0][0], ends[-1][1]))
+    borders = [low, *((one[1] + other[0]) / 2 for one, other in pairwise(ends)), high]
+    return [part.spanning(name, span) for part, span in zip(parts, pairwise(borders), strict=True)]
 
 
 def _known(rows: Rows, name: str) -> Array:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rspmn.circuit import Utility
 from rspmn.data.coding import Column
-from rspmn.data.episodes import Followed
+from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.windows import Windows
 from rspmn.errors import DataError
 from rspmn.infer.row_likelihood import Distinct
@@ -66,10 +66,11 @@ class RefitInfo:
         return found
 
 
-def refit(model: RSPMN, windows: Windows) -> tuple[RSPMN, RefitInfo]:
+def refit(model: RSPMN, log: Windows | Episodes) -> tuple[RSPMN, RefitInfo]:
     """Estimate all parameters of a model anew, its structure unchanged.
 
-    Steps that the structure has no place for are left out and counted.
+    From all of the log: to add a batch, add its windows to those learned from. Steps that the
+    structure has no place for are left out and counted.
 
     >>> from rspmn.envs.frozen_lake import frozen_lake
     >>> from rspmn.learn import learn_rspmn
@@ -81,6 +82,7 @@ def refit(model: RSPMN, windows: Windows) -> tuple[RSPMN, RefitInfo]:
     True
     """
     schema = model.schema
+    windows = log if isinstance(log, Windows) else Windows.from_episodes(log)
     if sorted(schema.variables) != sorted(windows.schema.variables):
         raise DataError(
             f"the model's variables are {list(schema.variables)}, "

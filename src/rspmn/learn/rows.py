@@ -46,6 +46,8 @@ class RowTable:
     binned: frozenset[str]  # whose codes are bins of several values
     bins: int  # how many there are at most
     origin: NDArray[np.int64]  # [n], the number of each row in the table that was read
+    #: Of numbers that rows were divided by, the interval that is left to these rows.
+    spans: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     memo: dict[Any, Any] = field(init=False, repr=False, default_factory=dict)  # what was counted
 
 
@@ -98,6 +100,19 @@ class Rows:
         """Return the rows at some places."""
         return Rows(self.table, self.index[places], self.weights[places])
 
+    def numbers(self, name: str) -> NDArray[np.float64]:  # [n]
+        """Return the values of a variable of numbers, NaN where it is missing."""
+        column = self.column(name)
+        if column.kind is Kind.CONTINUOUS:
+            return np.asarray(column.data, dtype=np.float64)
+        values = np.array([*column.domain, np.nan], dtype=np.float64)  # code -1 finds the last
+        return np.asarray(values[column.data])
+
+    def spanning(self, name: str, span: tuple[float, float]) -> "Rows":
+        """Return the same rows, to which an interval of a number line is left."""
+        table = replace(self.table, spans={**self.table.spans, name: span})
+        return Rows(table, self.index, self.weights)
+
     def without(self, parts: "Sequence[Rows]") -> "Rows":
         """Return the rows that are in none of some parts."""
         taken = np.concatenate([part.origin for part in parts])
@@ -134,7 +149,14 @@ def rebinned(rows: Rows) -> Rows:
         else:
             codes[name] = codes[name][rows.index]
     table = RowTable(
-        columns, codes, sizes, rows.table.ordered, frozenset(binned), rows.table.bins, rows.origin
+        columns,
+        codes,
+        sizes,
+        rows.table.ordered,
+        frozenset(binned),
+        rows.table.bins,
+        rows.origin,
+        rows.table.spans,
     )
     return Rows(table, np.arange(len(rows)), rows.weights)
 
