@@ -309,3 +309,94 @@ def test_no_gaps_between_intervals(kind: str) -> None:
     for place in np.linspace(drawn[:2000].min(), drawn[:2000].max(), 997):
         x = float(place) if kind == "continuous" else int(place)
         assert policy.act({"x": x}) == int(x > scale / 2) or abs(x - scale / 2) < 0.02 * scale
+
+
+def test_a_result_that_is_seen_is_not_one_that_is_missing() -> None:
+    """Where o is missing b = 1 earns 10; where it is seen, to match it earns 1."""
+    schema = Schema([["x"], ["a"], ["o"], ["b"]], ["a", "b"], "u", {"o": "integer"})
+    rng = np.random.default_rng(11)
+    episodes: list[Steps] = []
+    for _ in range(2000):
+        o = None if rng.random() < 0.5 else int(rng.integers(2))
+        b = int(rng.integers(2))
+        earned = 10.0 * b if o is None else float(b == o)
+        episodes.append([{"x": 0, "a": 0, "o": o, "b": b, "u": earned}])
+    model, _ = learn_rspmn(log_of(episodes, schema))
+    found = {a.value: a.utility for a in model.expected_utilities({"x": 0, "a": 0, "o": 0}, 1)}
+    assert found == {0: pytest.approx(1.0), 1: pytest.approx(0.0)}
+    policy = model.policy(1)
+    assert policy.act({"x": 0, "a": 0, "o": 0}) == {"b": 0}
+    drawn = model.sample(20_000, 1, 0, policy)
+    assert drawn.columns["o"].missing.mean() == pytest.approx(0.5, abs=0.03)
+    earned_mean = drawn.columns["u"].data.mean()
+    assert earned_mean == pytest.approx(float(model.meu(horizon=1)), abs=0.15)  # 4.5 / √20,000 · 5
+
+
+def test_a_frontier_weighs_what_it_weighs() -> None:
+    rng = np.random.default_rng(12)
+    schema = Schema([["x", "y"], ["a"]], ["a"], "u")
+    episodes: list[Steps] = []
+    for _ in range(1000):
+        steps: Steps = []
+        for _ in range(4):
+            x, y, a = (int(rng.integers(k)) for k in (3, 2, 2))
+            earned = 10.0 * (x == a) - 20.0 * (x == 2) * (y == 1)
+            steps.append({"x": x, "y": y, "a": a, "u": earned})
+        episodes.append([*steps, {"x": int(rng.integers(3)), "y": int(rng.integers(2))}])
+    whole, _ = learn_rspmn(log_of(episodes, schema, Followed.STATE))
+    episodes[0][-1] = {"x": 9, "y": 0}
+    edge, info = learn_rspmn(log_of(episodes, schema, Followed.STATE))
+    assert info.frontier_states == 1
+    answer = edge.meu({"y": 0}, 1)
+    assert answer == pytest.approx(float(whole.meu({"y": 0}, 1)), abs=0.1)
+    assert not answer.supported
+
+
+def test_steps_that_are_left_out_are_no_frontier() -> None:
+    schema = Schema([["x", "y"], ["a"]], ["a"], "u", {"x": "integer", "y": "integer"})
+    rng = np.random.default_rng(13)
+    episodes: list[Steps] = []
+    for k in range(600):
+        x, y, a = (int(rng.integers(n)) for n in (3, 2, 2))
+        odd = k % 20 == 0
+        step = {"x": None if odd else x, "y": 7 if odd else y, "a": a, "u": 3.0 * x + a * y}
+        episodes.append([step])
+    model, info = learn_rspmn(log_of(episodes, schema))
+    assert info.steps_left_out == 30
+    assert info.frontier_states == 0
+    drawn = model.sample(100, 2, 0)
+    assert drawn.lengths.min() == 1
+    assert Episodes.from_long(drawn.to_long(), schema, terminated="terminated").num_steps == 100
+
+
+def test_what_was_tried_after_another_observation_is_not_offered() -> None:
+    schema = Schema([["x"], ["a"], ["o"], ["b"]], ["a", "b"], "u")
+    seen = {"x": 0, "a": 0, "o": 0, "b": 0, "u": 0.0}
+    steps: Steps = [seen] * 20 + [{"x": 0, "a": 0, "o": 1, "b": 1, "u": 100.0}]
+    model, _ = learn_rspmn(log_of([steps] * 5, schema, Followed.UNKNOWN))
+    offered = model.expected_utilities({"x": 0, "a": 0, "o": 0}, 1)
+    assert [a.value for a in offered if a.supported] == [0]
+
+
+def test_em_keeps_the_frontier() -> None:
+    steps: Steps = [{"x": 0, "a": 0, "u": 1.0}, {"x": 1, "a": 1, "u": 2.0}, {"x": 9}]
+    back: Steps = [{"x": 0, "a": 1, "u": 0.0}, {"x": 0}]
+    log = log_of([steps] * 10 + [back] * 10, end=Followed.STATE)
+    model, _ = learn_rspmn(log)
+    again, _ = em(model, log, 1)
+    assert again.visits == model.visits
+    assert again.meu({"x": 9}, 3) == model.meu({"x": 9}, 3)
+
+
+def test_many_states_with_one_way_home() -> None:
+    """All of 400 states lead home by one action: they are told apart by the other."""
+    rng = np.random.default_rng(14)
+    episodes: list[Steps] = []
+    for state in range(400):
+        for _ in range(12):
+            for a, after in ((0, 0), (1, (state + 1) % 400)):
+                step = {"x": f"s{state}", "a": a, "u": float(rng.integers(2))}
+                episodes.append([step, {"x": f"s{after}"}])
+    _, info = learn_rspmn(log_of(episodes, end=Followed.STATE))
+    assert info.interfaces == 400
+    assert info.seconds["structure"] < 20

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.circuit import Max, Product, Sum, Utility
+from rspmn.circuit import Latent, Max, Product, Sum, Utility
 from rspmn.data.tables import as_table
 from rspmn.errors import EvidenceError
 from rspmn.infer import decisions
@@ -58,12 +58,12 @@ class Policy:
     ) -> None:
         if not 0 <= discount <= 1:
             raise EvidenceError(f"discount: expected a number from 0 to 1, found {discount}")
-        self.model, self.horizon, self.discount, self.otherwise = (
-            model,
-            horizon,
-            discount,
-            otherwise,
-        )
+        several = len(model.schema.decisions) > 1
+        if otherwise is not None and several != isinstance(otherwise, Mapping):
+            expected = f"values for {list(model.schema.decisions)}" if several else "one value"
+            raise EvidenceError(f"otherwise: expected {expected}, found {otherwise!r}")
+        self.model, self.horizon, self.discount = model, horizon, discount
+        self.otherwise = otherwise
         self.bound = 0.0  # how far values without a horizon may be off
         self._bellman = model.bellman
         if horizon is None:
@@ -354,8 +354,9 @@ def _first_decision(model: RSPMN, root: int) -> int | None:
     node = model.template.nodes[root]
     if isinstance(node, Max):
         return root
-    if not isinstance(node, Product):
-        return None
+    kinds = {type(model.template.nodes[child]) for child in node.children}
+    if not isinstance(node, Product) or kinds & {Utility, Latent}:
+        return None  # what is earned beside the decision is not in its branches
     found = [at for child in node.children if (at := _first_decision(model, child)) is not None]
     return found[0] if len(found) == 1 else None
 

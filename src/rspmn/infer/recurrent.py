@@ -41,10 +41,26 @@ def meu(
     future = _future_after_first(model, horizon, discount)
     result = decisions.meu(network, state, future.discounted(discount))
     bound = discount * future.bound
-    if result == -math.inf:  # nothing is known of what follows: as little as anywhere else
-        least = min((v for v in values(model, horizon, discount) if v > -math.inf), default=result)
-        return ExpectedUtility(least, False, 0.0, bound)
+    if result == -math.inf:
+        return _with_frontier(model, state, horizon, discount, future)
     return ExpectedUtility(result, result.supported, result.steps, bound)
+
+
+def _with_frontier(
+    model: RSPMN, state: Evidence | None, horizon: int | None, discount: float, future: Future
+) -> ExpectedUtility:
+    """Return the MEU where part of what is possible is a frontier: as little as anywhere else."""
+    known = known_values({} if state is None else state, model.template)
+    least = min((v for v in values(model, horizon, discount) if v > -math.inf), default=-math.inf)
+    weights = model.starts if state is None else model.visits or (1.0,) * model.num_interfaces
+    evaluated = evaluate(model.template, known, future.discounted(discount))
+    total = earned = 0.0
+    for i, (root, weight) in enumerate(zip(model.template.roots, weights, strict=True)):
+        share = weight * math.exp(evaluated[root].log_likelihood)
+        if share > 0 and i not in (model.end, model.unknown):
+            total += share
+            earned += share * max(evaluated[root].utility, least)
+    return ExpectedUtility(earned / total, False, 0.0, discount * future.bound)
 
 
 def expected_utilities(

@@ -23,7 +23,7 @@ from rspmn.infer.likelihood import log_likelihoods
 from rspmn.infer.recurrent import check_steps
 from rspmn.model import RSPMN
 from rspmn.schema import Schema
-from rspmn.values import END, UNKNOWN, Value
+from rspmn.values import END, UNKNOWN, Mark, Value
 
 if TYPE_CHECKING:
     from rspmn.infer.policy import Policy
@@ -147,7 +147,7 @@ def _sample_episode(
         if draw.stuck:
             names = model.schema.information_sets[0]
             return [*steps, {name: draw.drawn[name] for name in names}], Followed.STATE
-        steps.append(draw.drawn)
+        steps.append({n: v for n, v in draw.drawn.items() if not isinstance(v, Mark)})
     return steps, Followed.END if interface == model.end else Followed.UNKNOWN
 
 
@@ -240,5 +240,6 @@ class _Draw:
         """Return what is known before a decision; without a schema, all drawn but utilities."""
         if self.schema is not None:
             before = self.schema.known_before(decision)
-            return {name: self.drawn[name] for name in before if name in self.drawn}
+            known = {name: self.drawn[name] for name in before if name in self.drawn}
+            return {name: value for name, value in known.items() if value is not UNKNOWN}
         return {name: value for name, value in self.drawn.items() if name not in self.utilities}

@@ -211,7 +211,8 @@ class _Draw:
         decoded = {n: column.take(members).decode() for n, column in columns.items()}
         answers = []
         for k in range(groups.size):
-            made = policy.act({n: decoded[n][k] for n in known}, t)
+            state = {n: decoded[n][k] for n in known}
+            made = policy.act({n: v for n, v in state.items() if not isinstance(v, Mark)}, t)
             answers.append(made if isinstance(made, Mapping) else {name: made})
         for decision in answers[0] if answers else ():
             codes = {v: c for c, v in enumerate(self.s.values[decision])}
@@ -280,11 +281,13 @@ class _Steps:
             coded = [draw.codes[name][keep] for draw, keep in self.drawn]
             last = [draw.codes[name][rows] for _, draw, rows in states]
             codes = np.concatenate([np.concatenate(coded)[order], *last]).astype(np.int64)
-            seen = np.unique(codes)
+            marked = [isinstance(value, Mark) for value in self.s.values[name]]
+            codes[np.array([*marked, True])[codes]] = -1  # what is UNKNOWN is missing
+            seen = np.unique(codes[codes >= 0])
             values = np.empty(len(seen), dtype=object)
             values[:] = [self.s.values[name][c] for c in seen.tolist()]
             named = encode(values, np.zeros(len(seen), bool), kind, name)
-            whole = named.take(np.searchsorted(seen, codes))
+            whole = named.take(np.where(codes >= 0, np.searchsorted(seen, codes), -1))
         steps = whole.take(np.arange(len(order)))
         finals = missing_column(len(self.endings), whole)
         finals.data[where] = whole.data[len(order) :]

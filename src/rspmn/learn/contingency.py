@@ -66,8 +66,11 @@ class Contingency:
     left_weights: Array  # [left cells], whatever is missing on the right
     right_weights: Array  # [right cells]
 
-    def statistics(self) -> tuple[Array, Array, Array]:
-        """Return G, Pearson's X² and degrees of freedom of each pair, [strata, left, right]."""
+    def statistics(self) -> tuple[Array, Array, Array, Array]:
+        """Return G, Pearson's X², degrees of freedom and weight of each pair.
+
+        Each is [strata, left, right].
+        """
         counts = rare_together(self.counts, self.left, self.left_weights, 1)
         counts = rare_together(counts, self.right, self.right_weights, 2)
 
@@ -94,6 +97,7 @@ class Contingency:
             np.where(seen, np.maximum(2 * g, 0), 0.0),
             np.where(seen, np.maximum(x2, 0), 0.0),
             np.where(seen, np.maximum(freedom, 0), 0.0),
+            total,
         )
 
 

@@ -143,7 +143,9 @@ class _Expectation:
         """Return what flowed through every place of the template."""
         kernel, trees = self.kernel, self.kernel.instances.trees
         found = Flows.none(trees)
-        found.starts, found.visits = self.starts, self.visits
+        found.starts = self.starts
+        before = np.array(self.model.visits or (0.0,) * self.model.num_interfaces)
+        found.visits = np.where(self.visits > 0, self.visits, before)  # a frontier's are arrivals
         instances, way = kernel.instances, (kernel.instance, kernel.logs)
         found.edges = spread(instances, *way, self.passed)[1]
         steps, earned, squares = (spread(instances, *way, amount)[0] for amount in self.known)

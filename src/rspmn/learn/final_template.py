@@ -13,7 +13,7 @@ from rspmn.learn.frontier import Edge, frontier_state, state_leaves, with_branch
 from rspmn.learn.future import Successors
 from rspmn.learn.initial_template import place_roots
 from rspmn.learn.interfaces import Interface
-from rspmn.learn.routing import NOWHERE, Routes
+from rspmn.learn.routing import Routes
 from rspmn.learn.wrap import TwoSteps
 from rspmn.model import RSPMN, end_root, marked_root, unknown_root, weighted_top
 from rspmn.values import UNKNOWN
@@ -54,7 +54,7 @@ def number_interfaces(two: TwoSteps, routes: Routes, edge: Edge, learned: int) -
     of_states = routes.of_states.copy()
     of_states[edge.acted_in] = learned + np.arange(len(edge.acted_in))
     if frontier is not None:
-        of_states[of_states == NOWHERE] = frontier
+        of_states[edge.states] = frontier
     after = routes.states.of_successors
     of_successors = np.where(after >= 0, of_states[after], -1)
     if end is not None:
@@ -94,8 +94,12 @@ def final_model(
     if numbers.unknown is not None:
         roots.append(unknown_root(builder, schema, numbers.unknown))
     windows = two.windows
-    starts = np.bincount(numbers.of_states[states.of_steps], windows.starts, numbers.total)
-    visits = np.bincount(numbers.of_states[states.of_steps], windows.counts, numbers.total)
+    at = numbers.of_states[states.of_steps]
+    acted = (at >= 0) & (at != numbers.frontier)  # others lack what their states are divided by
+    starts = np.bincount(at[acted], windows.starts[acted], numbers.total)
+    visits = np.bincount(at[acted], windows.counts[acted], numbers.total)
+    if not starts.any():  # all episodes start with a step that was left out
+        starts = visits
     if numbers.frontier is not None:
         visits[numbers.frontier] = arrivals[edge.states].sum()
     top = weighted_top((starts / starts.sum()).tolist())

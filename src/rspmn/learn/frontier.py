@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.circuit import Max, Network, NetworkBuilder, Product
+from rspmn.circuit import Leaf, Max, Network, NetworkBuilder, Product
 from rspmn.data.episodes import Followed
 from rspmn.data.grouping import joint_groups
 from rspmn.learn.grow_spmn import grow_decisions
@@ -56,7 +56,9 @@ def edge_of(two: TwoSteps, routes: Routes, learned_in: Ints, learner: Learner) -
         chosen = untried[node[untried] == here]
         rows = Rows(two.table, chosen, windows.counts[chosen].astype(np.float64))
         roots.append(grow_decisions(learner, two.schema, rows, outcome))
-    nowhere = np.flatnonzero(routes.of_states == NOWHERE)
+    arrived = np.zeros(states.count, dtype=bool)
+    arrived[states.of_successors[states.of_successors >= 0]] = True
+    nowhere = np.flatnonzero((routes.of_states == NOWHERE) & arrived)
     acted_in = -1 - at[at < 0]
     return Edge(
         learner.builder.build(*roots) if roots else None,
@@ -109,7 +111,7 @@ def with_branches(builder: NetworkBuilder, index: int, extra: int) -> int:
         branches = dict(zip(here.values, here.children, strict=True))
         for value, child in zip(other.values, other.children, strict=True):
             known = branches.get(value)
-            branches[value] = child if known is None else with_branches(builder, known, child)
+            branches[value] = child if known is None else _below(builder, known, child)
         return builder.max(here.decision, branches)
     if isinstance(here, Product):
         below, over = _deciding(builder, index), _deciding(builder, extra)
@@ -117,6 +119,13 @@ def with_branches(builder: NetworkBuilder, index: int, extra: int) -> int:
             found = with_branches(builder, below, over)
             return builder.product([found if c == below else c for c in here.children])
     return index
+
+
+def _below(builder: NetworkBuilder, index: int, extra: int) -> int:
+    """Go on below a decision if nothing was seen after it: it may have been something else."""
+    if any(isinstance(builder[child], Leaf) for child in builder[index].children):
+        return index
+    return with_branches(builder, index, extra)
 
 
 def _deciding(builder: NetworkBuilder, index: int) -> int | None:

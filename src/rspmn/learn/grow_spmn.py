@@ -65,14 +65,17 @@ def grow_decisions(learner: Learner, schema: Schema, rows: Rows, finish: Finish)
     return growth.decision(rows, 0, 0)
 
 
-def with_missing(rows: Rows, clusters: list[Rows]) -> list[Rows]:
+def with_missing(rows: Rows, clusters: list[Rows], names: Sequence[str]) -> list[Rows]:
     """Give rows that lack the variable that divides them a cluster of their own.
 
     Before the first decision they are left out: the state is not known. After a decision to leave
     them out would choose among outcomes, as where a result is missing because all was over.
     """
     lost = rows.without(clusters)
-    return [*clusters, lost] if len(lost) else clusters
+    if not len(lost):
+        return clusters
+    gone = [n for n in names if lost.column(n).missing.all() and not rows.column(n).missing.all()]
+    return [*clusters, lost.lacking(gone)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +126,7 @@ class _Growth:
         if len(clusters) < 2:  # nothing is left to divide by
             return self.with_factors(rows, place, self.factors(rows, names, depth), depth)
         if place > 0:
-            clusters = with_missing(rows, clusters)
+            clusters = with_missing(rows, clusters, names)
         learner.done_with(rows.total - sum(part.total for part in clusters))  # rows left out
         children = [self.information(part, place, names, depth + 1) for part in clusters]
         return learner.mixture(clusters, children)

@@ -98,13 +98,19 @@ class PairStatistics:
     g: Array  # [left, right]
     x2: Array  # [left, right]
     freedom: Array  # [left, right]
+    weight: Array  # [left, right], of the rows that have both
 
     def p_values(self) -> Array:  # [left, right]
-        """Return the larger of the two tests' p-values; 1 where nothing varies."""
+        """Return the larger of the two tests' p-values; 1 where nothing varies.
+
+        With more degrees of freedom than rows G cannot be large, whatever the rows say, and X²
+        alone is asked.
+        """
         from scipy.special import chdtrc
 
         with np.errstate(invalid="ignore"):
-            p = np.maximum(chdtrc(self.freedom, self.g), chdtrc(self.freedom, self.x2))
+            by_g, by_x2 = chdtrc(self.freedom, self.g), chdtrc(self.freedom, self.x2)
+        p = np.where(self.freedom > self.weight, by_x2, np.maximum(by_g, by_x2))
         return np.where(self.freedom > 0, p, 1.0)
 
 
@@ -142,6 +148,7 @@ def _statistics_of(
         np.concatenate([part.g for part in parts]),
         np.concatenate([part.x2 for part in parts]),
         np.concatenate([part.freedom for part in parts]),
+        np.concatenate([part.weight for part in parts]),
     )
 
 
@@ -165,7 +172,7 @@ def _all_at_once(
     """Count all tables of a stratum with one matrix product: best for few rows or many pairs."""
     if not left or not right:
         empty = np.zeros((len(left), len(right)))
-        return PairStatistics(empty, empty, empty)
+        return PairStatistics(empty, empty, empty, empty)
     found = contingency(rows, left, right, strata).statistics()
     return PairStatistics(*(statistic.sum(axis=0) for statistic in found))
 
@@ -176,7 +183,7 @@ def _pair_by_pair(
     """Count the tables of all strata of one pair at a time: best for many rows or values."""
     stratum = np.unique(strata, return_inverse=True)[1]
     shape = (len(left), len(right))
-    found = PairStatistics(np.zeros(shape), np.zeros(shape), np.zeros(shape))
+    found = PairStatistics(*np.zeros((4, *shape)))
     numbers = {name: value_numbers(rows, name) for name in {*left, *right}}
     for j, other in enumerate(right):
         for i, one in enumerate(left):
@@ -184,6 +191,7 @@ def _pair_by_pair(
             both = (a >= 0) & (b >= 0)
             triple = (stratum[both], a[both], b[both], rows.weights[both])
             found.g[i, j], found.x2[i, j], found.freedom[i, j] = _table_statistics(*triple)
+            found.weight[i, j] = triple[-1].sum()
     return found
 
 

@@ -47,7 +47,7 @@ class Learner:
         table = rows.table
         if name in table.ordered or rows.varies(name):
             return self.builder.add(fit_leaf(rows, name))
-        value = (name, int(table.codes[name][rows.index].max()))
+        value = (name, int(table.codes[name][rows.index].max(initial=-1)))
         if value[1] < 0 or value not in self._certain:
             found = self.builder.add(fit_leaf(rows, name))
             if value[1] < 0:  # never seen here: nothing is known of it

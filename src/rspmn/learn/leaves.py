@@ -16,7 +16,7 @@ from rspmn.circuit import (
 from rspmn.data.coding import Column
 from rspmn.learn.rows import Rows, weigh
 from rspmn.schema import Kind
-from rspmn.values import Value
+from rspmn.values import UNKNOWN, Value
 
 __all__ = ["fit_leaf", "fit_utility"]
 
@@ -48,6 +48,8 @@ def fit_leaf(rows: Rows, name: str) -> Leaf:
     present = ~column.missing
     weights = rows.weights[present]
     data = column.data[present]
+    if not len(data) and name in rows.table.absent:
+        return Leaf(name, Categorical.certain(UNKNOWN))  # whoever sees a value is not here
     if not len(data):
         return Leaf(name, _unknown(rows.table.columns[name]))
     if column.kind is Kind.CONTINUOUS:

@@ -86,7 +86,7 @@ class _Groups:
         cell, weight = self.data.cell[part], self.data.weight[part]
         own = [table[value] for table in self.choices]
         telling = cell[self.tells[cell]].tolist()
-        near = sorted({group for c in telling for group in self.leading.get(c, ())})
+        near = self._near(telling)
         found = self._most_alike(cell, weight, own, near) if near else -1
         if found < 0:
             found = len(self.cells)
@@ -104,6 +104,13 @@ class _Groups:
             leading = self.leading.setdefault(c, [])
             if found not in leading:
                 leading.append(found)
+
+    def _near(self, telling: list[int]) -> list[int]:
+        """Return the groups that share a successor after each of the decisions."""
+        by_block: dict[int, set[int]] = {}
+        for c in telling:
+            by_block.setdefault(int(self.data.block[c]), set()).update(self.leading.get(c, ()))
+        return sorted(set.intersection(*by_block.values())) if by_block else []
 
     def _most_alike(self, cell: Ints, weight: Array, own: list[Array], near: list[int]) -> int:
         """Return the group that resembles a value most, -1 if none does."""

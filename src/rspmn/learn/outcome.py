@@ -80,7 +80,7 @@ class Outcome:
         clusters = learner.config.clustering(rows, led, follows, learner.rng)
         if len(clusters) < 2:  # nothing is left to divide by
             return [*factors, *learner.leaves(rows, led), self._site(learner, rows)]
-        clusters = with_missing(rows, clusters)
+        clusters = with_missing(rows, clusters, led)
         children = [
             learner.product(self._outcome(learner, part, led, depth + 1)) for part in clusters
         ]

@@ -67,7 +67,7 @@ class RefitInfo:
 
 
 def refit(model: RSPMN, log: Windows | Episodes) -> tuple[RSPMN, RefitInfo]:
-    """Estimate all parameters of a model anew, its structure unchanged.
+    """Estimate weights and utilities of a model anew, its structure and its leaves unchanged.
 
     From all of the log: to add a batch, add its windows to those learned from. Steps that the
     structure has no place for are left out and counted.

@@ -48,6 +48,8 @@ class RowTable:
     origin: NDArray[np.int64]  # [n], the number of each row in the table that was read
     #: Of numbers that rows were divided by, the interval that is left to these rows.
     spans: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    #: Variables that rows were divided by, and that these rows are those without.
+    absent: frozenset[str] = frozenset()
     memo: dict[Any, Any] = field(init=False, repr=False, default_factory=dict)  # what was counted
 
 
@@ -108,6 +110,11 @@ class Rows:
         values = np.array([*column.domain, np.nan], dtype=np.float64)  # code -1 finds the last
         return np.asarray(values[column.data])
 
+    def lacking(self, names: Sequence[str]) -> "Rows":
+        """Return the same rows, which are known to be those without some variables."""
+        table = replace(self.table, absent=self.table.absent | frozenset(names))
+        return Rows(table, self.index, self.weights)
+
     def spanning(self, name: str, span: tuple[float, float]) -> "Rows":
         """Return the same rows, to which an interval of a number line is left."""
         table = replace(self.table, spans={**self.table.spans, name: span})
@@ -157,6 +164,7 @@ def rebinned(rows: Rows) -> Rows:
         rows.table.bins,
         rows.origin,
         rows.table.spans,
+        rows.table.absent,
     )
     return Rows(table, np.arange(len(rows)), rows.weights)
 
