@@ -143,3 +143,11 @@ def test_only_windows_of_one_schema_add_up() -> None:
         one + whole
     with pytest.raises(DataError, match="successor 'stat': did you mean 'state'?"):
         Windows.from_episodes(read([([{"x": "p", "a": True, "u": 0.0}], "END")]), "stat")  # type: ignore[arg-type]
+
+
+def test_there_is_one_zero() -> None:
+    schema = Schema([["x"], ["a"]], ["a"], "u", {"x": "continuous"})
+    steps = [[{"x": x, "a": 0, "u": u}] for x, u in ((0.0, -0.0), (-0.0, 0.0))]
+    windows = Windows.from_episodes(Episodes.from_steps(steps, schema, [Followed.END] * 2))
+    assert len(windows) == 1
+    assert not np.signbit(windows.columns["x"].data).any()

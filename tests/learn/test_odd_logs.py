@@ -150,6 +150,7 @@ def test_states_missing_at_random_do_not_change_the_world() -> None:
     assert windows is not None
     again, check = refit(holes, windows)
     assert check.fits, check.reasons
+    assert check.doubtful > 0
     assert again.values(5)[:3] == pytest.approx(holes.values(5)[:3], abs=1e-9)
 
 

@@ -237,7 +237,7 @@ def _unique_by_hash(raw: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 def _numbers(present: NDArray[Any], name: str, kind: Kind) -> NDArray[np.float64]:
     if _sort_of(present, name) == "str":
         raise DataError(f"column {name!r} is {kind}, but holds text, {str(present[0])!r} for one")
-    numbers: NDArray[np.float64] = present.astype(np.float64)
+    numbers: NDArray[np.float64] = present.astype(np.float64) + 0.0  # there is one zero
     if not np.all(np.isfinite(numbers)):
         raise DataError(f"column {name!r}: expected finite numbers, found an infinite one")
     return numbers

@@ -44,6 +44,7 @@ class RefitInfo:
     new_states: int = 0  # steps in, or to, a state that no interface node knows
     new_decisions: int = 0  # steps with decisions that were never made in their interface node
     new_ends: int = 0  # ends of episodes, where the model knows of none
+    doubtful: int = 0  # steps in, or to, a state that lacks values and may be in several nodes
     apart: list[int] = field(default_factory=list)  # nodes whose states no longer behave alike
 
     @property
@@ -103,6 +104,8 @@ def refit(model: RSPMN, log: Windows | Episodes) -> tuple[RSPMN, RefitInfo]:
     strange = (here == NOWHERE) | ((after == NOWHERE) & led & ~ended)
     info.new_states = int(windows.counts[strange].sum())
     info.new_decisions = int(windows.counts[(here >= 0) & led & ~placed].sum())
+    several = (here == SEVERAL) | (after == SEVERAL)
+    info.doubtful = int(windows.counts[several].sum())
     info.apart = _no_longer_alike(windows, states.of_steps, here, after)
     return rebuilt(model, trees, flows), info
 
