@@ -48,7 +48,9 @@ def test_learn_and_ask(oil: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "info", model, "--json")
     assert json.loads(out)["kind"] == "spmn"
     assert run(capsys, "check", model)[0] == 0
-    assert run(capsys, "draw", model, "-o", oil / "model.svg")[0] == 0
+    assert run(capsys, "draw", model, "-o", oil / "model.svg") == (0, "", "")
+    drawn = run(capsys, "draw", model, "-o", oil / "model.svg", "--json")[1]
+    assert json.loads(drawn)["picture"] == str(oil / "model.svg")
     assert (oil / "model.svg").read_text().startswith("<?xml")
 
 

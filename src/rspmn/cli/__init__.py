@@ -100,8 +100,8 @@ def _parser() -> argparse.ArgumentParser:
     subs["loglik"].add_argument("-o", "--output", help="a .csv for the value of each episode")
     _add_policy(subs["policy"])
     _add_sampling(subs["sample"])
-    for name in COMMANDS.keys() - {"draw"}:
-        subs[name].add_argument("--json", action="store_true", help="print JSON")
+    for sub in subs.values():
+        sub.add_argument("--json", action="store_true", help="print JSON")
     return parser
 
 

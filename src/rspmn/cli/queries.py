@@ -127,6 +127,8 @@ def draw(arguments: argparse.Namespace) -> None:
         write_atomically(arguments.output, picture)
     except OSError as error:
         raise ModelFileError(f"{arguments.output}: cannot be written: {error.strerror}") from None
+    if arguments.json:
+        print(json.dumps({"picture": arguments.output, "nodes": len(network)}))
 
 
 # ---- what they share -------------------------------------------------------------------
