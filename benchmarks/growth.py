@@ -84,10 +84,8 @@ def draw(
     right.loglog(windows, seconds, "s-", label="learning")
     right.loglog(windows, seconds[0] * windows / windows[0], "k:", label="linear")
     for cells, at, took in states:
-        right.annotate(
-            f"{cells} cells", (at, took), (0, -16), textcoords="offset points", ha="center"
-        )
-    right.margins(x=0.12)
+        right.annotate(f"{cells} cells", (at, took), (8, -6), textcoords="offset points")
+    right.margins(x=0.3, y=0.1)
     right.set(xlabel="distinct windows (maps of 16 to 4096 cells)", ylabel="seconds")
     right.legend()
     figure.savefig(path, metadata={"Date": None} if path.endswith(".svg") else None)

@@ -35,56 +35,60 @@ class Simulator:
         self.flat = flatten(model.template)
         nodes = model.template.nodes
         self.variables = [n for n in model.schema.variables if n != model.schema.utility]
-        self.values: dict[str, list[Value]] = {name: [] for name in self.variables}
-        code: dict[str, dict[tuple[type, Value], int]] = {name: {} for name in self.variables}
-
-        def code_of(name: str, value: Value) -> int:
-            known = code[name]
-            key = (type(value), value)
-            if key not in known:
-                known[key] = len(known)
-                self.values[name].append(value)
-            return known[key]
-
+        self.coding = _Coding(self.variables)
+        self.values = self.coding.values
         self.numeric = {
             n.variable
             for n in nodes
             if isinstance(n, Leaf) and not isinstance(n.distribution, Categorical)
         }
-        places = {name: k for k, name in enumerate(self.variables)}
         self.variable = np.full(len(nodes), -1)  # of leaves and max nodes
         self.mean, self.spread = np.zeros((2, len(nodes)))
         self.interface = np.full(len(nodes), -1)
         self.stuck = np.zeros(len(nodes), dtype=bool)  # max nodes where nothing was ever tried
-        masses: list[float] = []
-        codes: list[int] = []
-        starts = [0]
-        edge_codes = np.full(len(self.flat.children), -1)
-        for index, node in enumerate(nodes):
+        self._read_nodes()
+        self.leaf_codes, self.leaf_ends = self._leaves()
+        self.edge_codes = self._branches()
+        self.edge_ends = _raised(self.flat.weights, self.flat.starts)
+
+    def _read_nodes(self) -> None:
+        """Write down what each node is about."""
+        place = {name: k for k, name in enumerate(self.variables)}
+        for index, node in enumerate(self.model.template.nodes):
             match node:
                 case Leaf():
-                    self.variable[index] = places[node.variable]
-                    if isinstance(node.distribution, Categorical):
-                        masses += node.distribution.probabilities
-                        codes += [code_of(node.variable, v) for v in node.distribution.values]
+                    self.variable[index] = place[node.variable]
                 case Max():
-                    self.variable[index] = places[node.decision]
+                    self.variable[index] = place[node.decision]
                     self.stuck[index] = node.values == (UNKNOWN,)
-                    first = int(self.flat.starts[index])
-                    edge_codes[first : first + len(node.values)] = [
-                        code_of(node.decision, v) for v in node.values
-                    ]
                 case Utility():
                     self.mean[index], self.spread[index] = node.mean, node.variance**0.5
                 case Latent():
                     self.interface[index] = node.interface
                 case _:
                     pass
+
+    def _leaves(self) -> tuple[Ints, Array]:
+        """Return the codes of all leaves' values, and where each value's share of them ends."""
+        masses: list[float] = []
+        codes: list[int] = []
+        starts = [0]
+        for node in self.model.template.nodes:
+            if isinstance(node, Leaf) and isinstance(node.distribution, Categorical):
+                masses += node.distribution.probabilities
+                codes += [self.coding.code(node.variable, v) for v in node.distribution.values]
             starts.append(len(masses))
-        self.edge_codes = edge_codes
-        self.leaf_codes, leaf_starts = np.array(codes, dtype=np.int64), np.array(starts)
-        self.leaf_ends = _raised(np.array(masses), leaf_starts)
-        self.edge_ends = _raised(self.flat.weights, self.flat.starts)
+        return np.array(codes, dtype=np.int64), _raised(np.array(masses), np.array(starts))
+
+    def _branches(self) -> Ints:  # [edges]
+        """Return the code of the value that each branch of a max node stands for, else -1."""
+        codes = np.full(len(self.flat.children), -1)
+        for index, node in enumerate(self.model.template.nodes):
+            if isinstance(node, Max):
+                start = int(self.flat.starts[index])
+                made = [self.coding.code(node.decision, value) for value in node.values]
+                codes[start : start + len(made)] = made
+        return codes
 
     def run(
         self, episodes: int, horizon: int, rng: np.random.Generator, policy: Policy | None = None
@@ -111,6 +115,21 @@ class Simulator:
             steps.endings[which[at == self.model.end]] = Followed.END
         out = np.isin(at, [i for i in (self.model.end, self.model.unknown) if i is not None])
         return at[~out], which[~out]
+
+
+class _Coding:
+    """Codes for the values of each variable, in the order in which they are met."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.values: dict[str, list[Value]] = {name: [] for name in names}
+        self._codes: dict[tuple[str, type, Value], int] = {}
+
+    def code(self, name: str, value: Value) -> int:
+        """Return the code of a value; True, 1 and 1.0 are not the same."""
+        known = self._codes.setdefault((name, type(value), value), len(self.values[name]))
+        if known == len(self.values[name]):
+            self.values[name].append(value)
+        return known
 
 
 class _Draw:
