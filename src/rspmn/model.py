@@ -19,11 +19,12 @@ from rspmn.circuit import (
     NetworkBuilder,
     Node,
     Sum,
+    Utility,
     fold_up,
     soundness_violations,
     top_violations,
 )
-from rspmn.circuit.rewrite import at_step, graft
+from rspmn.circuit.rewrite import at_step, graft, with_branches
 from rspmn.circuit.scope import NEXT_STEPS
 from rspmn.conformity import check_variables, refuse, schema_order_violations
 from rspmn.data.episodes import Episodes
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "RSPMN",
+    "Untried",
     "end_root",
     "marked_root",
     "uniform_top",
@@ -48,6 +50,32 @@ __all__ = [
 
 #: What is known of a step: values by variable; None, NaN or left out means not known.
 Evidence = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Untried:
+    """Decisions that were never tried in some interface nodes, and what is hoped to follow them.
+
+    They stand beside a template; `RSPMN.with_untried` puts them into it.
+    """
+
+    network: Network  # a root for each of `at`: max nodes over the decisions, latents below
+    at: tuple[int, ...]  # interface nodes
+
+    @property
+    def branches(self) -> int:
+        """How many of them there are in all: each has a utility of its own."""
+        ways = fold_up(
+            self.network,
+            lambda node, below: 1 if isinstance(node, Utility) else sum(below),
+        )
+        return sum(ways[root] for root in self.network.roots)
+
+    def __post_init__(self) -> None:
+        if len(set(self.at)) != len(self.at) or len(self.at) != len(self.network.roots):
+            raise CircuitError(
+                f"Untried: {len(self.network.roots)} roots for the interface nodes {self.at}"
+            )
 
 
 @dataclass(frozen=True)
@@ -66,6 +94,8 @@ class RSPMN:
     template: Network
     #: How often the log visited each interface node; () when unknown. [num_interfaces]
     visits: tuple[float, ...] = ()
+    #: Decisions that were never tried; no query looks at them unless asked to.
+    untried: Untried | None = None
 
     def __post_init__(self) -> None:
         interfaces = len(self.template.roots)
@@ -81,8 +111,22 @@ class RSPMN:
             )
         if not all(0 <= count < math.inf for count in self.visits):
             raise CircuitError(f"RSPMN: expected visits of at least 0, found {self.visits}")
+        if self.untried is not None:
+            self._check_untried(self.untried)
         if not any(self._visits_of_states):
             raise CircuitError("RSPMN: expected an interface node that is a state and was visited")
+
+    def _check_untried(self, untried: Untried) -> None:
+        latents = [n.interface for n in untried.network.nodes if isinstance(n, Latent)]
+        beyond = [i for i in (*untried.at, *latents) if not 0 <= i < self.num_interfaces]
+        if beyond:
+            raise CircuitError(
+                f"RSPMN: untried decisions name interface node {beyond[0]}, but the template has "
+                f"{self.num_interfaces} roots"
+            )
+        names = {n.decision for n in untried.network.nodes if isinstance(n, Max)}
+        if not names <= set(self.schema.decisions):
+            raise CircuitError(f"RSPMN: untried decisions {sorted(names)} are not the schema's")
 
     def __repr__(self) -> str:
         return (
@@ -119,6 +163,26 @@ class RSPMN:
         if top is None:
             raise CircuitError("unfold: the template has no variables")
         return builder.build(top)
+
+    def with_untried(self) -> "RSPMN":
+        """Return the model with decisions that were never tried, where it has hopes for them.
+
+        Behind such a decision stand no logged steps: what it earns and where it leads is what
+        it does elsewhere.
+        """
+        return self if self.untried is None else self._with_untried
+
+    @cached_property
+    def _with_untried(self) -> "RSPMN":
+        assert self.untried is not None
+        builder = NetworkBuilder()
+        roots = self._copy_template(builder)
+        hopes = graft(builder, self.untried.network, rename=None, latent=builder.latent)
+        for here, root in zip(self.untried.at, self.untried.network.roots, strict=True):
+            extra = hopes[root]
+            assert extra is not None, "a max node is never left out"
+            roots[here] = with_branches(builder, roots[here], extra)
+        return RSPMN(self.schema, self.top, builder.build(*roots), self.visits)
 
     @cached_property
     def bottom(self) -> Network:
@@ -214,7 +278,12 @@ class RSPMN:
     # ---- queries: each is a door to `rspmn.infer` ----------------------------------
 
     def meu(
-        self, state: Evidence | None = None, horizon: int | None = None, discount: float = 1.0
+        self,
+        state: Evidence | None = None,
+        horizon: int | None = None,
+        discount: float = 1.0,
+        *,
+        allow_untried: bool = False,
     ) -> "ExpectedUtility":
         """Return the maximum expected utility from the start, or from an observed state.
 
@@ -222,38 +291,58 @@ class RSPMN:
         partial and may hold decisions already made in this step. The answer is a number that
         also knows whether the model ever saw such a state (`supported`) and how many logged
         steps stand behind it (`steps`).
+
+        `allow_untried` lets decisions be chosen that were never tried in a state, valued by what
+        they do elsewhere; so it does in the queries below.
         """
         from rspmn.infer.recurrent import meu
 
-        return meu(self, state, horizon, discount)
+        return meu(self._asked(allow_untried), state, horizon, discount)
 
-    def values(self, horizon: int | None = None, discount: float = 1.0) -> list[float]:
+    def values(
+        self, horizon: int | None = None, discount: float = 1.0, *, allow_untried: bool = False
+    ) -> list[float]:
         """Return the maximum expected utility of every interface node."""
         from rspmn.infer.recurrent import values
 
-        return values(self, horizon, discount)
+        return values(self._asked(allow_untried), horizon, discount)
 
     def expected_utilities(
-        self, state: Evidence | None = None, horizon: int | None = None, discount: float = 1.0
+        self,
+        state: Evidence | None = None,
+        horizon: int | None = None,
+        discount: float = 1.0,
+        *,
+        allow_untried: bool = False,
     ) -> "list[ActionValue]":
         """Return what every value of the next decision is worth, with its support."""
         from rspmn.infer.recurrent import expected_utilities
 
-        return expected_utilities(self, state, horizon, discount)
+        return expected_utilities(self, state, horizon, discount, allow_untried)
 
     def best_decisions(
-        self, state: Evidence | None = None, horizon: int | None = None, discount: float = 1.0
+        self,
+        state: Evidence | None = None,
+        horizon: int | None = None,
+        discount: float = 1.0,
+        *,
+        allow_untried: bool = False,
     ) -> "list[ActionValue]":
         """Return every best value of the next decision; the first is as good as any."""
         from rspmn.infer.recurrent import best_decisions
 
-        return best_decisions(self, state, horizon, discount)
+        return best_decisions(self, state, horizon, discount, allow_untried)
+
+    def _asked(self, allow_untried: bool) -> "RSPMN":
+        return self.with_untried() if allow_untried else self
 
     def policy(
         self,
         horizon: int | None = None,
         discount: float = 1.0,
         otherwise: "Value | Mapping[str, Value] | None" = None,
+        *,
+        allow_untried: bool = False,
     ) -> "Policy":
         """Return the best decisions over so many steps, or in the limit of many.
 
@@ -262,7 +351,7 @@ class RSPMN:
         """
         from rspmn.infer.policy import Policy
 
-        return Policy(self, horizon, discount, otherwise)
+        return Policy(self, horizon, discount, otherwise, allow_untried)
 
     def log_likelihood(
         self, episodes: Episodes, smoothed: bool = True

@@ -1,6 +1,8 @@
 """Model files: versioned JSON that a person can read. No pickle.
 
 {"format": "rspmn", "version": 1, "kind": "rspmn", "schema": …, "top": …, "template": …}
+
+Version 2 adds decisions that were never tried; models without them are still written as version 1.
 """
 
 import gzip
@@ -14,7 +16,7 @@ from rspmn.circuit import Network
 from rspmn.circuit.files import Fields, dumps, located, network_from_json, network_to_json
 from rspmn.errors import ModelFileError, did_you_mean
 from rspmn.files import write_atomically
-from rspmn.model import RSPMN
+from rspmn.model import RSPMN, Untried
 from rspmn.schema import Schema
 from rspmn.spmn import SPMN
 
@@ -22,12 +24,13 @@ __all__ = ["VERSION", "load", "load_rspmn", "load_spmn", "save"]
 
 FORMAT = "rspmn"
 #: Raised whenever an older rspmn could misread a newer file.
-VERSION = 1
+VERSION = 2
 
 
 def save(model: RSPMN | SPMN, path: str | Path) -> None:
     """Write a model, gzipped when the name ends in .gz; whole or not at all."""
-    head = {"format": dumps(FORMAT), "version": dumps(VERSION)}
+    untried = model.untried if isinstance(model, RSPMN) else None
+    head = {"format": dumps(FORMAT), "version": dumps(1 if untried is None else 2)}
     schema = dumps(model.schema.to_dict())
     if isinstance(model, RSPMN):
         parts = {
@@ -37,6 +40,9 @@ def save(model: RSPMN | SPMN, path: str | Path) -> None:
             "template": network_to_json(model.template),
             "visits": dumps(model.visits),
         }
+        if untried is not None:
+            parts["untried"] = network_to_json(untried.network)
+            parts["untried_at"] = dumps(untried.at)
     else:
         background = model.background
         parts = {
@@ -89,12 +95,23 @@ def load_spmn(path: str | Path) -> SPMN:
 
 
 #: The parts of each kind of model.
-_KINDS = {"rspmn": ["top", "template", "visits"], "spmn": ["network", "background", "rows"]}
+_KINDS = {
+    "rspmn": ["top", "template", "visits", "untried", "untried_at"],
+    "spmn": ["network", "background", "rows"],
+}
 
 
 def _rspmn(fields: Fields, schema: Schema) -> RSPMN:
+    untried = None
+    if "untried" in fields.raw:
+        at = tuple(map(int, fields.numbers("untried_at")))
+        untried = Untried(_network(fields, "untried"), at)
     return RSPMN(
-        schema, _network(fields, "top"), _network(fields, "template"), fields.numbers("visits")
+        schema,
+        _network(fields, "top"),
+        _network(fields, "template"),
+        fields.numbers("visits"),
+        untried,
     )
 
 

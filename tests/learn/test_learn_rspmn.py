@@ -83,7 +83,7 @@ def test_where_no_states_are_merged_the_meu_is_that_of_counts(name: str, seed: i
     """What it misses of the optimum is what the log misses: a table says the same."""
     mdp = domain(name)
     windows = Windows.from_episodes(mdp.generate(20_000, mdp.horizon, seed, "final"))
-    model, _ = learn_rspmn(windows)
+    model, _ = learn_rspmn(windows, LearnConfig(future="counts"))
     horizon = 3 * mdp.horizon
     assert model.meu(horizon=horizon) == pytest.approx(counted_value(windows, horizon), rel=1e-9)
 

@@ -7,7 +7,7 @@ from rspmn.circuit.network import Network, NetworkBuilder
 from rspmn.circuit.nodes import Latent, Leaf, Max, Node, Product, Sum, Utility
 from rspmn.circuit.traverse import fold_up
 
-__all__ = ["at_step", "graft"]
+__all__ = ["at_step", "graft", "with_branches"]
 
 
 def at_step(variable: str, step: int) -> str:
@@ -63,3 +63,42 @@ def _sum(builder: NetworkBuilder, left: list[tuple[int, float]], whole: bool) ->
     if not total > 0:
         return None
     return builder.sum([child for child, _ in left], [weight / total for _, weight in left])
+
+
+def with_branches(builder: NetworkBuilder, index: int, extra: int) -> int:
+    """Add the branches of one node's decisions that another lacks, where there is a place.
+
+    Where a sum stands between two decisions, for what is seen there, there is none: what the other
+    has below it is left out.
+    """
+    here, other = builder[index], builder[extra]
+    if isinstance(here, Max) and isinstance(other, Max):
+        branches = dict(zip(here.values, here.children, strict=True))
+        for value, child in zip(other.values, other.children, strict=True):
+            known = branches.get(value)
+            branches[value] = child if known is None else _below(builder, known, child)
+        return builder.max(here.decision, branches)
+    if isinstance(here, Product):
+        below, over = _deciding(builder, index), _deciding(builder, extra)
+        if below is not None and over is not None:
+            found = with_branches(builder, below, over)
+            return builder.product([found if c == below else c for c in here.children])
+    return index
+
+
+def _below(builder: NetworkBuilder, index: int, extra: int) -> int:
+    """Go on below a decision if nothing was seen after it: it may have been something else."""
+    if any(isinstance(builder[child], Leaf) for child in builder[index].children):
+        return index
+    return with_branches(builder, index, extra)
+
+
+def _deciding(builder: NetworkBuilder, index: int) -> int | None:
+    """Return the node itself, or the factor of a product, that holds a max node at its top."""
+    node = builder[index]
+    if isinstance(node, Max):
+        return index
+    if not isinstance(node, Product):
+        return None
+    holds = (c for c in node.children if _deciding(builder, c) is not None)
+    return next(holds, None)

@@ -112,6 +112,14 @@ def _add_question(sub: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     sub.add_argument("--horizon", type=int, help="steps to go; without it, in the limit of many")
     sub.add_argument("--discount", type=float, default=1.0, help="per step, default 1")
+    _add_untried(sub)
+
+
+def _add_untried(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument(
+        "--allow-untried", action="store_true",
+        help="also decide what was never tried in a state, by what it did elsewhere",
+    )  # fmt: skip
 
 
 def _add_picture(sub: argparse.ArgumentParser) -> None:
@@ -153,6 +161,10 @@ def _add_log(sub: argparse.ArgumentParser) -> None:
 
 
 def _add_em(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument(
+        "--future", choices=["factored", "counts"], default=None,
+        help="what weighs next states: factors that branches share, the default, or counts alone",
+    )  # fmt: skip
     sub.add_argument("--em-passes", type=int, default=0, help="further passes of EM, default 0")
     sub.add_argument("--soft-em", action="store_true", help="share steps out by probability")
     sub.add_argument(
@@ -165,6 +177,7 @@ def _add_policy(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--horizon", type=int, help="steps; without it, in the limit of many")
     sub.add_argument("--discount", type=float, default=1.0, help="per step, default 1")
     sub.add_argument("-t", type=int, default=0, help="the time step, default 0")
+    _add_untried(sub)
     sub.add_argument("-o", "--output", help="a .csv to write")
 
 
@@ -173,6 +186,7 @@ def _add_sampling(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--horizon", type=int, required=True, help="steps of an episode at most")
     sub.add_argument("--best", action="store_true", help="decide best, not uniformly at random")
     sub.add_argument("--discount", type=float, default=1.0, help="for --best, default 1")
+    _add_untried(sub)
     sub.add_argument("--seed", type=_seed, default=0, help="default 0")
     sub.add_argument("-o", "--output", required=True, help="a .csv to write")
 

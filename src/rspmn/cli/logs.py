@@ -18,7 +18,7 @@ from rspmn.data.sources import read_source
 from rspmn.data.windows import Windows
 from rspmn.errors import DataError, ModelFileError
 from rspmn.files import write_atomically
-from rspmn.learn import RSPMNInfo, learn_rspmn
+from rspmn.learn import FutureInfo, RSPMNInfo, learn_rspmn
 from rspmn.model_file import load_rspmn
 from rspmn.schema import Schema
 
@@ -31,8 +31,13 @@ COLUMNS = {"episode": "episode", "time": "time", "terminated": "terminated"}
 def learn(arguments: argparse.Namespace) -> None:
     """Learn a recurrent model from a log and write it."""
     schema = Schema.load(arguments.schema)
-    em = {"em_passes": arguments.em_passes, "soft_em": arguments.soft_em}
-    config = replace(config_of(arguments), **em)
+    config = config_of(arguments)
+    config = replace(
+        config,
+        em_passes=arguments.em_passes,
+        soft_em=arguments.soft_em,
+        future=arguments.future or config.future,
+    )
     episodes = _episodes(arguments, schema)
     log: Episodes | Windows = episodes
     if arguments.time_limit is not None:
@@ -78,6 +83,13 @@ def _story(info: RSPMNInfo, episodes: Episodes, output: str) -> list[str]:
             f"frontier: in {info.frontier_states} states nothing is known to follow any decision; "
             f"{info.frontier_visits} steps led there; they are taken as the worst of all"
         )
+    if info.future is not None and info.future.components:
+        lines.append(_about_future(info.future))
+    if info.untried_branches:
+        lines.append(
+            f"untried: {info.untried_branches} decisions were never made in their state; "
+            "--allow-untried values them by what they did elsewhere"
+        )
     if info.em is not None:
         passes = ", ".join(f"{value:.6g}" for value in info.em.log_likelihoods)
         lines.append(f"EM: log-likelihood {passes}")
@@ -86,10 +98,22 @@ def _story(info: RSPMNInfo, episodes: Episodes, output: str) -> list[str]:
     return lines
 
 
+def _about_future(future: FutureInfo) -> str:
+    sizes = ", ".join(map(str, future.leaves))
+    kinds = f"{len(future.components)} components of {sizes} distributions"
+    if not future.strength:
+        return f"future: counts alone; {kinds} for {future.contexts} contexts predict no better"
+    return (
+        f"future: {kinds} for {future.contexts} contexts weigh as much as {future.strength:g} "
+        f"steps; {100 * future.outside:.2g} % of their mass is on states never seen"
+    )
+
+
 def show_policy(arguments: argparse.Namespace) -> None:
     """Write the best decision of every interface node as a table."""
     model = load_rspmn(arguments.model)
-    policy = model.policy(arguments.horizon, arguments.discount)
+    untried = arguments.allow_untried
+    policy = model.policy(arguments.horizon, arguments.discount, allow_untried=untried)
     table = policy.table(arguments.t)
     if arguments.output:
         _write(arguments.output, table)
@@ -132,7 +156,12 @@ def show_likelihood(arguments: argparse.Namespace) -> None:
 def sample(arguments: argparse.Namespace) -> None:
     """Draw episodes from a model."""
     model = load_rspmn(arguments.model)
-    best = model.policy(arguments.horizon, arguments.discount) if arguments.best else None
+    untried = arguments.allow_untried
+    best = None
+    if arguments.best:
+        best = model.policy(arguments.horizon, arguments.discount, allow_untried=untried)
+    elif untried:
+        raise DataError("--allow-untried is for --best: without it decisions are drawn at random")
     log = model.sample(arguments.episodes, arguments.horizon, arguments.seed, best)
     table = log.to_long()
     _write(arguments.output, table)

@@ -77,7 +77,7 @@ def show_meu(arguments: argparse.Namespace) -> None:
     """Print the maximum expected utility."""
     model = load(arguments.model)
     state = _state(model, arguments.state)
-    answer = model.meu(state, *_times(model, arguments))
+    answer = model.meu(state, **_how(model, arguments))
     if arguments.json:
         facts = {"supported": answer.supported, "steps": answer.steps, "bound": answer.bound}
         print(json.dumps({"meu": _number(answer), **facts}))
@@ -92,7 +92,7 @@ def show_actions(arguments: argparse.Namespace) -> None:
     """Print what every value of the next decision is worth."""
     model = load(arguments.model)
     state = _state(model, arguments.state)
-    answers = model.expected_utilities(state, *_times(model, arguments))
+    answers = model.expected_utilities(state, **_how(model, arguments))
     best = {answer.value for answer in best_among(answers)}
     answers.sort(key=lambda a: (not a.supported, -a.utility if a.available else math.inf))
     if arguments.json:
@@ -105,6 +105,7 @@ def show_actions(arguments: argparse.Namespace) -> None:
         note = (
             _behind(a.steps) if a.supported else f"  (offered with probability {a.available:.3g})"
         )
+        note = note if a.tried else "  (never tried here)"
         mark = "*" if a.value in best else " "
         worth = f"{a.utility:12.6g}" if a.available else f"{'':12}"
         print(f"{mark} {a.decision} = {a.value!s:<12} {worth}{note}")
@@ -134,15 +135,18 @@ def draw(arguments: argparse.Namespace) -> None:
 # ---- what they share -------------------------------------------------------------------
 
 
-def _times(model: Model, arguments: argparse.Namespace) -> tuple[Any, ...]:
-    """Return horizon and discount, which a model of a single shot has none of."""
+def _how(model: Model, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what only a recurrent model can be asked: horizon, discount, what was never tried."""
+    horizon, discount, untried = arguments.horizon, arguments.discount, arguments.allow_untried
     if isinstance(model, RSPMN):
-        return arguments.horizon, arguments.discount
-    if arguments.horizon is not None or arguments.discount != 1:
+        return {"horizon": horizon, "discount": discount, "allow_untried": untried}
+    if horizon is not None or discount != 1:
         raise EvidenceError(
             f"{arguments.model} decides once: it has no horizon and no discount; leave them out"
         )
-    return ()
+    if untried:
+        raise EvidenceError(f"{arguments.model} decides once: it knows only what was tried")
+    return {}
 
 
 def _part(model: Model, part: str | None, steps: int) -> Network:
@@ -226,6 +230,7 @@ def _action_facts(answer: ActionValue, best: bool) -> dict[str, object]:
         "supported": answer.supported,
         "available": answer.available,
         "steps": answer.steps,
+        "tried": answer.tried,
     }
 
 

@@ -11,7 +11,7 @@ answer is for the rest only, and it is flagged, with the probability of that res
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rspmn.circuit import Max, Network, Node, Product, Sum, walk_down
 from rspmn.errors import EvidenceError, did_you_mean
@@ -25,6 +25,7 @@ __all__ = [
     "best_among",
     "best_decisions",
     "expected_utilities",
+    "hopes_marked",
     "meu",
     "next_decisions",
 ]
@@ -65,6 +66,7 @@ class ActionValue:
     utility: float  # NaN where it is offered nowhere
     available: float  # the probability, given the evidence, of a state that offers it
     steps: float  # logged steps behind the utility
+    tried: bool = True  # False where it is a hope, from what it did in other states
 
     @property
     def supported(self) -> bool:
@@ -112,6 +114,11 @@ def expected_utilities(
         steps = _counted(result.steps)
         answers.append(ActionValue(decision, value, result.utility, available, steps))
     return answers
+
+
+def hopes_marked(answers: Sequence[ActionValue]) -> list[ActionValue]:
+    """Mark what was never tried, among answers of a model that has all its steps counted."""
+    return [replace(answer, tried=answer.steps > 0) for answer in answers]
 
 
 def best_decisions(

@@ -47,6 +47,8 @@ class Policy:
         Per step.
     otherwise
         What `act` answers in a state that the model never saw; without it that is an error.
+    allow_untried
+        Whether it may choose what was never tried in a state.
     """
 
     def __init__(
@@ -55,7 +57,10 @@ class Policy:
         horizon: int | None = None,
         discount: float = 1.0,
         otherwise: Value | Mapping[str, Value] | None = None,
+        allow_untried: bool = False,
     ) -> None:
+        model = model.with_untried() if allow_untried else model
+        self.allow_untried = allow_untried
         if not 0 <= discount <= 1:
             raise EvidenceError(f"discount: expected a number from 0 to 1, found {discount}")
         several = len(model.schema.decisions) > 1
@@ -117,10 +122,11 @@ class Policy:
         else:
             found = {a.value: a for a in self._by_node(node, t)}
         decision = offered[0]
-        return [
+        answers = [
             found.get(value, ActionValue(decision, value, math.nan, 0.0, 0.0))
             for value in offered[1]
         ]
+        return decisions.hopes_marked(answers) if self.allow_untried else answers
 
     def act_many(
         self, states: object, t: int = 0, otherwise: Value | Mapping[str, Value] | None = None
@@ -194,6 +200,11 @@ class Policy:
                 break
             made[decision] = chosen
         return made, value
+
+    def steps_behind(self, node: int, t: int = 0) -> float:
+        """Return the logged steps behind the best decisions at an interface node."""
+        at = self._first[node]
+        return 0.0 if at is None else _counted(self._behind(at, self._steps_to_go(t)))
 
     # ---- how they are answered -----------------------------------------------------
 

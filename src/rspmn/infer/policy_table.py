@@ -25,13 +25,14 @@ SHOWN = 6
 def policy_table(policy: "Policy", t: int = 0) -> dict[str, list[Any]]:
     """Return the states of each interface node, the best decisions, what they are worth.
 
-    `visits` are the logged steps in the node. A node in which no decision is known to lead
+    `visits` are the logged steps in the node, `steps` those of them with these decisions; 0 where
+    they were never tried. A node in which no decision is known to lead
     anywhere has none, and its value is -∞ before the last step.
     """
     model = policy.model
     schema, states = model.schema, state_part(model.template)
     visits = model.visits or (0.0,) * model.num_interfaces
-    names = (*schema.information_sets[0], *schema.decisions, "value", "visits")
+    names = (*schema.information_sets[0], *schema.decisions, "value", "visits", "steps")
     rows: dict[str, list[Any]] = {name: [] for name in ("node", *names)}
     for node in range(model.num_interfaces):
         if node in (model.end, model.unknown):
@@ -44,6 +45,7 @@ def policy_table(policy: "Policy", t: int = 0) -> dict[str, list[Any]]:
             rows[name].append(made.get(name))
         rows["value"].append(value)
         rows["visits"].append(visits[node])
+        rows["steps"].append(policy.steps_behind(node, t))
     return rows
 
 

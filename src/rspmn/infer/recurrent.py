@@ -68,8 +68,15 @@ def expected_utilities(
     state: Evidence | None = None,
     horizon: int | None = None,
     discount: float = 1.0,
+    allow_untried: bool = False,
 ) -> list[ActionValue]:
-    """Return what each value of the next decision is worth, chosen now and the best after it."""
+    """Return what each value of the next decision is worth, chosen now and the best after it.
+
+    With `allow_untried` also those never tried in the state, `tried` being False.
+    """
+    if allow_untried:
+        wider = model.with_untried()
+        return decisions.hopes_marked(expected_utilities(wider, state, horizon, discount))
     network = _first_step(model, state)
     made = known_values({} if state is None else state, network)
     asked = next((name for name in model.schema.decisions if name not in made), None)
@@ -82,9 +89,11 @@ def best_decisions(
     state: Evidence | None = None,
     horizon: int | None = None,
     discount: float = 1.0,
+    allow_untried: bool = False,
 ) -> list[ActionValue]:
     """Return every best value of the next decision, ties and all."""
-    return decisions.best_among(expected_utilities(model, state, horizon, discount))
+    answers = expected_utilities(model, state, horizon, discount, allow_untried)
+    return decisions.best_among(answers)
 
 
 def values(model: RSPMN, horizon: int | None = None, discount: float = 1.0) -> list[float]:

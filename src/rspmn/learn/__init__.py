@@ -3,6 +3,7 @@
 from rspmn.learn.clustering import BehaviouralSplit, RowClustering
 from rspmn.learn.config import LearnConfig, LearnInfo, Progress
 from rspmn.learn.em import EMInfo, em
+from rspmn.learn.future import FutureInfo
 from rspmn.learn.independence import GTest, IndependenceTest
 from rspmn.learn.kmeans import KMeansClustering
 from rspmn.learn.learn_rspmn import RSPMNInfo, Stages, learn_rspmn
@@ -15,6 +16,7 @@ __all__ = [
     "RDC",
     "BehaviouralSplit",
     "EMInfo",
+    "FutureInfo",
     "GTest",
     "IndependenceTest",
     "KMeansClustering",

@@ -2,15 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
-from rspmn.errors import DataError
+from rspmn.errors import DataError, did_you_mean
 from rspmn.learn.clustering import BehaviouralSplit, RowClustering
 from rspmn.learn.independence import GTest, IndependenceTest
 from rspmn.learn.kmeans import KMeansClustering
 from rspmn.learn.rdc import RDC
 
 __all__ = ["LearnConfig", "LearnInfo", "Progress"]
+
+Future = Literal["factored", "counts"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,8 @@ class LearnConfig:
     enough: float = 10.0
     #: Numbers of many values are tested in so many bins of equal weight.
     bins: int = 10
+    #: What weighs next states: factors that branches share, refined by counts, or counts alone.
+    future: Future = "factored"
     #: Passes of EM over the sequences after the first, and whether they share steps out.
     em_passes: int = 0
     soft_em: bool = False
@@ -48,18 +52,25 @@ class LearnConfig:
             limit = getattr(self, name)
             if limit is not None and not limit >= 0:
                 raise DataError(f"LearnConfig: {name} must be at least 0, found {limit!r}")
+        if self.future not in get_args(Future):
+            raise DataError(
+                f"LearnConfig: future {self.future!r}: "
+                f"{did_you_mean(self.future, get_args(Future))}"
+            )
         if self.bins < 2:
             raise DataError(f"LearnConfig: bins must be at least 2, found {self.bins!r}")
 
     @classmethod
     def paper(cls) -> "LearnConfig":
         """Learn as the paper's code does: RDC over all rows alike, and k-means with k = 2."""
-        return cls(RDC(), KMeansClustering(), given_decisions=False, successor="tuple")
+        return cls(
+            RDC(), KMeansClustering(), given_decisions=False, successor="tuple", future="counts"
+        )
 
     @classmethod
     def exact(cls) -> "LearnConfig":
         """Split everything that varies: the network is the empirical distribution."""
-        return cls(GTest(alpha=1.0), BehaviouralSplit(alpha=1.0), bins=2**31 - 1)
+        return cls(GTest(alpha=1.0), BehaviouralSplit(alpha=1.0), bins=2**31 - 1, future="counts")
 
 
 @dataclass

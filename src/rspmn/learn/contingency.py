@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 
 from rspmn.learn.rows import Rows, weigh
 
-__all__ = ["RARE", "Cells", "Contingency", "cells_of", "contingency", "rare_together", "xlogx"]
+__all__ = [
+    "RARE",
+    "Cells",
+    "Contingency",
+    "cells_of",
+    "contingency",
+    "rare_together",
+    "weighed",
+    "xlogx",
+]
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -99,6 +108,17 @@ class Contingency:
             np.where(seen, np.maximum(freedom, 0), 0.0),
             total,
         )
+
+
+def weighed(keys: Ints, weights: Array) -> tuple[Ints, Array]:
+    """Return the distinct keys and the weight of each."""
+    size = int(keys.max()) + 1
+    if size <= 4 * len(keys) + 1000:
+        total = weigh(keys, weights, size)
+        found = np.flatnonzero(total)
+        return found, total[found]
+    found, inverse = np.unique(keys, return_inverse=True)
+    return found, weigh(inverse, weights)
 
 
 def contingency(rows: Rows, left: Sequence[str], right: Sequence[str], strata: Ints) -> Contingency:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.circuit import Leaf, Max, Network, NetworkBuilder, Product
+from rspmn.circuit import Network, NetworkBuilder
 from rspmn.data.episodes import Followed
 from rspmn.data.grouping import joint_groups
 from rspmn.learn.grow_spmn import grow_decisions
@@ -23,7 +23,7 @@ from rspmn.learn.rows import Rows, table_of
 from rspmn.learn.wrap import TwoSteps
 from rspmn.schema import Schema
 
-__all__ = ["Edge", "edge_of", "with_branches"]
+__all__ = ["Edge", "edge_of", "frontier_state", "state_leaves"]
 
 Ints = NDArray[np.int64]
 
@@ -98,42 +98,3 @@ def frontier_state(
         merged[child] = merged.get(child, 0.0) + weight
     total = sum(merged.values())
     return [builder.sum(list(merged), [weight / total for weight in merged.values()])]
-
-
-def with_branches(builder: NetworkBuilder, index: int, extra: int) -> int:
-    """Add the branches of one node's decisions that another lacks, where there is a place.
-
-    Between two decisions rows may have been divided by what was seen there. What was tried at the
-    edge only cannot be sent through such a sum, and is left out.
-    """
-    here, other = builder[index], builder[extra]
-    if isinstance(here, Max) and isinstance(other, Max):
-        branches = dict(zip(here.values, here.children, strict=True))
-        for value, child in zip(other.values, other.children, strict=True):
-            known = branches.get(value)
-            branches[value] = child if known is None else _below(builder, known, child)
-        return builder.max(here.decision, branches)
-    if isinstance(here, Product):
-        below, over = _deciding(builder, index), _deciding(builder, extra)
-        if below is not None and over is not None:
-            found = with_branches(builder, below, over)
-            return builder.product([found if c == below else c for c in here.children])
-    return index
-
-
-def _below(builder: NetworkBuilder, index: int, extra: int) -> int:
-    """Go on below a decision if nothing was seen after it: it may have been something else."""
-    if any(isinstance(builder[child], Leaf) for child in builder[index].children):
-        return index
-    return with_branches(builder, index, extra)
-
-
-def _deciding(builder: NetworkBuilder, index: int) -> int | None:
-    """Return the node itself, or the factor of a product, that holds a max node at its top."""
-    node = builder[index]
-    if isinstance(node, Max):
-        return index
-    if not isinstance(node, Product):
-        return None
-    holds = (c for c in node.children if _deciding(builder, c) is not None)
-    return next(holds, None)

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.learn.contingency import KEPT, RARE, contingency, xlogx
+from rspmn.learn.contingency import KEPT, RARE, contingency, weighed, xlogx
 from rspmn.learn.rows import Rows, weigh
 
 __all__ = [
@@ -203,9 +203,9 @@ def _table_statistics(
         return 0.0, 0.0, 0.0
     sizes = int(a.max()) + 1, int(b.max()) + 1
     row_key, column_key = stratum * sizes[0] + a, stratum * sizes[1] + b
-    cell, cell_weight = _weighed(row_key * sizes[1] + b, weights)
-    row, row_weight = _weighed(row_key, weights)
-    column, column_weight = _weighed(column_key, weights)
+    cell, cell_weight = weighed(row_key * sizes[1] + b, weights)
+    row, row_weight = weighed(row_key, weights)
+    column, column_weight = weighed(column_key, weights)
     total = weigh(stratum, weights)
     of_row = np.searchsorted(row, cell // sizes[1])
     of_column = np.searchsorted(column, cell // sizes[1] // sizes[0] * sizes[1] + cell % sizes[1])
@@ -222,17 +222,6 @@ def _table_statistics(
     columns_seen = np.bincount(column // sizes[1], minlength=len(total))
     freedom = np.where(total > 0, (rows_seen - 1.0) * (columns_seen - 1.0), 0.0)
     return max(float(g), 0.0), float(np.maximum(x2, 0.0).sum()), float(freedom.sum())
-
-
-def _weighed(keys: NDArray[np.int64], weights: Array) -> tuple[NDArray[np.int64], Array]:
-    """Return the distinct keys and the weight of each."""
-    size = int(keys.max()) + 1
-    if size <= 4 * len(keys) + 1000:
-        total = weigh(keys, weights, size)
-        found = np.flatnonzero(total)
-        return found, total[found]
-    found, inverse = np.unique(keys, return_inverse=True)
-    return found, weigh(inverse, weights)
 
 
 def value_numbers(rows: Rows, name: str) -> NDArray[np.int64]:  # [n]

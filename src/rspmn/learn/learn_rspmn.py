@@ -1,7 +1,8 @@
 """LearnRSPMN (Sec. 4): from logged episodes to a sound template, in four steps.
 
 Each step is a function of its own: `wrap` and `grow_spmn` (Step 1), `interface_nodes` (Step 2),
-`initial_template` (Step 3), `route`, `counts` and `final_model` (Step 4), `em` (further passes).
+`initial_template` (Step 3), `route`, `factored` or `counts` and `final_model` (Step 4), `em`
+(further passes).
 """
 
 from dataclasses import dataclass, field, replace
@@ -16,13 +17,15 @@ from rspmn.data.windows import Windows
 from rspmn.errors import DataError
 from rspmn.learn.config import LearnConfig, LearnInfo, Report
 from rspmn.learn.em import EMInfo, em
-from rspmn.learn.final_template import Numbering, final_model, number_interfaces
+from rspmn.learn.final_template import final_model
 from rspmn.learn.frontier import Edge, edge_of
-from rspmn.learn.future import counts
+from rspmn.learn.future import FutureInfo, Moves, counts, factored, untried_branches
+from rspmn.learn.future.moves import at_sites
 from rspmn.learn.grow_spmn import grow_spmn
 from rspmn.learn.initial_template import initial_template
 from rspmn.learn.interfaces import Interface, interface_nodes, state_network
 from rspmn.learn.learner import Learner
+from rspmn.learn.numbering import Numbering, number_interfaces
 from rspmn.learn.outcome import Outcome
 from rspmn.learn.routing import Routes, distinct_states, route
 from rspmn.learn.rows import weigh
@@ -58,11 +61,13 @@ class RSPMNInfo:
     frontier_states: int = 0  # states in which no decision has a known successor
     frontier_visits: int = 0  # steps that led to one of them
     unsupported_branches: int = 0  # decisions of an interface node without a known successor
+    untried_branches: int = 0  # decisions never made in an interface node, that have been elsewhere
     pruned_edges: int = 0  # of the initial template's S_L
     nodes: dict[str, int] = field(default_factory=dict)  # by stage
     edges: dict[str, int] = field(default_factory=dict)  # by stage
     seconds: dict[str, float] = field(default_factory=dict)  # by stage
     structure: LearnInfo = field(default_factory=LearnInfo)  # of LearnSPMN
+    future: FutureInfo | None = None  # of factored futures
     em: EMInfo | None = None  # of further passes
     stages: Stages | None = None
     #: All that was learned from; add those of new episodes and pass both to `refit`.
@@ -131,13 +136,27 @@ def learn_rspmn(
     outcome, routes, learned_in = found.outcome, found.routes, found.learned_in
     clock = perf_counter()
 
-    # Steps 3 and 4. An S_L everywhere, weighed by counts; edges that have none do not exist.
-    occurred = windows.counts.astype(np.float64)
+    # Steps 3 and 4. An S_L everywhere, weighed by what followed; other edges do not exist.
     edge = edge_of(two, routes, learned_in, Learner(config, rng, two.rows, two.schema.utility))
     numbers = number_interfaces(two, routes, edge, len(interfaces))
     clock = info.timed("routing", clock)
-    weights = counts(outcome.sites, numbers.of_successors, occurred, numbers.total)
+    occurred = windows.counts.astype(np.float64)
+    untried = None
+    moves = _moves(found, numbers, config.clustering.disjoint)
+    if config.future == "factored":
+        future = factored(moves)
+        weights, info.future = future.successors, future.info
+        if future.factors is not None:
+            untried = untried_branches(
+                moves, future.factors, routes.of_steps, occurred, config.unavailable_from
+            )
+    else:
+        weights = counts(moves)
+    clock = info.timed("future", clock)
     model = final_model(two, one_step, interfaces, routes, edge, numbers, weights, config.bins)
+    if untried is not None:
+        model = replace(model, untried=untried)
+        info.untried_branches = untried.branches
     clock = info.timed("template", clock)
     if config.em_passes:
         assert isinstance(log, Episodes)
@@ -206,6 +225,28 @@ def _structure(
     )  # fmt: skip
     info.timed("interfaces", clock)
     return _Structure(two, outcome, one_step, interfaces, learned_in, routes)
+
+
+def _moves(found: _Structure, numbers: Numbering, disjoint: bool) -> Moves:
+    """Return what was logged at the place of each S_L."""
+    two, states = found.two, found.routes.states
+    site, window = at_sites(found.outcome.sites)
+    in_bins = any(name in two.table.binned for name in states.columns)
+    boxes = np.zeros(numbers.total, dtype=bool)
+    boxes[: numbers.learned] = disjoint and not in_bins
+    return Moves(
+        two.schema,
+        two.table,
+        states,
+        numbers.of_states,
+        boxes,
+        numbers.end,
+        len(found.outcome.sites),
+        site,
+        window,
+        numbers.of_successors[window],
+        two.windows.counts[window].astype(np.float64),
+    )
 
 
 def _learned_in(

@@ -22,6 +22,7 @@ __all__ = [
     "Rows",
     "group_rows",
     "joined",
+    "numbers_of",
     "read_columns",
     "read_rows",
     "rebinned",
@@ -104,11 +105,7 @@ class Rows:
 
     def numbers(self, name: str) -> NDArray[np.float64]:  # [n]
         """Return the values of a variable of numbers, NaN where it is missing."""
-        column = self.column(name)
-        if column.kind is Kind.CONTINUOUS:
-            return np.asarray(column.data, dtype=np.float64)
-        values = np.array([*column.domain, np.nan], dtype=np.float64)  # code -1 finds the last
-        return np.asarray(values[column.data])
+        return numbers_of(self.column(name))
 
     def lacking(self, names: Sequence[str]) -> "Rows":
         """Return the same rows, which are known to be those without some variables."""
@@ -141,6 +138,14 @@ class Rows:
             keys = [(codes[n].astype(np.int64) + 1, sizes[n] + 1) for n in names]
             self.table.memo[key] = np.unique(one_key(keys), return_inverse=True)[1]
         return np.asarray(self.table.memo[key][self.index])
+
+
+def numbers_of(column: Column) -> NDArray[np.float64]:  # [n]
+    """Return the values of a column of numbers, NaN where they are missing."""
+    if column.kind is Kind.CONTINUOUS:
+        return np.asarray(column.data, dtype=np.float64)
+    values = np.array([*column.domain, np.nan], dtype=np.float64)  # code -1 finds the last
+    return np.asarray(values[column.data])
 
 
 def rebinned(rows: Rows) -> Rows:

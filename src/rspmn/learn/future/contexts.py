@@ -1,0 +1,53 @@
+"""Contexts: all that a next step may depend on, in codes for each distinct one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.data.coding import one_key
+from rspmn.learn.rows import RowTable
+
+__all__ = ["Contexts", "contexts_of"]
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Contexts:
+    """Distinct values of some variables together; 0 stands for a missing value."""
+
+    names: tuple[str, ...]
+    sizes: Ints  # [variables], how many codes each has
+    codes: Ints  # [contexts, variables]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def only(self, names: Sequence[str]) -> "Contexts":
+        """Return some of the variables of each."""
+        at = [self.names.index(name) for name in names]
+        return Contexts(tuple(names), self.sizes[at], self.codes[:, at])
+
+    def with_variable(self, name: str, size: int, rows: Ints, codes: Ints) -> "Contexts":
+        """Return some of the contexts with one more variable."""
+        wider = np.hstack([self.codes[rows], np.asarray(codes)[:, None]])
+        return Contexts((*self.names, name), np.append(self.sizes, size), wider)
+
+    def key(self, names: Sequence[str]) -> Ints:  # [contexts]
+        """Return one number for the values of some variables together."""
+        at = [self.names.index(name) for name in names]
+        columns = [(self.codes[:, k], int(self.sizes[k])) for k in at]
+        if not columns:
+            return np.zeros(len(self), dtype=np.int64)
+        return np.unique(one_key(columns), return_inverse=True)[1]
+
+
+def contexts_of(table: RowTable, names: Sequence[str], rows: Ints) -> tuple[Contexts, Ints]:
+    """Return the distinct contexts of some rows, and which each row has."""
+    sizes = np.array([table.sizes[name] + 1 for name in names], dtype=np.int64)
+    codes = np.stack([table.codes[name][rows].astype(np.int64) + 1 for name in names], axis=1)
+    key = one_key([(codes[:, k], int(size)) for k, size in enumerate(sizes)])
+    _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    return Contexts(tuple(names), sizes, codes[first]), which.astype(np.int64)

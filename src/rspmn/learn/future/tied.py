@@ -1,0 +1,83 @@
+"""Tied distributions: what follows contexts, those of one leaf together."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.learn.future.contexts import Contexts
+from rspmn.learn.future.trees import LEAF, Entries, Trees, grow_trees, tells
+
+__all__ = ["Sparse", "Tied"]
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: A sparse matrix of scipy's, in rows.
+Sparse = Any
+
+
+@dataclass(frozen=True, eq=False)
+class Tied:
+    """The distribution of some components in every context."""
+
+    trees: Trees
+    counts: Sparse  # [nodes, values], how often each value was seen there
+    totals: Array  # [nodes]
+
+    @classmethod
+    def learn(
+        cls,
+        contexts: Contexts,
+        context: Ints,
+        values: list[Ints],
+        weights: Array,
+        first: str | None = None,
+        *,
+        if_it_tells: bool = False,
+    ) -> "Tied":
+        """Grow a tree for each component.
+
+        Parameters
+        ----------
+        contexts
+            All that the components may depend on.
+        context
+            Which of them each step has. [steps]
+        values
+            Of each component, its value after each step. [steps] each
+        weights
+            How often each step occurred. [steps]
+        first
+            A variable that divides everything before any other does.
+        if_it_tells
+            Only where, given all else, it tells anything about a component.
+        """
+        from scipy.sparse import csr_array
+
+        entries = Entries.count(context, values, weights)
+        told = list(range(len(values))) if first is not None else []
+        if first is not None and if_it_tells:
+            told = tells(entries, contexts.key([n for n in contexts.names if n != first]))
+        at = contexts.names.index(first) if first is not None else LEAF
+        trees = grow_trees(contexts, entries, dict.fromkeys(told, at))
+        node, value, weight = (np.concatenate(part) for part in zip(*trees.cells, strict=True))
+        shape = len(trees.parent), int(entries.value.max()) + 1
+        counts = csr_array((weight, (node, value)), shape=shape)
+        return cls(trees, counts, np.asarray(counts.sum(axis=1)))
+
+    def distribution(self, contexts: Contexts, component: int = 0) -> Sparse:  # [contexts, values]
+        """Return how a component is distributed in each context; rows sum to 1."""
+        from scipy.sparse import csr_array
+
+        node = self.trees.find(contexts, component)
+        return csr_array(self.counts[node] / self.totals[node][:, None])
+
+    def num_leaves(self, components: int) -> tuple[int, ...]:
+        """Return how many leaves each tree has."""
+        trees = self.trees
+        owner = np.arange(len(trees.parent))
+        for node, parent in enumerate(trees.parent.tolist()):  # parents stand before their children
+            owner[node] = owner[parent]
+        return tuple(np.bincount(owner[trees.variable == LEAF], minlength=components).tolist())

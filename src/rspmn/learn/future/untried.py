@@ -1,0 +1,173 @@
+"""Decisions that were never tried in a state, and what factors say would follow them.
+
+A branch of an S_L needs a logged step. But contexts share their parameters: what a decision did
+elsewhere tells what it would do here, unless trees set this state apart. Such branches are kept
+beside the template, not in it: they are hopes, and nobody has to choose them.
+
+A decision is no hope but unavailable where by its frequency it should have been tried often.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.circuit import NetworkBuilder
+from rspmn.infer.subtrees import ranges
+from rspmn.learn.contingency import weighed
+from rspmn.learn.future.contexts import Contexts, contexts_of
+from rspmn.learn.future.factors import Factors
+from rspmn.learn.future.moves import Moves
+from rspmn.learn.future.tied import Sparse, Tied
+from rspmn.learn.rows import weigh
+from rspmn.model import Untried
+from rspmn.values import Value
+
+__all__ = ["untried_branches"]
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: Edges of less weight are left out.
+LEAST = 1e-12
+
+
+def untried_branches(
+    moves: Moves, factors: Factors, at: Ints, counts: Array, unavailable_from: float
+) -> Untried | None:
+    """Return the branches of decisions never tried, if there are any.
+
+    Parameters
+    ----------
+    moves
+        What was logged.
+    factors
+        Of the next state.
+    at
+        The interface node of each window's step; below 0 if none. [num_windows]
+    counts
+        How often each window occurred. [num_windows]
+    unavailable_from
+        So many tries to be expected make a decision that was never tried unavailable.
+    """
+    schema = moves.schema
+    if any(schema.information_sets[1:]):
+        return None  # what is seen after a decision would have to be hoped for, too
+    here = np.flatnonzero((at >= 0) & moves.boxes[np.maximum(at, 0)])
+    if not len(here):
+        return None
+    made, decision = contexts_of(moves.table, schema.decisions, here)
+    key, tries = weighed(at[here] * len(made) + decision, counts[here])
+    share = weigh(key % len(made), tries, len(made)) / tries.sum()
+    expected = weigh(key // len(made), tries, moves.interfaces)[:, None] * share
+    untried = (expected > 0) & (expected < unavailable_from)
+    untried.ravel()[key] = False
+    node, decision = np.nonzero(untried)
+    if not len(node):
+        return None
+    asked = _ask(moves, made, node, decision, here, at[here], counts[here])
+    earned, weights = _foresee(moves, factors, asked, len(node))
+    return _branches(moves, made.codes[decision], node, earned, weights)
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """Contexts that were never seen: a decision in each state of an interface node."""
+
+    contexts: Contexts  # of the state and the decisions
+    pair: Ints  # [contexts], which node and decisions
+    share: Array  # [contexts], of the pair's states; they sum to 1 for each pair
+
+
+def _ask(
+    moves: Moves, made: Contexts, node: Ints, decision: Ints, here: Ints, at: Ints, counts: Array
+) -> _Asked:
+    """Put each pair's decisions to the states of its interface node."""
+    names = moves.schema.information_sets[0]
+    states, state = contexts_of(moves.table, names, here)
+    key, seen = weighed(at * len(states) + state, counts)
+    starts = np.searchsorted(key // len(states), np.arange(moves.interfaces + 1))
+    place, first = ranges(starts[node], starts[node + 1])
+    pair = np.repeat(np.arange(len(node)), np.diff(first))
+    codes = np.hstack([states.codes[key[place] % len(states)], made.codes[decision[pair]]])
+    sizes = np.concatenate([states.sizes, made.sizes])
+    share = seen[place] / weigh(pair, seen[place])[pair]
+    return _Asked(Contexts((*names, *made.names), sizes, codes), pair, share)
+
+
+def _foresee(
+    moves: Moves, factors: Factors, asked: _Asked, pairs: int
+) -> tuple[Array, Sparse]:  # [pairs], [pairs, interfaces]
+    """Return the mean utility of each pair, and the weights of what would follow."""
+    from scipy.sparse import csr_array
+
+    utility, window = moves.schema.utility, moves.window
+    logged, context = contexts_of(moves.table, asked.contexts.names, window)
+    code = moves.table.codes[utility][window].astype(np.int64) + 1  # as contexts have it
+    earned = weigh(code, moves.counts * moves.table.columns[utility].data[window])
+    means = earned / np.maximum(weigh(code, moves.counts), 1e-300)
+    utilities = Tied.learn(logged, context, [code], moves.counts).distribution(asked.contexts)
+    mean = weigh(asked.pair, asked.share * (utilities @ means[: utilities.shape[1]]), pairs)
+    # given each utility that may be earned: whether all is over and, if not, what follows; what
+    # was over whenever it paid so does not go on here
+    utilities = utilities.tocoo()
+    full = asked.contexts.with_variable(utility, len(means), utilities.row, utilities.col)
+    share = asked.share[utilities.row] * utilities.data
+    over = moves.to == (-1 if moves.end is None else moves.end)
+    logged, context = contexts_of(moves.table, full.names, window)
+    ends = Tied.learn(logged, context, [over.astype(np.int64)], moves.counts, utility)
+    over_then = ends.distribution(full)[:, [1]].toarray().ravel() if over.any() else 0.0 * share
+    masses = factors.masses(factors.leaves(full.only(factors.contexts.names)))
+    kept = np.asarray(masses.sum(axis=1))
+    scale = share * (1 - over_then) * (kept > 0) / np.where(kept > 0, kept, 1.0)
+    pair = asked.pair[utilities.row]
+    places = (pair, np.arange(len(full)))
+    weights = csr_array((scale, places), shape=(pairs, len(full))) @ masses
+    weights = csr_array(weights @ factors.boxes.interfaces)
+    if moves.end is not None:
+        ended = weigh(pair, share * over_then, pairs)
+        place = np.arange(pairs), np.full(pairs, moves.end)
+        weights = csr_array(weights + csr_array((ended, place), shape=weights.shape))
+    weights.data[weights.data < LEAST] = 0.0
+    weights.eliminate_zeros()
+    return mean, weights
+
+
+def _branches(
+    moves: Moves, codes: Ints, node: Ints, earned: Array, weights: Sparse
+) -> Untried | None:
+    """Put the branches of each interface node together, decision by decision."""
+    schema = moves.schema
+    builder = NetworkBuilder()
+    domains = [moves.table.columns[name].domain for name in schema.decisions]
+    latents: dict[int, int] = {}
+    grown: dict[int, dict[tuple[Value, ...], int]] = {}
+    for pair, here in enumerate(node.tolist()):
+        edges = slice(int(weights.indptr[pair]), int(weights.indptr[pair + 1]))
+        if edges.start == edges.stop:  # nothing is known to follow
+            continue
+        to, weight = weights.indices[edges].tolist(), weights.data[edges]
+        children = [latents.setdefault(i, builder.latent(i)) for i in to]
+        then = builder.sum(children, (weight / weight.sum()).tolist())
+        branch = builder.product([builder.utility(schema.utility, float(earned[pair])), then])
+        made = tuple(d[c - 1] for d, c in zip(domains, codes[pair].tolist(), strict=True))
+        grown.setdefault(here, {})[made] = branch
+    if not grown:
+        return None
+    roots = [_max(builder, schema.decisions, branches) for branches in grown.values()]
+    return Untried(builder.build(*roots), tuple(grown))
+
+
+def _max(
+    builder: NetworkBuilder, decisions: tuple[str, ...], branches: dict[tuple[Value, ...], int]
+) -> int:
+    """Add the max nodes of some decisions, one below the other."""
+    if not decisions:
+        return branches[()]
+    parts: dict[Value, dict[tuple[Value, ...], int]] = {}
+    for made, branch in branches.items():
+        parts.setdefault(made[0], {})[made[1:]] = branch
+    return builder.max(
+        decisions[0],
+        {value: _max(builder, decisions[1:], part) for value, part in parts.items()},
+    )
