@@ -28,9 +28,12 @@ ALLOWED: dict[str, set[str]] = {
     "evaluate": {
         "envs", "infer", "model", "spmn", "circuit", "data", "schema", "values", "errors",
     },
+    "baselines": {
+        "learn", "envs", "infer", "model", "circuit", "data", "schema", "values", "errors",
+    },
     "cli": {
-        "__init__", "evaluate", "learn", "infer", "envs", "model", "model_file", "spmn", "circuit",
-        "data", "schema", "values", "errors", "files",
+        "__init__", "baselines", "evaluate", "learn", "infer", "envs", "model", "model_file",
+        "spmn", "circuit", "data", "schema", "values", "errors", "files",
     },
     "__main__": {"cli"},
     "__init__": {"model", "data", "circuit", "schema", "values", "errors"},

@@ -354,11 +354,12 @@ class RSPMN:
         return Policy(self, horizon, discount, otherwise, allow_untried)
 
     def log_likelihood(
-        self, episodes: Episodes, smoothed: bool = True
+        self, episodes: Episodes, smoothed: bool | float = True
     ) -> NDArray[np.float64]:  # [num_episodes]
         """Return the log-likelihood of each episode, given its decisions.
 
-        A learned model is smoothed, so that what it never saw is improbable and not impossible.
+        A learned model is smoothed, so that what it never saw is improbable and not impossible:
+        by the weight of one step or, if `smoothed` is a number, of so many.
         """
         from rspmn.infer.episode_likelihood import log_likelihood_of_episodes
 

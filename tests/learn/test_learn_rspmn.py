@@ -6,6 +6,7 @@ import pytest
 from rspmn import RSPMN, Episodes, Followed, Schema, Windows
 from rspmn.circuit import Max, fold_up, soundness_violations, validity_violations
 from rspmn.data.grouping import joint_groups
+from rspmn.data.states import distinct_states
 from rspmn.envs.domains import DOMAINS
 from rspmn.envs.logs import LAYOUTS, Layout
 from rspmn.envs.mdp import MDP
@@ -13,7 +14,6 @@ from rspmn.envs.taxi import taxi
 from rspmn.errors import DataError
 from rspmn.evaluate import true_value
 from rspmn.learn import LearnConfig, RSPMNInfo, learn_rspmn
-from rspmn.learn.routing import distinct_states
 
 SEEDS = range(5)
 

@@ -1,5 +1,6 @@
-"""Evaluation: what policies are really worth."""
+"""Evaluation: what policies are really worth, and how well models predict."""
 
 from rspmn.evaluate.exact import policy_array, true_value
+from rspmn.evaluate.prediction import Predictions, predictions
 
-__all__ = ["policy_array", "true_value"]
+__all__ = ["Predictions", "policy_array", "predictions", "true_value"]

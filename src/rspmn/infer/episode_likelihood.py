@@ -1,9 +1,9 @@
 """Likelihood of whole logs, smoothed so that no episode is impossible.
 
 A learned model gives probability 0 to every successor that it never saw. On fresh episodes that
-says little more than that something was new. So each S_L backs off, with the weight of one step, to
-the interface nodes as they are visited in the log as a whole, and these, with the weight of one
-step, to a background in which all values that the model knows are alike.
+says little more than that something was new. So each S_L backs off, with the weight of one step or
+of as many as are asked for, to the interface nodes as they are visited in the log as a whole, and
+these, with the same weight, to a background in which all values that the model knows are alike.
 """
 
 import math
@@ -12,11 +12,13 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.circuit import Categorical, Leaf, Network, Product, Utility
+from rspmn.circuit import Categorical, Leaf
 from rspmn.data.episodes import Episodes, Followed
+from rspmn.errors import EvidenceError
 from rspmn.infer.likelihood_arrays import CompiledLikelihood, compile_likelihood
 from rspmn.infer.row_likelihood import Distinct
 from rspmn.infer.sequences import Abreast, Kernel, kernel_of
+from rspmn.infer.subtrees import steps_behind
 from rspmn.model import RSPMN
 from rspmn.values import Mark
 
@@ -26,16 +28,21 @@ Array = NDArray[np.float64]
 
 
 def log_likelihood_of_episodes(
-    model: RSPMN, episodes: Episodes, smoothed: bool = True
+    model: RSPMN, episodes: Episodes, smoothed: bool | float = True
 ) -> Array:  # [num_episodes]
     """Return the log-likelihood of each episode, what followed its last step included.
 
-    A model without visits, as one written by hand, is not smoothed.
+    `smoothed` may be the weight of what is backed off to, in steps; True is one. A model without
+    visits, as one written by hand, is not smoothed.
     """
+    if not 0 <= smoothed < math.inf:
+        raise EvidenceError(f"smoothed: expected a number of steps, found {smoothed}")
     kernel = kernel_of(model, episodes)
     top = compile_likelihood(model.top)
     found = np.empty(len(episodes))
-    smoothing = _Smoothing(model, kernel, episodes) if smoothed and model.visits else None
+    smoothing = (
+        _Smoothing(model, kernel, episodes, float(smoothed)) if smoothed and model.visits else None
+    )
     for log in Abreast.chunks(episodes, model.num_interfaces, times=smoothing is None):
         if smoothing is None:
             found[log.which] = top({}, len(log), kernel.backward(log)[0])[0]
@@ -47,15 +54,15 @@ def log_likelihood_of_episodes(
 class _Smoothing:
     """Backing off from each S_L to the log as a whole, and from there to a background."""
 
-    def __init__(self, model: RSPMN, kernel: Kernel, episodes: Episodes) -> None:
+    def __init__(self, model: RSPMN, kernel: Kernel, episodes: Episodes, weight: float) -> None:
         self.model, self.kernel = model, kernel
-        self.counts = _steps_behind(model.template, kernel)  # [sites]
+        self.counts = steps_behind(model.template, kernel.sites) / weight  # [sites]
         visits = np.array(model.visits)
         if model.end is not None:
             visits[model.end] = max(1.0, visits.sum() / len(visits))
-        self.total = visits.sum()
+        self.total = visits.sum() / weight
         with np.errstate(divide="ignore"):
-            self.shares: Array = np.log(visits / self.total)
+            self.shares: Array = np.log(visits / visits.sum())
         background = _Background(model)
         self.steps = background.of_steps(kernel.columns, len(kernel.starts) - 1)  # by kind
         finals = {name: Distinct.of(column) for name, column in episodes.finals.items()}
@@ -87,19 +94,6 @@ def _mixed(one: Array, other: Array, weight: Array | float) -> Array:
     """Return log((weight · e^one + e^other)/(weight + 1))."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.logaddexp(np.log(weight) + one, other) - np.log1p(weight))
-
-
-def _steps_behind(template: Network, kernel: Kernel) -> Array:  # [sites]
-    """Return how many logged steps stand behind each site: those of the utilities beside it."""
-    nodes = template.nodes
-    behind = dict.fromkeys(kernel.sites.nodes.tolist(), 0.0)
-    for node in nodes:
-        if isinstance(node, Product):
-            counts = [n.count for c in node.children if isinstance(n := nodes[c], Utility)]
-            for child in node.children:
-                if child in behind:
-                    behind[child] += max(counts, default=0.0)
-    return np.array(list(behind.values()))
 
 
 class _Background:

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.circuit import Latent, Max, Network, Product, Sum, fold_up, scopes
+from rspmn.circuit import Latent, Max, Network, Product, Sum, Utility, fold_up, scopes
 from rspmn.circuit.scope import NEXT_STEPS
 from rspmn.infer.flat import KINDS
 from rspmn.infer.leaf_tables import LeafTable, leaf_tables
 from rspmn.infer.row_likelihood import Distinct
 from rspmn.values import Value
 
-__all__ = ["Instances", "Sites", "Subtrees", "log_sums", "ranges"]
+__all__ = ["Instances", "Sites", "Subtrees", "log_sums", "ranges", "steps_behind"]
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -268,6 +268,19 @@ def _looked_up(table: LeafTable, leaf: Ints, column: Distinct, row: Ints) -> Arr
     known = table.log_probs(column.values)
     padded = np.hstack([known, np.zeros((len(known), 1))])  # code -1: not known
     return np.asarray(padded[leaf, column.codes[row]])
+
+
+def steps_behind(template: Network, sites: Sites) -> Array:  # [sites]
+    """Return how many logged steps stand behind each site: those of the utilities beside it."""
+    nodes = template.nodes
+    behind = dict.fromkeys(sites.nodes.tolist(), 0.0)
+    for node in nodes:
+        if isinstance(node, Product):
+            counts = [n.count for c in node.children if isinstance(n := nodes[c], Utility)]
+            for child in node.children:
+                if child in behind:
+                    behind[child] += max(counts, default=0.0)
+    return np.array(list(behind.values()))
 
 
 def ranges(starts: Ints, stops: Ints) -> tuple[Ints, Ints]:

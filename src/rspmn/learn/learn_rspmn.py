@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from rspmn.circuit import Latent, Network, walk_down
 from rspmn.data.episodes import Episodes, Followed
+from rspmn.data.states import distinct_states
 from rspmn.data.windows import Windows
 from rspmn.errors import DataError
 from rspmn.learn.config import LearnConfig, LearnInfo, Report
@@ -27,7 +28,7 @@ from rspmn.learn.interfaces import Interface, interface_nodes, state_network
 from rspmn.learn.learner import Learner
 from rspmn.learn.numbering import Numbering, number_interfaces
 from rspmn.learn.outcome import Outcome
-from rspmn.learn.routing import Routes, distinct_states, route
+from rspmn.learn.routing import Routes, route
 from rspmn.learn.rows import weigh
 from rspmn.learn.two_step import two_step_network
 from rspmn.learn.wrap import TwoSteps, wrap

@@ -70,7 +70,8 @@ def rebuilt(model: RSPMN, trees: Subtrees, flows: Flows) -> RSPMN:
     top = model.top
     if flows.starts.sum() > 0:
         top = weighted_top((flows.starts / flows.starts.sum()).tolist())
-    return RSPMN(model.schema, top, builder.build(*roots), tuple(flows.visits.tolist()))
+    template, visits = builder.build(*roots), tuple(flows.visits.tolist())
+    return RSPMN(model.schema, top, template, visits, model.untried)
 
 
 def _root(builder: NetworkBuilder, trees: Subtrees, flows: Flows, number: int) -> int:

@@ -9,18 +9,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.circuit import Utility
 from rspmn.data.coding import Column
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.windows import Windows
-from rspmn.errors import DataError
-from rspmn.infer.row_likelihood import Distinct
-from rspmn.infer.sequences import entries_of
-from rspmn.infer.state_index import StateIndex
-from rspmn.infer.subtrees import Instances, Subtrees
+from rspmn.infer.placing import NOWHERE, SEVERAL, Placed, place
+from rspmn.learn.config import LearnConfig
+from rspmn.learn.future import Moves, factored
+from rspmn.learn.future import counts as by_counts
 from rspmn.learn.independence import pair_statistics
 from rspmn.learn.reestimate import Flows, rebuilt, spread
-from rspmn.learn.routing import NOWHERE, distinct_states
 from rspmn.learn.rows import Rows, table_of, weigh
 from rspmn.model import RSPMN
 from rspmn.schema import Kind
@@ -30,8 +27,6 @@ __all__ = ["RefitInfo", "refit"]
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: The interface node of a state, lacking values, that may be in several: it takes no part.
-SEVERAL = -2
 #: How likely it is that a structure that fits is said not to.
 ALPHA = 0.01
 
@@ -67,11 +62,14 @@ class RefitInfo:
         return found
 
 
-def refit(model: RSPMN, log: Windows | Episodes) -> tuple[RSPMN, RefitInfo]:
+def refit(
+    model: RSPMN, log: Windows | Episodes, config: LearnConfig | None = None
+) -> tuple[RSPMN, RefitInfo]:
     """Estimate weights and utilities of a model anew, its structure and its leaves unchanged.
 
     From all of the log: to add a batch, add its windows to those learned from. Steps that the
-    structure has no place for are left out and counted.
+    structure has no place for are left out and counted. Of the configuration only what weighs next
+    states is looked at, and bins.
 
     >>> from rspmn.envs.frozen_lake import frozen_lake
     >>> from rspmn.learn import learn_rspmn
@@ -82,61 +80,34 @@ def refit(model: RSPMN, log: Windows | Episodes) -> tuple[RSPMN, RefitInfo]:
     >>> check.fits
     True
     """
-    schema = model.schema
+    config = config or LearnConfig()
     windows = log if isinstance(log, Windows) else Windows.from_episodes(log)
-    if sorted(schema.variables) != sorted(windows.schema.variables):
-        raise DataError(
-            f"the model's variables are {list(schema.variables)}, "
-            f"the windows' {list(windows.schema.variables)}"
-        )
     info = RefitInfo(steps=int(windows.counts.sum()))
-    states = distinct_states(windows)
-    of_states = _routed(model, states.columns, states.count)
-    here = of_states[states.of_steps]
-    after = np.where(states.of_successors >= 0, of_states[states.of_successors], NOWHERE)
-    ended = windows.followed == Followed.END
-    after[ended] = NOWHERE if model.end is None else model.end
-    led = (windows.followed != Followed.UNKNOWN) & (after != SEVERAL)
-    trees = Subtrees(model.template, apart=True)
-    flows, placed = _flows(model, trees, windows, here, np.where(led, after, NOWHERE))
+    placed = place(model, windows)
+    here, after = placed.here, placed.after
+    flows = _flows(model, placed, windows, config)
     _count_starts_and_visits(model, flows, windows, here, after)
+    ended = windows.followed == Followed.END
+    led = (windows.followed != Followed.UNKNOWN) & (after != SEVERAL)
     info.new_ends = int(windows.counts[ended & (after == NOWHERE)].sum())
     strange = (here == NOWHERE) | ((after == NOWHERE) & led & ~ended)
     info.new_states = int(windows.counts[strange].sum())
-    info.new_decisions = int(windows.counts[(here >= 0) & led & ~placed].sum())
+    had_way = np.zeros(len(windows), dtype=bool)
+    had_way[placed.window] = True
+    info.new_decisions = int(windows.counts[(here >= 0) & led & ~had_way].sum())
     several = (here == SEVERAL) | (after == SEVERAL)
     info.doubtful = int(windows.counts[several].sum())
-    info.apart = _no_longer_alike(windows, states.of_steps, here, after)
-    return rebuilt(model, trees, flows), info
+    info.apart = _no_longer_alike(windows, placed.states.of_steps, here, after)
+    return rebuilt(model, placed.trees, flows), info
 
 
-def _routed(model: RSPMN, columns: dict[str, Column], count: int) -> Ints:  # [count]
-    """Return the interface node of each state, NOWHERE if none knows it, or SEVERAL."""
-    index = StateIndex(model)
-    known = {name: Distinct.of(column) for name, column in columns.items()}
-    scores = index.compiled(known, count) + index.prior[:, None]
-    possible = (scores > -np.inf).sum(axis=0)
-    several = np.where(possible == 0, NOWHERE, SEVERAL)
-    return np.where(possible == 1, scores.argmax(axis=0), several)
-
-
-def _flows(
-    model: RSPMN, trees: Subtrees, windows: Windows, here: Ints, after: Ints
-) -> tuple[Flows, NDArray[np.bool_]]:
-    """Send every window down its interface node; return what flowed, and which had a way."""
-    names = [name for name in model.schema.variables if name != model.schema.utility]
-    columns = {name: Distinct.of(windows.columns[name]) for name in names}
-    row = np.flatnonzero(here >= 0)
-    instances = Instances(trees, columns, row, here[row])
-    window, _, _, logs, instance = entries_of(instances)
-    placed = np.zeros(len(windows), dtype=bool)
-    placed[window] = True
-    earned = windows.columns[model.schema.utility].data
-    chosen = _nearest(trees, instances.position[instance], window, logs, earned)
-    window, logs, instance = window[chosen], logs[chosen], instance[chosen]
-    known = after[window] >= 0
-    window, logs, instance = window[known], logs[known], instance[known]
-    counts, utility = windows.counts[window].astype(np.float64), earned[window]
+def _flows(model: RSPMN, placed: Placed, windows: Windows, config: LearnConfig) -> Flows:
+    """Send every window with a known successor down its interface node; return what flowed."""
+    known = placed.after[placed.window] >= 0
+    window, logs, instance = placed.window[known], placed.logs[known], placed.instance[known]
+    instances, trees = placed.instances, placed.trees
+    counts = windows.counts[window].astype(np.float64)
+    utility = windows.columns[windows.schema.utility].data[window]
     found = Flows.none(trees)
     low = float(utility.min(initial=0.0))
     found.steps, found.edges = spread(instances, instance, logs, counts)
@@ -144,46 +115,37 @@ def _flows(
     squares = spread(instances, instance, logs, counts * (utility - low) ** 2)[0]
     found.earned = above + low * found.steps
     found.squares = squares + 2 * low * above + low * low * found.steps
-    places = instances.position[instance].tolist()
-    for position, to, count in zip(places, after[window].tolist(), counts.tolist(), strict=True):
-        led = found.led.setdefault(position, {})
-        led[to] = led.get(to, 0.0) + count
-    return found, placed
+    position, site = np.unique(instances.position[instance], return_inverse=True)
+    moves = _moves(model, placed, windows, config.bins, window, site)
+    led = factored(moves).successors if config.future == "factored" else by_counts(moves)
+    steps = weigh(site, counts)
+    for k, at in enumerate(position.tolist()):
+        part = slice(int(led.starts[k]), int(led.starts[k + 1]))
+        flow = (led.weights[part] * steps[k]).tolist()
+        found.led[at] = dict(zip(led.interfaces[part].tolist(), flow, strict=True))
+    return found
 
 
-def _nearest(
-    trees: Subtrees, position: Ints, window: Ints, logs: Array, earned: Array
-) -> NDArray[np.bool_]:  # [entries]
-    """Choose one way for each window: likely, and with a utility like the one earned."""
-    means, variances = _utilities(trees)
-    away = (earned[window] - means[position]) ** 2
-    score = logs - away / (2 * (variances[position] + 1e-9 * (1 + means[position] ** 2)))
-    order = np.lexsort((-score, window))
-    chosen = np.zeros(len(window), dtype=bool)
-    if len(window):
-        chosen[order[np.append(True, np.diff(window[order]) != 0)]] = True
-    return chosen
-
-
-def _utilities(trees: Subtrees) -> tuple[Array, Array]:
-    """Return mean and variance of the utility beside or above each position."""
-    means, variances = np.zeros((2, len(trees.nodes)))
-    nodes = trees.template.nodes
-    for start, first, last in zip(
-        trees.node_starts[:-1], trees.edge_starts[:-1], trees.edge_starts[1:], strict=True
-    ):
-        edges = [(int(trees.parent[e]), int(trees.child[e])) for e in range(first, last)]
-        beside: dict[int, Utility] = {}
-        for parent, child in edges:
-            node = nodes[int(trees.nodes[start + child])]
-            if isinstance(node, Utility):
-                beside[parent] = node
-        for parent, child in reversed(edges):  # from the root down: parents stand last
-            found = beside.get(parent)
-            if found is not None:
-                beside.setdefault(child, found)
-                means[start + child], variances[start + child] = found.mean, found.variance
-    return means, variances
+def _moves(
+    model: RSPMN, placed: Placed, windows: Windows, bins: int, window: Ints, site: Ints
+) -> Moves:
+    """Return what was logged at the sites; each state stands for itself."""
+    counts = windows.counts.astype(np.float64)
+    columns = {name: windows.columns[name] for name in model.schema.variables}
+    known = windows.followed != Followed.UNKNOWN
+    return Moves(
+        model.schema,
+        table_of(columns, np.where(known, counts, 0.0), bins),
+        placed.states,
+        placed.of_states,
+        np.zeros(model.num_interfaces, dtype=bool),
+        model.end,
+        int(site.max(initial=-1)) + 1,
+        site,
+        window,
+        placed.after[window],
+        counts[window],
+    )
 
 
 def _count_starts_and_visits(

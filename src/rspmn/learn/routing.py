@@ -11,30 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.circuit import Network
-from rspmn.data.coding import Column
-from rspmn.data.episodes import Followed
-from rspmn.data.grouping import joint_groups
-from rspmn.data.windows import Windows
+from rspmn.data.states import States
+from rspmn.infer.placing import NOWHERE
 from rspmn.infer.row_likelihood import Distinct, root_log_likelihoods
 
-__all__ = ["NOWHERE", "Routes", "States", "distinct_states", "route"]
+__all__ = ["NOWHERE", "Routes", "route"]
 
-#: The interface node of a state that all interface nodes exclude.
-NOWHERE = -1
 #: So many numbers are held at once.
 CHUNK = 2_000_000
 
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class States:
-    """The distinct states that steps started from or led to."""
-
-    columns: dict[str, Column]  # of I0's variables, [count]
-    count: int
-    of_steps: Ints  # [num_windows]
-    of_successors: Ints  # [num_windows]; -1 where there is none
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,26 +35,6 @@ class Routes:
     def of_steps(self) -> Ints:  # [num_windows]
         """The interface node of each window's step."""
         return self.of_states[self.states.of_steps]
-
-
-def distinct_states(windows: Windows) -> States:
-    """Return the distinct states of all windows, numbered."""
-    names = windows.schema.information_sets[0]
-    follows = np.flatnonzero(windows.followed <= Followed.STATE)
-    columns = [
-        Column(c.kind, np.append(c.data, windows.next_columns[n].data[follows]), c.domain)
-        for n, c in ((name, windows.columns[name]) for name in names)
-    ]
-    groups = joint_groups(columns, len(windows) + len(follows))
-    members = groups.members()
-    of_successors = np.full(len(windows), -1)
-    of_successors[follows] = groups.codes[len(windows) :]
-    return States(
-        {name: column.take(members) for name, column in zip(names, columns, strict=True)},
-        groups.size,
-        groups.codes[: len(windows)].astype(np.int64),
-        of_successors,
-    )
 
 
 def route(

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.data.coding import Column, one_key
+from rspmn.data.states import States
 from rspmn.learn.independence import pair_statistics
 from rspmn.learn.learn_spn import components
-from rspmn.learn.routing import States
 from rspmn.learn.rows import Rows, RowTable, numbers_of, table_of
 from rspmn.schema import Kind
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.learn.routing import States
+from rspmn.data.states import States
 from rspmn.learn.rows import RowTable
 from rspmn.schema import Schema
 

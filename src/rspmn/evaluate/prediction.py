@@ -1,0 +1,89 @@
+"""How well a model predicts what follows: on a log that it was not learned from."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.data.episodes import Episodes
+from rspmn.data.windows import Windows
+from rspmn.infer.placing import place
+from rspmn.infer.subtrees import steps_behind
+from rspmn.model import RSPMN
+
+__all__ = ["Predictions", "predictions"]
+
+Array = NDArray[np.float64]
+
+#: How much is smoothed: shares of the whole, and steps against those behind an S_L.
+SHARES = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3)
+STEPS = (1e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """The probability of each next interface node that was seen, given state and decisions.
+
+    Only of steps that the model has a place for, to states that it knows.
+    """
+
+    probability: Array  # [n]
+    share: Array  # [n], of that interface node in the log that the model was learned from
+    behind: Array  # [n], logged steps behind the S_L
+    counts: Array  # [n], how often it was seen
+    left_out: float  # share of the steps that the model has no place for
+
+    def log_likelihood(self, share: float = 0.0, steps: float = 0.0) -> float:
+        """Return the mean log-probability of a step.
+
+        Smoothed by a share of the interface nodes as they are visited, or by so many steps of
+        them; if by neither, it may be -∞.
+        """
+        weight = np.maximum(share, steps / (self.behind + steps) if steps else 0.0)
+        with np.errstate(divide="ignore"):
+            each = np.log((1 - weight) * self.probability + weight * self.share)
+        return float(self.counts @ each / self.counts.sum())
+
+    def best_log_likelihood(self) -> float:
+        """Return the log-likelihood with the smoothing that suits the model best."""
+        return max(
+            *(self.log_likelihood(share=share) for share in SHARES),
+            *(self.log_likelihood(steps=steps) for steps in STEPS),
+        )
+
+
+def predictions(model: RSPMN, log: Episodes | Windows) -> Predictions:
+    """Predict every next state of a log from the state and the decisions before it.
+
+    >>> from rspmn.envs.frozen_lake import frozen_lake
+    >>> from rspmn.learn import learn_rspmn
+    >>> logs = [frozen_lake().generate(4000, 20, seed) for seed in (1, 2)]
+    >>> model, _ = learn_rspmn(logs[0])
+    >>> likely = predictions(model, logs[1]).best_log_likelihood()
+    >>> -1.1 < likely < -0.9  # one of three neighbours, or less where there are walls
+    True
+    """
+    windows = log if isinstance(log, Windows) else Windows.from_episodes(log)
+    placed = place(model, windows)
+    known = placed.after[placed.window] >= 0
+    window, instance = placed.window[known], placed.instance[known]
+    trees, sites = placed.trees, placed.trees.sites
+    site = trees.site_of[placed.instances.node[instance]]
+    owner = np.repeat(np.arange(len(sites.starts) - 1), np.diff(sites.starts))
+    size = model.num_interfaces
+    key = owner * size + sites.interfaces
+    order = np.argsort(key)
+    asked = site * size + placed.after[window]
+    at = np.minimum(np.searchsorted(key[order], asked), len(key) - 1)
+    found = key[order][at] == asked
+    visits = np.array(model.visits or (1.0,) * size)
+    if model.end is not None:
+        visits[model.end] = max(1.0, visits.sum() / size)
+    counts = windows.counts[window].astype(np.float64)
+    return Predictions(
+        np.where(found, sites.weights[order][at], 0.0),
+        (visits / visits.sum())[placed.after[window]],
+        steps_behind(model.template, sites)[site],
+        counts,
+        1 - float(counts.sum() / max(1, windows.counts.sum())),
+    )
