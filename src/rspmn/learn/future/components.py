@@ -19,8 +19,9 @@ __all__ = ["Component", "find_components"]
 
 Ints = NDArray[np.int64]
 
-#: How likely it is to join any two variables that are independent.
-ALPHA = 0.01
+#: How likely it may be to join any two variables that are independent. Where contexts are many and
+#: hardly seen, statistics spread more than they should: it happens some times as often.
+ALPHA = 0.001
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 #: The strengths that are tried.
-STRENGTHS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e3, 3e3, 1e4)
+STRENGTHS = (0.0, *(float(f"{k}e{e}") for e in range(-2, 7) for k in (1, 3)))
 #: What nothing predicts is taken to be as likely as if this much of a step had shown every box.
 FLOOR = 1e-3
 #: Edges of less weight are left out.

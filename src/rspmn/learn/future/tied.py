@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.learn.future.contexts import Contexts
-from rspmn.learn.future.trees import LEAF, Entries, Trees, grow_trees, tells
+from rspmn.learn.future.splits import LEAF, Entries, tells
+from rspmn.learn.future.trees import Trees, grow_trees
 
 __all__ = ["Sparse", "Tied"]
 
@@ -62,7 +63,7 @@ class Tied:
             told = tells(entries, contexts.key([n for n in contexts.names if n != first]))
         at = contexts.names.index(first) if first is not None else LEAF
         trees = grow_trees(contexts, entries, dict.fromkeys(told, at))
-        node, value, weight = (np.concatenate(part) for part in zip(*trees.cells, strict=True))
+        node, value, weight = trees.cells
         shape = len(trees.parent), int(entries.value.max()) + 1
         counts = csr_array((weight, (node, value)), shape=shape)
         return cls(trees, counts, np.asarray(counts.sum(axis=1)))
@@ -76,8 +77,5 @@ class Tied:
 
     def num_leaves(self, components: int) -> tuple[int, ...]:
         """Return how many leaves each tree has."""
-        trees = self.trees
-        owner = np.arange(len(trees.parent))
-        for node, parent in enumerate(trees.parent.tolist()):  # parents stand before their children
-            owner[node] = owner[parent]
-        return tuple(np.bincount(owner[trees.variable == LEAF], minlength=components).tolist())
+        leaves = self.trees.owners()[self.trees.variable == LEAF]
+        return tuple(np.bincount(leaves, minlength=components).tolist())
