@@ -76,6 +76,10 @@ class Untried:
             raise CircuitError(
                 f"Untried: {len(self.network.roots)} roots for the interface nodes {self.at}"
             )
+        for root in self.network.roots:
+            if not isinstance(self.network.nodes[root], Max):
+                kind = type(self.network.nodes[root]).__name__
+                raise CircuitError(f"Untried: expected max nodes as roots, found a {kind}")
 
 
 @dataclass(frozen=True)

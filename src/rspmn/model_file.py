@@ -104,15 +104,19 @@ _KINDS = {
 def _rspmn(fields: Fields, schema: Schema) -> RSPMN:
     untried = None
     if "untried" in fields.raw:
-        at = tuple(map(int, fields.numbers("untried_at")))
-        untried = Untried(_network(fields, "untried"), at)
-    return RSPMN(
+        at = fields.numbers("untried_at")
+        if not all(number.is_integer() for number in at):
+            raise ModelFileError(f"{fields.where}, untried_at: expected whole numbers, found {at}")
+        untried = Untried(_network(fields, "untried"), tuple(map(int, at)))
+    model = RSPMN(
         schema,
         _network(fields, "top"),
         _network(fields, "template"),
         fields.numbers("visits"),
         untried,
     )
+    model.with_untried()  # refuses hopes that do not fit the template
+    return model
 
 
 def _spmn(fields: Fields, schema: Schema) -> SPMN:

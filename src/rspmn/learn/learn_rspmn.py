@@ -20,7 +20,14 @@ from rspmn.learn.config import LearnConfig, LearnInfo, Report
 from rspmn.learn.em import EMInfo, em
 from rspmn.learn.final_template import final_model
 from rspmn.learn.frontier import Edge, edge_of
-from rspmn.learn.future import FutureInfo, Moves, counts, factored, untried_branches
+from rspmn.learn.future import (
+    FutureInfo,
+    Moves,
+    counts,
+    factored,
+    tied_network,
+    untried_branches,
+)
 from rspmn.learn.future.moves import at_sites
 from rspmn.learn.grow_spmn import grow_spmn
 from rspmn.learn.initial_template import initial_template
@@ -47,6 +54,7 @@ class Stages:
     one_step: Network  # Step 2; latent k marks the place of the k-th S_L
     initial: Network  # Step 3
     final: Network  # Step 4
+    tied: Network | None = None  # Step 1 again, successors being products of tied factors
 
 
 @dataclass
@@ -142,14 +150,14 @@ def learn_rspmn(
     numbers = number_interfaces(two, routes, edge, len(interfaces))
     clock = info.timed("routing", clock)
     occurred = windows.counts.astype(np.float64)
-    untried = None
+    untried = factors = None
     moves = _moves(found, numbers, config.clustering.disjoint)
     if config.future == "factored":
         future = factored(moves)
-        weights, info.future = future.successors, future.info
-        if future.factors is not None:
+        weights, info.future, factors = future.successors, future.info, future.factors
+        if factors is not None:
             untried = untried_branches(
-                moves, future.factors, routes.of_steps, occurred, config.unavailable_from
+                moves, factors, routes.of_steps, occurred, config.unavailable_from
             )
     else:
         weights = counts(moves)
@@ -174,7 +182,8 @@ def learn_rspmn(
         two_step = two_step_network(one_step, outcome.sites, two, config, rng)
         further = numbers.total - len(interfaces)
         initial = initial_template(one_step, interfaces, further)
-        info.stages = Stages(two_step, one_step, initial, model.template)
+        tied = None if factors is None else tied_network(one_step, moves, factors)
+        info.stages = Stages(two_step, one_step, initial, model.template, tied)
         info.sized("two steps", two_step)
         info.sized("initial", initial)
     return model, info

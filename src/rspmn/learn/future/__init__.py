@@ -3,6 +3,7 @@
 from rspmn.learn.future.counts import counts
 from rspmn.learn.future.factored import Future, FutureInfo, factored
 from rspmn.learn.future.moves import Moves, Successors
+from rspmn.learn.future.tied_network import tied_network
 from rspmn.learn.future.untried import untried_branches
 
 __all__ = [
@@ -12,5 +13,6 @@ __all__ = [
     "Successors",
     "counts",
     "factored",
+    "tied_network",
     "untried_branches",
 ]

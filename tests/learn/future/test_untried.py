@@ -1,0 +1,189 @@
+"""Decisions never tried in a state: valued by what they do elsewhere, flagged, not chosen."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rspmn import RSPMN, Episodes, Schema
+from rspmn.cli import main
+from rspmn.envs.sys_admin import sys_admin
+from rspmn.errors import CircuitError, ModelFileError
+from rspmn.evaluate import true_value
+from rspmn.learn import LearnConfig, learn_rspmn, refit
+from rspmn.model import Untried
+
+SCHEMA = Schema([["m0", "m1"], ["reboot"]], ["reboot"], "u")
+DOWN = {"m0": 0, "m1": 0}
+
+
+def log(times_down: int = 6) -> Episodes:
+    """Return steps of two machines: a reboot brings one up, and each goes down without.
+
+    A step earns 1 for m0 and 5 for m1. All was tried 40 times everywhere, but in the state in
+    which both are down nobody rebooted m1.
+    """
+    rows: list[tuple[object, ...]] = []
+    episode = 0
+    for m0 in (0, 1):
+        for m1 in (0, 1):
+            for action in ("none", "m0", "m1"):
+                down = (m0, m1) == (0, 0)
+                for _ in range((0 if action == "m1" else times_down) if down else 40):
+                    after = int(action == "m0"), int(action == "m1")
+                    rows.append((episode, 0, m0, m1, action, m0 + 5.0 * m1, False))
+                    rows.append((episode, 1, *after, None, None, False))
+                    episode += 1
+    names = "episode", "time", "m0", "m1", "reboot", "u", "over"
+    table = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+    return Episodes.from_long(table, SCHEMA, terminated="over")
+
+
+def test_a_hope_by_hand() -> None:
+    """Elsewhere to reboot m1 brings it up, which is worth 5 in the next step; m0 is worth 1."""
+    model, info = learn_rspmn(log())
+    assert info.untried_branches == 1
+    assert model.meu(DOWN, horizon=2) == pytest.approx(1.0)
+    assert model.meu(DOWN, horizon=2, allow_untried=True) == pytest.approx(5.0)
+    found = {a.value: a for a in model.expected_utilities(DOWN, horizon=2, allow_untried=True)}
+    assert {v: a.utility for v, a in found.items()} == pytest.approx({"none": 0, "m0": 1, "m1": 5})
+    assert {v: a.tried for v, a in found.items()} == {"none": True, "m0": True, "m1": False}
+    assert found["m1"].steps == 0
+    assert [a.value for a in model.best_decisions(DOWN, horizon=2, allow_untried=True)] == ["m1"]
+
+
+def test_not_chosen_unless_asked_for() -> None:
+    model, _ = learn_rspmn(log())
+    assert [a.value for a in model.best_decisions(DOWN, horizon=2)] == ["m0"]
+    found = {a.value: a for a in model.expected_utilities(DOWN, horizon=2)}
+    assert math.isnan(found["m1"].utility)
+    assert found["m1"].available == 0
+    policy, hopeful = model.policy(2), model.policy(2, allow_untried=True)
+    assert (policy.act(DOWN), hopeful.act(DOWN)) == ("m0", "m1")
+    assert [a.tried for a in hopeful.action_values(DOWN) if a.value == "m1"] == [False]
+    assert all(a.tried for a in policy.action_values(DOWN))
+    table = hopeful.table()
+    at = [k for k in range(4) if (table["m0"][k], table["m1"][k]) == (0, 0)]
+    assert [(table["reboot"][k], table["steps"][k]) for k in at] == [("m1", 0.0)]
+    assert policy.table()["steps"][at[0]] == 6
+
+
+def test_values_of_all_nodes_and_samples() -> None:
+    model, _ = learn_rspmn(log())
+    plain, hoped = model.values(3), model.values(3, allow_untried=True)
+    assert all(h >= p - 1e-12 for h, p in zip(hoped, plain, strict=True))
+    assert max(h - p for h, p in zip(hoped, plain, strict=True)) == pytest.approx(4.0)
+    policy = model.policy(3, allow_untried=True)
+    drawn = model.with_untried().sample(50, 3, 0, policy)
+    assert drawn.num_steps == 150
+
+
+def test_what_is_never_tried_where_it_should_have_been_is_unavailable() -> None:
+    """Of 80 steps there a third was to be expected: it cannot be done."""
+    model, info = learn_rspmn(log(times_down=40))
+    assert model.untried is None
+    assert info.untried_branches == 0
+    assert model.with_untried() is model
+    patient, _ = learn_rspmn(log(times_down=40), LearnConfig(unavailable_from=1000.0))
+    assert patient.meu(DOWN, horizon=2, allow_untried=True) == pytest.approx(5.0)
+
+
+def test_counts_have_no_hopes() -> None:
+    model, _ = learn_rspmn(log(), LearnConfig(future="counts"))
+    assert model.untried is None
+
+
+def test_several_decisions_in_one_step() -> None:
+    """Four booleans of which one may be true: hopes are put in at the right depth."""
+    from rspmn.envs.elevators import elevators
+
+    world = elevators()
+    model, info = learn_rspmn(world.generate(300, 10, 0, "final"))
+    assert info.untried_branches > 20
+    wider = model.with_untried()
+    assert model.untried is not None
+    assert info.untried_branches == model.untried.branches
+    policy = wider.policy(10)
+    legal = {tuple(action) for action in world.actions}
+    for state in world.states[:40]:
+        known = dict(zip(world.schema.information_sets[0], state, strict=True))
+        if model.meu(known, horizon=1).supported:
+            assert tuple(policy.act(known).values()) in legal
+
+
+def test_hopes_help_where_factors_are_right() -> None:
+    """A ring of machines from 100 episodes: most decisions were tried once or never in a state."""
+    ring = sys_admin()
+    for seed in range(2):
+        model, _ = learn_rspmn(ring.generate(100, 20, seed, "final"))
+        known = true_value(ring, model.policy(20), 20)
+        assert true_value(ring, model.policy(20, allow_untried=True), 20) > known
+
+
+def test_kept_in_files_and_by_refit(tmp_path: Path) -> None:
+    model, _ = learn_rspmn(log())
+    model.save(tmp_path / "model.json")
+    again = RSPMN.load(tmp_path / "model.json")
+    assert again == model
+    assert again.meu(DOWN, horizon=2, allow_untried=True) == pytest.approx(5.0)
+    assert json.loads((tmp_path / "model.json").read_text())["version"] == 2
+    assert refit(model, log())[0].untried == model.untried
+    learn_rspmn(log(40))[0].save(tmp_path / "without.json")
+    assert json.loads((tmp_path / "without.json").read_text())["version"] == 1
+
+
+def test_broken_hopes_are_refused(tmp_path: Path) -> None:
+    model, _ = learn_rspmn(log())
+    assert model.untried is not None
+    network = model.untried.network
+    with pytest.raises(CircuitError, match="1 roots for the interface nodes"):
+        Untried(network, (0, 1))
+    with pytest.raises(CircuitError, match="interface node 99, but the template has 4 roots"):
+        RSPMN(model.schema, model.top, model.template, model.visits, Untried(network, (99,)))
+    model.save(tmp_path / "model.json")
+    content = json.loads((tmp_path / "model.json").read_text())
+    damages: list[dict[str, object]] = [
+        {"untried_at": ["a"]},
+        {"untried_at": [0.5]},
+        {"untried": {}},
+        {"untried": content["top"]},
+    ]
+    for damage in damages:
+        (tmp_path / "broken.json").write_text(json.dumps(content | damage))
+        with pytest.raises(ModelFileError):
+            RSPMN.load(tmp_path / "broken.json")
+
+
+def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, _ = learn_rspmn(log())
+    path = str(tmp_path / "model.json")
+    model.save(path)
+    ask = ["--state", "m0=0", "m1=0", "--horizon", "2"]
+    assert main(["act", path, *ask]) == 0
+    assert "never tried" not in capsys.readouterr().out
+    assert main(["act", path, *ask, "--allow-untried"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("* reboot = m1")
+    assert lines[0].endswith("(never tried here)")
+    assert main(["act", path, *ask, "--allow-untried", "--json"]) == 0
+    facts = {a["value"]: a["tried"] for a in json.loads(capsys.readouterr().out)}
+    assert facts == {"m1": False, "m0": True, "none": True}
+    assert main(["meu", path, *ask, "--allow-untried"]) == 0
+    assert capsys.readouterr().out.split()[0] == "5"
+    assert main(["policy", path, "--horizon", "2", "--allow-untried"]) == 0
+    assert "m1" in capsys.readouterr().out
+    target = str(tmp_path / "log.csv")
+    assert main(["sample", path, "--horizon", "2", "--allow-untried", "-o", target]) == 2
+    assert "for --best" in capsys.readouterr().err
+
+
+def test_hopes_weigh_to_one() -> None:
+    """A valid network with the same interface nodes."""
+    ring = sys_admin(4)
+    model, _ = learn_rspmn(ring.generate(20, 20, 0, "final"))
+    wider = model.with_untried()
+    assert wider.num_interfaces == model.num_interfaces
+    values = np.array(wider.values(20))
+    assert np.isfinite(values[: len(model.visits)]).any()
