@@ -4,7 +4,7 @@ VENV   ?= .venv
 RUN    := $(VENV)/bin/python
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test bench lint types check clean
+.PHONY: help demo test bench soak lint types check clean
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z]*\): .*## /\1\t/p' $(MAKEFILE_LIST)
@@ -19,6 +19,9 @@ test: $(VENV)/.ready-test  ## all tests and doctests
 
 bench: $(VENV)/.ready-test  ## benchmarks, as ratios in one run
 	@for file in benchmarks/*.py; do echo "== $$file"; $(RUN) $$file || exit 1; done
+
+soak: $(VENV)/.ready-test  ## long campaigns: the figures of docs/futures_figures.md, a quarter of an hour
+	@$(RUN) benchmarks/futures.py --seeds 20 -o docs
 
 lint: $(VENV)/.ready-test  ## ruff: rules and format
 	@$(RUN) -m ruff check . && $(RUN) -m ruff format --check .

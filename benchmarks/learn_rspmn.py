@@ -12,7 +12,7 @@ from rspmn import Episodes, Windows
 from rspmn.data.coding import one_key
 from rspmn.envs.domains import DOMAINS
 from rspmn.envs.mdp import MDP
-from rspmn.learn import learn_rspmn
+from rspmn.learn import LearnConfig, learn_rspmn
 
 
 def timed(run: Callable[[], object], repeats: int = 7) -> float:
@@ -39,20 +39,29 @@ def window_keys(episodes: Episodes) -> NDArray[np.int64]:
 
 
 def learning(domains: list[MDP]) -> None:
-    """Time all from the episodes in memory to the policy, against one np.unique of the rows."""
-    totals = np.zeros(2)
+    """Time all from the episodes in memory to the policy, against one np.unique of the rows.
+
+    And against the same with futures by counts.
+    """
+    totals = np.zeros(3)
+    by_counts = LearnConfig(future="counts")
     for mdp in domains:
         log = mdp.generate(mdp.episodes, mdp.horizon, 0, "final")
         keys = window_keys(log)
         unique = timed(lambda keys=keys: np.unique(keys, return_counts=True))  # type: ignore[misc]
         learn = timed(lambda log=log, mdp=mdp: learn_rspmn(log)[0].policy(mdp.horizon))  # type: ignore[misc]
+        counted = timed(  # type: ignore[misc]
+            lambda log=log, mdp=mdp: learn_rspmn(log, by_counts)[0].policy(mdp.horizon)
+        )
         windows = timed(lambda log=log: Windows.from_episodes(log))  # type: ignore[misc]
-        totals += unique, learn
+        totals += unique, learn, counted
         print(
             f"{mdp.name:16} {log.num_steps:8} steps: unique {1e3 * unique:5.1f} ms, "
-            f"windows {1e3 * windows:5.1f} ms, all {1e3 * learn:6.1f} ms, {learn / unique:.1f}×"
+            f"windows {1e3 * windows:5.1f} ms, all {1e3 * learn:6.1f} ms, {learn / unique:.1f}×; "
+            f"by counts {1e3 * counted:6.1f} ms, factored {learn / counted:.2f}×"
         )
     print(f"  together {totals[1] / totals[0]:.1f} (target < 4; on none above 8)")
+    print(f"  factored futures together {totals[1] / totals[2]:.2f} × counts (target < 2)")
 
 
 def queries() -> None:

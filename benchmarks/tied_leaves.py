@@ -75,7 +75,7 @@ def draw(network: Network, path: Path) -> None:
     for leaf, middle in place.items():
         box = {"boxstyle": "round,pad=0.35", "fc": "white", "ec": COLOURS[variable(network, leaf)]}
         axes.text(
-            x, -0.12, f"{variable(network, leaf)}\n{chance(network, leaf)}", bbox=box, **style
+            middle, -0.12, f"{variable(network, leaf)}\n{chance(network, leaf)}", bbox=box, **style
         )
     axes.text(-0.9, 1.3, "m0 m1\nreboot", **style | {"ha": "right", "style": "italic"})
     axes.set(xlim=(-2, len(found) - 0.4), ylim=(-0.45, 1.5))
