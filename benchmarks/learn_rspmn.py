@@ -50,8 +50,8 @@ def learning(domains: list[MDP]) -> None:
         keys = window_keys(log)
         unique = timed(lambda keys=keys: np.unique(keys, return_counts=True))  # type: ignore[misc]
         learn = timed(lambda log=log, mdp=mdp: learn_rspmn(log)[0].policy(mdp.horizon))  # type: ignore[misc]
-        counted = timed(  # type: ignore[misc]
-            lambda log=log, mdp=mdp: learn_rspmn(log, by_counts)[0].policy(mdp.horizon)
+        counted = timed(
+            lambda log=log, mdp=mdp: learn_rspmn(log, by_counts)[0].policy(mdp.horizon)  # type: ignore[misc]
         )
         windows = timed(lambda log=log: Windows.from_episodes(log))  # type: ignore[misc]
         totals += unique, learn, counted
