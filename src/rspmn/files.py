@@ -3,9 +3,11 @@
 import errno
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["write_atomically"]
+__all__ = ["write_atomically", "written_whole"]
 
 
 def write_atomically(path: str | Path, content: bytes) -> None:
@@ -22,6 +24,17 @@ def write_atomically(path: str | Path, content: bytes) -> None:
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)  # gone already if all went well
+
+
+@contextmanager
+def written_whole(path: str | Path) -> Iterator[Path]:
+    """Give a place to write to, beside `path`; if all goes well it becomes `path`."""
+    target = _resolved(path)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
+        part = Path(folder) / target.name
+        yield part
+        part.chmod(_mode(target))
+        part.replace(target)
 
 
 def _resolved(path: str | Path) -> Path:

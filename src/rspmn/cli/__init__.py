@@ -27,6 +27,8 @@ COMMANDS = {
     "policy": ("logs", "show_policy", "the best decision in every state, as a table"),
     "loglik": ("logs", "show_likelihood", "how likely the episodes of a log are"),
     "sample": ("logs", "sample", "draw episodes from a model"),
+    "domains": ("domains", "list_domains", "the domains that logs can be generated of"),
+    "generate": ("domains", "generate", "write a log of a domain"),
     "learn-spmn": ("learning", "learn_single_shot", "learn from a table of past decisions"),
 }
 
@@ -100,6 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     subs["loglik"].add_argument("-o", "--output", help="a .csv for the value of each episode")
     _add_policy(subs["policy"])
     _add_sampling(subs["sample"])
+    _add_generating(subs["generate"])
     for sub in subs.values():
         sub.add_argument("--json", action="store_true", help="print JSON")
     return parser
@@ -189,6 +192,24 @@ def _add_sampling(sub: argparse.ArgumentParser) -> None:
     _add_untried(sub)
     sub.add_argument("--seed", type=_seed, default=0, help="default 0")
     sub.add_argument("-o", "--output", required=True, help="a .csv to write")
+
+
+def _add_generating(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("domain", metavar="DOMAIN", help="as `rspmn domains` lists them")
+    sub.add_argument("--episodes", type=int, help="default: as many as the paper's log has")
+    sub.add_argument("--steps", type=int, help="of an episode at most; default: the paper's")
+    sub.add_argument(
+        "--seed", type=_seed, default=0, help="default 0; the same seed, the same file"
+    )
+    sub.add_argument(
+        "--layout", choices=["flags", "final", "padded", "terminal_row"], default="flags",
+        help="how the end of an episode shows: by the column terminated (flags, the default), also "
+        "with the state after the last step (final), by staying in the last state (padded), or by "
+        "one row in it (terminal_row)",
+    )  # fmt: skip
+    sub.add_argument("--wide", action="store_true", help="one row per episode, as in the paper")
+    sub.add_argument("--schema", help="also write the schema, a .toml to learn it with")
+    sub.add_argument("-o", "--output", required=True, help="a .csv, .tsv, .parquet or .jsonl")
 
 
 def _seed(text: str) -> int:

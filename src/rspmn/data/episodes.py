@@ -15,6 +15,8 @@ from rspmn.values import Value
 
 __all__ = ["Ending", "Episodes", "Followed"]
 
+Ints = NDArray[np.int64]
+
 
 class Followed(IntEnum):
     """What comes after a step. Every step is followed by exactly one of these."""
@@ -92,19 +94,10 @@ class Episodes:
         last step is a row of its own, without decisions and utility.
         `pandas.DataFrame(episodes.to_long())` makes it a data frame.
         """
-        has_final = self.endings == Followed.STATE
-        rows = self.lengths + has_final
-        ends = np.cumsum(rows)
-        step = np.arange(ends[-1])  # the step in each row; final states come out as -1
-        step -= np.repeat(np.cumsum(has_final) - has_final, rows)
-        step[ends[has_final] - 1] = -1
-        final = np.full(ends[-1], -1)
-        final[ends[has_final] - 1] = np.flatnonzero(has_final)
-        terminated = np.zeros(ends[-1], dtype=bool)
-        terminated[ends[self.endings == Followed.END] - 1] = True
+        step, final, episode, time = self.long_rows()
         table: dict[str, list[Value | None]] = {
-            "episode": np.repeat(self.ids, rows).tolist(),
-            "time": (np.arange(ends[-1]) - np.repeat(ends - rows, rows)).tolist(),
+            "episode": self.ids[episode].tolist(),
+            "time": time.tolist(),
         }
         for name, column in self.columns.items():
             cells = column.take(step)
@@ -114,7 +107,30 @@ class Episodes:
                     column.kind, np.where(final >= 0, seen.data, cells.data), column.domain
                 )
             table[name] = cells.decode()
-        return table | {"terminated": terminated.tolist()}
+        return table | {"terminated": self.terminated_rows().tolist()}
+
+    def long_rows(self) -> tuple[Ints, Ints, Ints, Ints]:
+        """Return the rows of a long table: the step of each, or -1 where it is a final state.
+
+        Then the episode whose final state it is, or -1; the episode of each row; and its time.
+        """
+        has_final = self.endings == Followed.STATE
+        rows = self.lengths + has_final
+        ends = np.cumsum(rows)
+        step = np.arange(ends[-1])
+        step -= np.repeat(np.cumsum(has_final) - has_final, rows)
+        step[ends[has_final] - 1] = -1
+        final = np.full(ends[-1], -1)
+        final[ends[has_final] - 1] = np.flatnonzero(has_final)
+        episode = np.repeat(np.arange(len(self)), rows)
+        return step, final, episode, np.arange(ends[-1]) - (ends - rows)[episode]
+
+    def terminated_rows(self) -> NDArray[np.bool_]:
+        """Return, for each row of a long table, whether the episode terminated with it."""
+        ends = np.cumsum(self.lengths + (self.endings == Followed.STATE))
+        found = np.zeros(ends[-1], dtype=bool)
+        found[ends[self.endings == Followed.END] - 1] = True
+        return found
 
     # ---- readers -----------------------------------------------------------------
 

@@ -1,0 +1,76 @@
+"""Commands about the domains: which there are, and logs of them."""
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import get_args
+
+from rspmn.data.writers import write_episodes
+from rspmn.envs.domains import DOMAINS
+from rspmn.envs.logs import Layout
+from rspmn.envs.mdp import MDP
+from rspmn.envs.sys_admin import sys_admin
+from rspmn.errors import DataError, ModelFileError, did_you_mean
+
+__all__ = ["LAYOUTS", "WORLDS", "generate", "list_domains", "world"]
+
+#: Every domain that can be named on the command line.
+WORLDS: dict[str, Callable[[], MDP]] = DOMAINS | {"SysAdmin": sys_admin}
+LAYOUTS: tuple[str, ...] = get_args(Layout)
+
+
+def world(name: str) -> MDP:
+    """Return a domain by its name, however it is written."""
+    found = {known.lower(): known for known in WORLDS}.get(name.lower())
+    if found is None:
+        raise DataError(f"unknown domain {name!r}: {did_you_mean(name, WORLDS)}")
+    return WORLDS[found]()
+
+
+def list_domains(arguments: argparse.Namespace) -> None:
+    """List the domains, with what is exactly known of each."""
+    rows = []
+    for name in WORLDS:
+        mdp = world(name)
+        rows.append({
+            "domain": name,
+            "state variables": len(mdp.schema.information_sets[0]),
+            "states": len(mdp.states),
+            "actions": len(mdp.actions),
+            "episodes": mdp.episodes,
+            "steps": mdp.horizon,
+            "optimum": round(mdp.optimum(mdp.horizon), 6),
+            "logger's": round(mdp.evaluate(None, mdp.horizon), 6),
+        })  # fmt: skip
+    if arguments.json:
+        print(json.dumps(rows))
+        return
+    cells = [[str(key) for key in rows[0]], *([str(v) for v in row.values()] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for line in cells:
+        print("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)))
+
+
+def generate(arguments: argparse.Namespace) -> None:
+    """Write a log of a domain, and the schema to learn it with."""
+    mdp = world(arguments.domain)
+    episodes = mdp.episodes if arguments.episodes is None else arguments.episodes
+    steps = mdp.horizon if arguments.steps is None else arguments.steps
+    if arguments.wide and arguments.layout == "final":
+        raise DataError(
+            "a wide log cannot keep the state after the last step: --layout padded, flags or "
+            "terminal_row"
+        )
+    log = mdp.generate(episodes, steps, arguments.seed, arguments.layout)
+    try:
+        write_episodes(log, arguments.output, arguments.wide)
+        if arguments.schema:
+            mdp.schema.save(Path(arguments.schema))
+    except OSError as error:
+        raise ModelFileError(f"{arguments.output}: cannot be written: {error.strerror}") from None
+    facts = {"file": arguments.output, "episodes": len(log), "steps": log.num_steps}
+    if arguments.json:
+        print(json.dumps(facts))
+    else:
+        print(f"{arguments.output}: {len(log)} episodes, {log.num_steps} steps of {mdp.name}")
