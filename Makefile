@@ -4,7 +4,7 @@ VENV   ?= .venv
 RUN    := $(VENV)/bin/python
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test bench soak lint types check clean
+.PHONY: help demo test bcq bench soak lint types check clean
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z]*\): .*## /\1\t/p' $(MAKEFILE_LIST)
@@ -16,6 +16,10 @@ demo: $(VENV)/.ready-plot  ## the paper's 2x2 grid, decisions from a table, a po
 
 test: $(VENV)/.ready-test  ## all tests and doctests
 	@$(RUN) -m pytest
+
+# d3rlpy wants an old gymnasium and PyTorch, so it has an environment of its own.
+bcq: $(VENV)-bcq/.ready  ## the tests of the deep-learning baseline, with d3rlpy
+	@$(VENV)-bcq/bin/python -m pytest tests/baselines/test_bcq.py tests/envs/test_gym.py tests/envs/test_mdp_env.py
 
 bench: $(VENV)/.ready-test  ## benchmarks, as ratios in one run
 	@for file in benchmarks/*.py; do echo "== $$file"; $(RUN) $$file || exit 1; done
@@ -38,6 +42,13 @@ $(RUN):
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if v >= (3, 11) else f"rspmn needs Python 3.11 or newer, but $(PYTHON) is {v[0]}.{v[1]}: make PYTHON=python3.11 ...")'
 	@echo "making $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)-bcq/.ready: pyproject.toml
+	@echo "making $(VENV)-bcq with PyTorch and d3rlpy"
+	@$(PYTHON) -m venv $(VENV)-bcq
+	@$(VENV)-bcq/bin/python -m pip install --quiet --disable-pip-version-check 'torch==2.13.0'
+	@$(VENV)-bcq/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[bcq,gym,plot]' pytest hypothesis pandas polars pyarrow
+	@touch $@
 
 $(VENV)/.ready-%: pyproject.toml | $(RUN)
 	@echo "installing rspmn[$*] into $(VENV)"

@@ -108,11 +108,15 @@ class Tabular:
     def policy_for(self, mdp: MDP, horizon: int) -> Ints:  # [horizon, mdp's S]
         """Return the action taken in each state of a world; the first where none is known."""
         _, policy = self.solve(horizon)
-        number: dict[tuple[Value | None, ...], int] = {a: k for k, a in enumerate(mdp.actions)}
-        action = np.array([*(number[made] for made in self.decisions), 0])  # -1 finds the last
-        decoded = (self.states.columns[n].decode() for n in mdp.schema.information_sets[0])
-        place = {state: index for index, state in enumerate(mdp.states)}
+        place, action = self.places_in(mdp)
         found = np.zeros((horizon, len(mdp.states)), dtype=np.int64)
-        for here, state in enumerate(zip(*decoded, strict=True)):
-            found[:, place[state]] = action[policy[:, here]]
+        found[:, place] = np.append(action, 0)[policy]  # -1 finds the last
         return found
+
+    def places_in(self, mdp: MDP) -> tuple[Ints, Ints]:
+        """Return the number that each state and each decision has in a world; [S] and [A]."""
+        numbers: dict[tuple[Value | None, ...], int] = {a: k for k, a in enumerate(mdp.actions)}
+        decoded = (self.states.columns[n].decode() for n in mdp.schema.information_sets[0])
+        place: dict[tuple[Value | None, ...], int] = {s: k for k, s in enumerate(mdp.states)}
+        states = [place[state] for state in zip(*decoded, strict=True)]
+        return np.array(states), np.array([numbers[made] for made in self.decisions])
