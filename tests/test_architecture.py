@@ -31,9 +31,13 @@ ALLOWED: dict[str, set[str]] = {
     "baselines": {
         "learn", "envs", "infer", "model", "circuit", "data", "schema", "values", "errors",
     },
+    "reproduce": {
+        "baselines", "evaluate", "learn", "infer", "envs", "model", "circuit", "data", "schema",
+        "values", "errors", "files",
+    },
     "cli": {
-        "__init__", "baselines", "evaluate", "learn", "infer", "envs", "model", "model_file",
-        "spmn", "circuit", "data", "schema", "values", "errors", "files",
+        "__init__", "reproduce", "baselines", "evaluate", "learn", "infer", "envs", "model",
+        "model_file", "spmn", "circuit", "data", "schema", "values", "errors", "files",
     },
     "__main__": {"cli"},
     "__init__": {"model", "data", "circuit", "schema", "values", "errors"},

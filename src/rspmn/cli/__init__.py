@@ -29,6 +29,7 @@ COMMANDS = {
     "sample": ("logs", "sample", "draw episodes from a model"),
     "domains": ("domains", "list_domains", "the domains that logs can be generated of"),
     "generate": ("domains", "generate", "write a log of a domain"),
+    "reproduce": ("reproducing", "reproduce", "the paper's tables again, beside the optimum"),
     "learn-spmn": ("learning", "learn_single_shot", "learn from a table of past decisions"),
 }
 
@@ -103,6 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_policy(subs["policy"])
     _add_sampling(subs["sample"])
     _add_generating(subs["generate"])
+    _add_reproducing(subs["reproduce"])
     for sub in subs.values():
         sub.add_argument("--json", action="store_true", help="print JSON")
     return parser
@@ -210,6 +212,23 @@ def _add_generating(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--wide", action="store_true", help="one row per episode, as in the paper")
     sub.add_argument("--schema", help="also write the schema, a .toml to learn it with")
     sub.add_argument("-o", "--output", required=True, help="a .csv, .tsv, .parquet or .jsonl")
+
+
+def _add_reproducing(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--domains", nargs="+", metavar="DOMAIN", help="default: all seven")
+    sub.add_argument(
+        "--scale", type=float, default=1.0, help="of the numbers of episodes, default 1"
+    )
+    sub.add_argument("--seeds", type=int, default=5, help="logs of each kind, default 5")
+    sub.add_argument(
+        "--baselines", nargs="*", default=["table", "clone"],
+        help="table, clone, spmn (of whole sequences), bcq (needs rspmn[bcq]); default table clone",
+    )  # fmt: skip
+    sub.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="default: all cores")
+    sub.add_argument(
+        "-o", "--output", required=True,
+        help="a folder; what is finished is kept in it, and the same command goes on from there",
+    )  # fmt: skip
 
 
 def _seed(text: str) -> int:

@@ -84,6 +84,11 @@ class MDP:
             policy[t] = np.argmax(worth >= near[:, None], axis=1)
         return values, policy
 
+    def action_values(self, horizon: int, discount: float = 1.0) -> NDArray[np.float64]:
+        """Return what each action is worth in each state with `horizon` steps to go, [S, A]."""
+        after, _ = self.value_iteration(_at_least(1, horizon, "horizon") - 1, discount)
+        return self._worth(after, discount)
+
     def optimum(self, horizon: int, discount: float = 1.0) -> float:
         """Return the best expected return of `horizon` steps from the start."""
         return float(self.start @ self.value_iteration(horizon, discount)[0])

@@ -20,8 +20,8 @@ def policy_array(mdp: MDP, policy: Policy, horizon: int) -> NDArray[np.int64]:  
     number = {action: index for index, action in enumerate(mdp.actions)}
     first = dict(zip(mdp.schema.decisions, mdp.actions[0], strict=True))
     found = np.empty((horizon, len(mdp.states)), dtype=np.int64)
-    for t in range(horizon):
-        acts = policy.act_many(states, t, otherwise=policy.otherwise or first)
+    plan = policy.plan(states, range(horizon), otherwise=policy.otherwise or first)
+    for t, acts in enumerate(plan):
         made = acts if isinstance(acts, dict) else {mdp.schema.decisions[0]: acts}
         for state, chosen in enumerate(zip(*(made[d].tolist() for d in made), strict=True)):
             if chosen not in number:

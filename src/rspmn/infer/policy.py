@@ -6,7 +6,7 @@ evidence on variables between decisions, goes through the network.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -136,6 +136,18 @@ class Policy:
         With several decisions in a step, a mapping of arrays. `otherwise` is the answer for states
         that the model never saw, if the policy itself has none.
         """
+        return next(self.plan(states, [t], otherwise))
+
+    def plan(
+        self,
+        states: object,
+        times: Iterable[int],
+        otherwise: Value | Mapping[str, Value] | None = None,
+    ) -> Iterator[Any]:
+        """Return what to do in each row of a table of states at each of some times.
+
+        As `act_many`, but which interface nodes the states are in is found once.
+        """
         names = self.model.schema.decisions
         table = as_table(states)
         later = [n for n in self.model.schema.variables if n not in self._index.names]
@@ -147,25 +159,32 @@ class Policy:
         row, scores, distinct = self._index.routes(table)
         fallback = self.otherwise if otherwise is None else otherwise
         possible = scores > -math.inf
-        answers: list[dict[str, Value]] = []
-        by_node: dict[int, dict[str, Value]] = {}
-        for k, count in enumerate(possible.sum(axis=0).tolist()):
-            node = int(possible[:, k].argmax())
-            if count == 0:
-                made = {}
-            elif count > 1 or self._first[node] is None:
-                made = self._act_by_network(distinct[k], t)
-            else:
-                if node not in by_node:
-                    made = self.choices(node, t)[0]
-                    whole = len(made) in (0, len(self._together))
-                    by_node[node] = made if whole else self._act_by_network(distinct[k], t)
-                made = by_node[node]
-            if not made and fallback is not None:
-                made = dict(fallback) if isinstance(fallback, Mapping) else {names[0]: fallback}
-            answers.append(made or self._unseen(distinct[k]))
-        found = {name: _array([a.get(name) for a in answers])[row] for name in names}
-        return found if len(names) > 1 else found[names[0]]
+        count = possible.sum(axis=0).tolist()
+        nodes = possible.argmax(axis=0).tolist()
+        for t in times:
+            by_node: dict[int, dict[str, Value]] = {}
+            answers: list[dict[str, Value]] = []
+            for k, node in enumerate(nodes):
+                made = self._made(count[k], node, by_node, distinct[k], t)
+                if not made and fallback is not None:
+                    made = dict(fallback) if isinstance(fallback, Mapping) else {names[0]: fallback}
+                answers.append(made or self._unseen(distinct[k]))
+            found = {name: _array([a.get(name) for a in answers])[row] for name in names}
+            yield found if len(names) > 1 else found[names[0]]
+
+    def _made(
+        self, possible: int, node: int, by_node: dict[int, dict[str, Value]], state: Known, t: int
+    ) -> dict[str, Value]:
+        """Return the decisions in a state that may be in so many nodes, `node` the first."""
+        if possible == 0:
+            return {}
+        if possible > 1 or self._first[node] is None:
+            return self._act_by_network(state, t)
+        if node not in by_node:
+            made = self.choices(node, t)[0]
+            whole = len(made) in (0, len(self._together))
+            by_node[node] = made if whole else self._act_by_network(state, t)
+        return by_node[node]
 
     def value(self, state: Evidence, t: int = 0) -> float:
         """Return what a state is worth at time t, the best done in it and after it."""

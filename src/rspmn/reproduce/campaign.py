@@ -1,0 +1,121 @@
+"""Campaigns: many cells, run side by side; what is finished is kept."""
+
+import json
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+from rspmn.envs.domains import DOMAINS
+from rspmn.errors import DataError
+from rspmn.files import write_atomically
+from rspmn.reproduce.cells import SMALL, Cell, Facts, run_cell
+
+__all__ = ["BASELINES", "Campaign", "run_campaign"]
+
+#: What can be run besides: the table is cheap, the last two are not.
+BASELINES = ("table", "clone", "spmn", "bcq")
+#: BCQ is trained on so many episodes of these, for so many steps.
+BCQ_DOMAINS, BCQ_EPISODES, BCQ_STEPS = ("GridUniverse", "FrozenLake"), 10_000, 50_000
+#: The learning curves, up to the paper's number of episodes at its scale.
+CURVE = (100, 1000, 10_000)
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """What to run."""
+
+    domains: tuple[str, ...] = tuple(DOMAINS)
+    scale: float = 1.0  # of the numbers of episodes
+    seeds: int = 5
+    baselines: tuple[str, ...] = ("table", "clone")
+
+    def __post_init__(self) -> None:
+        if not 0 < self.scale <= 100:
+            raise DataError(f"scale: expected a number above 0, found {self.scale}")
+        if self.seeds < 1:
+            raise DataError(f"seeds: expected 1 or more, found {self.seeds}")
+
+    def episodes(self, number: int) -> int:
+        """Return a number of episodes at this scale."""
+        return max(10, round(number * self.scale))
+
+    @property
+    def simulated(self) -> int:
+        """How many episodes are simulated for an average reward."""
+        return max(100, round(10_000 * min(1.0, 10 * self.scale)))
+
+    def cells(self) -> list[Cell]:
+        """Return all cells, those that take long first."""
+        found: list[Cell] = []
+        for domain in self.domains:
+            paper = self.episodes(DOMAINS[domain]().episodes)
+            ways = ["factored", "counts", *({"table"} & {*self.baselines})]
+            for number in {*(n for n in CURVE if n < paper), paper}:
+                simulated = self.simulated if number == paper else 0
+                for seed in range(self.seeds):
+                    found += [
+                        Cell(w, domain, number, seed, simulated=0 if w == "counts" else simulated)
+                        for w in ways
+                    ]
+            if "clone" in self.baselines:
+                found += [Cell("clone", domain, paper, seed) for seed in range(self.seeds)]
+            if "spmn" in self.baselines and domain in SMALL:
+                found.append(Cell("spmn", domain, paper, 0))
+            if "bcq" in self.baselines and domain in BCQ_DOMAINS:
+                steps = max(100, round(BCQ_STEPS * min(1.0, self.scale)))
+                episodes = self.episodes(BCQ_EPISODES)
+                ways = ["bcq-default", "bcq-tuned"]
+                found += [Cell(w, domain, episodes, 0, steps, self.simulated) for w in ways]
+        slow = {"bcq-default": 2, "bcq-tuned": 2, "spmn": 1}
+        return sorted(dict.fromkeys(found), key=lambda c: (-slow.get(c.way, 0), -c.episodes))
+
+
+def run_campaign(
+    campaign: Campaign,
+    folder: Path,
+    jobs: int = 1,
+    done: Callable[[int, int], None] = lambda _, __: None,
+) -> list[Facts]:
+    """Run all cells that are not yet in the folder; return the facts of all.
+
+    A cell is written whole or not at all as soon as it is finished, so a campaign that was killed
+    goes on where it stopped. `done` is told how many of how many are finished.
+    """
+    cells = campaign.cells()
+    folder.mkdir(parents=True, exist_ok=True)
+    found = {cell: facts for cell in cells if (facts := _kept(cell, folder)) is not None}
+    left = [cell for cell in cells if cell not in found]
+    done(len(found), len(cells))
+    if left:
+        # fresh processes: torch and threads do not survive a fork
+        context = get_context("spawn")
+        with ProcessPoolExecutor(min(jobs, len(left)), context) as pool:
+            running: dict[Future[Facts], Cell] = {pool.submit(run_cell, c): c for c in left}
+            try:
+                while running:
+                    for future in wait(running, return_when=FIRST_COMPLETED).done:
+                        cell = running.pop(future)
+                        found[cell] = future.result()
+                        _keep(cell, found[cell], folder)
+                        done(len(found), len(cells))
+            finally:  # whatever interrupts it: nothing more is started
+                pool.shutdown(wait=False, cancel_futures=True)
+    return [found[cell] for cell in cells]
+
+
+def _kept(cell: Cell, folder: Path) -> Facts | None:
+    """Return the facts of a cell if it was finished before."""
+    path = folder / f"{cell.name}.json"
+    if not path.exists():
+        return None
+    facts = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(facts, dict) or facts.get("way") != cell.way:
+        raise DataError(f"{path}: not a cell of this campaign: remove it, or choose another folder")
+    return facts
+
+
+def _keep(cell: Cell, facts: Facts, folder: Path) -> None:
+    text = json.dumps(facts, indent=1, sort_keys=True)
+    write_atomically(folder / f"{cell.name}.json", text.encode())

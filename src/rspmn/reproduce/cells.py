@@ -1,0 +1,207 @@
+"""Cells: one log, learned from in one way, and everything that the tables say of it."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.baselines import Cloned, Tabular, learn_sequence_spmn
+from rspmn.baselines.bcq import DEFAULTS, TUNED, learn_bcq
+from rspmn.circuit import Network, fold_up
+from rspmn.envs.domains import DOMAINS
+from rspmn.envs.mdp import MDP
+from rspmn.evaluate import policy_array
+from rspmn.learn import LearnConfig, learn_rspmn
+
+__all__ = ["SMALL", "WAYS", "Cell", "horizons", "run_cell"]
+
+#: So many fresh episodes are looked at for the log-likelihood; less where fewer are simulated.
+FRESH = 2000
+#: The domains that the paper learned the SPMN of whole sequences for.
+SMALL = ("GridUniverse", "FrozenLake", "Maze")
+#: Actions whose values differ by less than this share of them are equally good.
+TIE = 1e-9
+
+Facts = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is to be run."""
+
+    way: str  # one of WAYS
+    domain: str
+    episodes: int
+    seed: int
+    steps: int = 0  # of gradient descent, for those ways that have them
+    simulated: int = 0  # episodes, for the average reward; 0: only what the curves need
+
+    @property
+    def name(self) -> str:
+        """The name of its file."""
+        return "-".join(str(part) for part in asdict(self).values())
+
+
+def horizons(domain: str) -> tuple[int, ...]:
+    """Return the horizons that values are for, the main one first.
+
+    The paper's FrozenLake figures are not those of its 8 steps.
+    """
+    return (100, 8, 300) if domain == "FrozenLake" else (DOMAINS[domain]().horizon,)
+
+
+def run_cell(cell: Cell) -> Facts:
+    """Run one cell; return its facts, all plain numbers and text."""
+    mdp = DOMAINS[cell.domain]()
+    return asdict(cell) | WAYS[cell.way](cell, mdp)
+
+
+# ---- the ways ------------------------------------------------------------------------
+
+
+def _rspmn(cell: Cell, mdp: MDP) -> Facts:
+    log = mdp.generate(cell.episodes, mdp.horizon, cell.seed, "final")
+    config = LearnConfig(future="counts" if cell.way == "counts" else "factored")
+    model, info = learn_rspmn(log, config)
+    seconds = info.seconds
+    initial = sum(seconds[stage] for stage in ("windows", "structure", "interfaces"))
+    start = perf_counter()
+    model.meu(horizon=horizons(cell.domain)[0])
+    facts: Facts = {
+        "top": len(model.top),
+        "template": len(model.template),
+        "unshared": _unshared(model.template),
+        "interfaces": info.interfaces,
+        "initial_seconds": initial,
+        "final_seconds": sum(seconds.values()) - initial,
+        "meu_seconds": perf_counter() - start,
+    }
+    for horizon in _horizons(cell):
+        policy = policy_array(mdp, model.policy(horizon), horizon)
+        promised = float(model.meu(horizon=horizon))
+        facts |= _valued(mdp, policy, horizon, promised, cell)
+    if not cell.simulated:
+        return facts
+    fresh = mdp.generate(min(FRESH, cell.simulated), mdp.horizon, 10_000 + cell.seed, "final")
+    facts["log_likelihood"] = float(model.log_likelihood(fresh).mean())
+    if cell.seed == 0:
+        steps = [1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200, 300]
+        facts["curve"] = {
+            "horizons": steps,
+            "meu": [float(model.meu(horizon=h)) for h in steps],
+            "exact": [mdp.optimum(h) for h in steps],
+        }
+    return facts
+
+
+def _table(cell: Cell, mdp: MDP) -> Facts:
+    start = perf_counter()
+    log = mdp.generate(cell.episodes, mdp.horizon, cell.seed, "final")
+    drawn = perf_counter()
+    table = Tabular.fit(log)
+    facts: Facts = {}
+    for horizon in _horizons(cell):
+        policy = table.policy_for(mdp, horizon)
+        facts |= _valued(mdp, policy, horizon, table.meu(horizon), cell)
+    return facts | {"seconds": perf_counter() - drawn, "drawing_seconds": drawn - start}
+
+
+def _clone(cell: Cell, mdp: MDP) -> Facts:
+    log = mdp.generate(cell.episodes, mdp.horizon, cell.seed, "final")
+    start = perf_counter()
+    policy = Cloned.fit(log).policy_for(mdp)
+    facts: Facts = {"seconds": perf_counter() - start}
+    for horizon in horizons(cell.domain):
+        facts[f"worth_{horizon}"] = mdp.evaluate(policy, horizon)
+    return facts
+
+
+def _spmn(cell: Cell, mdp: MDP) -> Facts:
+    log = mdp.generate(cell.episodes, mdp.horizon, cell.seed, "padded")
+    budget = LearnConfig(max_nodes=1_000_000, max_seconds=300)
+    model, info = learn_sequence_spmn(log, budget, cell.seed)
+    start = perf_counter()
+    meu = float(model.meu())
+    return {
+        f"meu_{mdp.horizon}": meu,
+        "nodes": info.nodes,
+        "seconds": info.seconds,
+        "meu_seconds": perf_counter() - start,
+        "stopped_by": info.stopped_by,
+    }
+
+
+def _bcq(cell: Cell, mdp: MDP) -> Facts:
+    log = mdp.generate(cell.episodes, mdp.horizon, cell.seed, "final")
+    settings = TUNED if cell.way == "bcq-tuned" else DEFAULTS
+    found = learn_bcq(log, mdp, cell.steps, settings, cell.seed)
+    policy = np.eye(len(mdp.actions))[found.policy]
+    facts: Facts = {"promised": found.promised, "seconds": found.seconds}
+    for horizon in horizons(cell.domain):
+        facts[f"worth_{horizon}"] = mdp.evaluate(policy, horizon)
+        facts[f"reward_{horizon}"] = _simulated(mdp, policy, horizon, cell)
+    return facts
+
+
+WAYS: dict[str, Callable[[Cell, MDP], Facts]] = {
+    "factored": _rspmn,
+    "counts": _rspmn,
+    "table": _table,
+    "clone": _clone,
+    "spmn": _spmn,
+    "bcq-default": _bcq,
+    "bcq-tuned": _bcq,
+}
+
+
+# ---- what they share -----------------------------------------------------------------
+
+
+def _horizons(cell: Cell) -> tuple[int, ...]:
+    return horizons(cell.domain) if cell.simulated else horizons(cell.domain)[:1]
+
+
+def _valued(
+    mdp: MDP, policy: NDArray[np.int64], horizon: int, promised: float, cell: Cell
+) -> Facts:
+    """Return what a policy promises, is worth, earns when simulated, and where it deviates."""
+    facts = {f"meu_{horizon}": promised, f"worth_{horizon}": mdp.evaluate(policy, horizon)}
+    if not cell.simulated:
+        return facts
+    raw, worse = _deviation(mdp, policy[0], horizon)
+    return facts | {
+        f"reward_{horizon}": _simulated(mdp, policy, horizon, cell),
+        f"deviation_{horizon}": raw,
+        f"worse_{horizon}": worse,
+    }
+
+
+def _simulated(mdp: MDP, policy: NDArray[Any], horizon: int, cell: Cell) -> float:
+    """Return the average reward of simulated episodes."""
+    log = mdp.generate(cell.simulated, horizon, 20_000 + cell.seed, "flags", policy)
+    return float(log.columns[mdp.schema.utility].data.sum() / cell.simulated)
+
+
+def _deviation(mdp: MDP, policy: NDArray[np.int64], horizon: int) -> tuple[float, float]:
+    """Return in how many of 100 states the first action is another, and is worse, than the best.
+
+    The paper counts where it is another than that of one optimal policy.
+    """
+    values = mdp.action_values(horizon)
+    best = values.max(axis=1)
+    open_states = np.flatnonzero(~mdp.terminal)
+    chosen = values[np.arange(len(values)), policy]
+    worse = chosen < best - TIE * np.maximum(1.0, np.abs(best))
+    first = np.argmax(values >= (best - TIE * np.maximum(1.0, np.abs(best)))[:, None], axis=1)
+    share = 100 / len(open_states)
+    raw = float((policy != first)[open_states].sum() * share)
+    return raw, float(worse[open_states].sum() * share)
+
+
+def _unshared(network: Network) -> int:
+    """Count every part once for each place where it stands, as the paper does."""
+    sizes = fold_up(network, lambda _, below: 1 + sum(below))
+    return sum(sizes[root] for root in dict.fromkeys(network.roots))
