@@ -29,7 +29,7 @@ ALLOWED: dict[str, set[str]] = {
         "envs", "infer", "model", "spmn", "circuit", "data", "schema", "values", "errors",
     },
     "baselines": {
-        "learn", "envs", "infer", "model", "circuit", "data", "schema", "values", "errors",
+        "learn", "envs", "infer", "model", "spmn", "circuit", "data", "schema", "values", "errors",
     },
     "reproduce": {
         "baselines", "evaluate", "learn", "infer", "envs", "model", "circuit", "data", "schema",

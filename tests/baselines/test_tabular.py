@@ -66,3 +66,10 @@ def test_what_a_table_cannot_hold() -> None:
     log = Episodes.from_long(table, schema, ending="end")
     with pytest.raises(DataError, match="seen whole"):
         Tabular.fit(log)
+
+
+def test_a_log_without_successors() -> None:
+    table = {"episode": [0, 1], "time": [0, 0], "s": [1, 2], "d": [0, 1], "u": [1.0, 2.0]}
+    log = Episodes.from_long(table, Schema([["s"], ["d"]], ["d"], "u"), ending="cut")
+    with pytest.raises(DataError, match="known successor"):
+        Tabular.fit(log)

@@ -401,3 +401,20 @@ def test_many_states_with_one_way_home() -> None:
     _, info = learn_rspmn(log_of(episodes, end=Followed.STATE))
     assert info.interfaces == 400
     assert info.seconds["structure"] < 20
+
+
+def test_decisions_of_many_numbers_are_not_binned() -> None:
+    """A hundred prices: each is a choice of its own."""
+    rng = np.random.default_rng(0)
+    size = 3000
+    x, a = rng.integers(3, size=size), rng.integers(100, size=size)
+    table = {
+        "episode": np.arange(size),
+        "time": np.zeros(size, int),
+        "x": x,
+        "a": a,
+        "u": 1.0 * a,
+    }
+    log = Episodes.from_long(table, Schema([["x"], ["a"]], ["a"], "u"), ending="end")
+    model, _ = learn_rspmn(log)
+    assert [model.policy(1).act({"x": k}) for k in range(3)] == [99, 99, 99]

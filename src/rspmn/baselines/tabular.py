@@ -60,6 +60,8 @@ class Tabular:
         made = joint_groups(columns, len(windows))
         decoded = [column.take(made.members()).decode() for column in columns]
         known = windows.followed != Followed.UNKNOWN
+        if not known.any():
+            raise DataError(f"of {len(windows)} distinct steps none has a known successor")
         row = (states.of_steps * made.size + made.codes)[known]
         counts = windows.counts[known].astype(np.float64)
         size = states.count * made.size

@@ -83,7 +83,7 @@ def _story(info: RSPMNInfo, episodes: Episodes, output: str) -> list[str]:
             f"frontier: in {info.frontier_states} states nothing is known to follow any decision; "
             f"{info.frontier_visits} steps led there; they are taken as the worst of all"
         )
-    if info.future is not None and info.future.components:
+    if info.future is not None and info.future.components and info.em is None:
         lines.append(_about_future(info.future))
     if info.untried_branches:
         lines.append(
@@ -101,6 +101,8 @@ def _story(info: RSPMNInfo, episodes: Episodes, output: str) -> list[str]:
 def _about_future(future: FutureInfo) -> str:
     sizes = ", ".join(map(str, future.leaves))
     kinds = f"{len(future.components)} components of {sizes} distributions"
+    if future.given_up:
+        return f"future: counts alone; {kinds} would take {future.given_up}"
     if not future.strength:
         return f"future: counts alone; {kinds} for {future.contexts} contexts predict no better"
     return (

@@ -1,5 +1,6 @@
 """How well a model predicts what follows: on a log that it was not learned from."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,12 +9,13 @@ from numpy.typing import NDArray
 from rspmn.data.episodes import Episodes
 from rspmn.data.windows import Windows
 from rspmn.infer.placing import place
-from rspmn.infer.subtrees import steps_behind
+from rspmn.infer.subtrees import Sites, steps_behind
 from rspmn.model import RSPMN
 
 __all__ = ["Predictions", "predictions"]
 
 Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 #: How much is smoothed: shares of the whole, and steps against those behind an S_L.
 SHARES = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3)
@@ -39,6 +41,8 @@ class Predictions:
         Smoothed by a share of the interface nodes as they are visited, or by so many steps of
         them; if by neither, it may be -∞.
         """
+        if not self.counts.sum():
+            return math.nan  # nothing was predicted
         weight = np.maximum(share, steps / (self.behind + steps) if steps else 0.0)
         with np.errstate(divide="ignore"):
             each = np.log((1 - weight) * self.probability + weight * self.share)
@@ -66,24 +70,40 @@ def predictions(model: RSPMN, log: Episodes | Windows) -> Predictions:
     windows = log if isinstance(log, Windows) else Windows.from_episodes(log)
     placed = place(model, windows)
     known = placed.after[placed.window] >= 0
-    window, instance = placed.window[known], placed.instance[known]
+    way, instance, logs = placed.window[known], placed.instance[known], placed.logs[known]
     trees, sites = placed.trees, placed.trees.sites
     site = trees.site_of[placed.instances.node[instance]]
-    owner = np.repeat(np.arange(len(sites.starts) - 1), np.diff(sites.starts))
+    window, which = np.unique(way, return_inverse=True)
+    # what is earned is not looked at: ways weigh as much as they are likely
+    highest = np.full(len(window), -np.inf)
+    np.maximum.at(highest, which, logs)
+    share = np.exp(logs - highest[which])
+    share /= _weigh(which, share, len(window))[which]
+    chance = _weights(sites, model.num_interfaces, site, placed.after[way])
+    behind = steps_behind(model.template, sites)[site]
     size = model.num_interfaces
-    key = owner * size + sites.interfaces
-    order = np.argsort(key)
-    asked = site * size + placed.after[window]
-    at = np.minimum(np.searchsorted(key[order], asked), len(key) - 1)
-    found = key[order][at] == asked
     visits = np.array(model.visits or (1.0,) * size)
     if model.end is not None:
         visits[model.end] = max(1.0, visits.sum() / size)
     counts = windows.counts[window].astype(np.float64)
     return Predictions(
-        np.where(found, sites.weights[order][at], 0.0),
+        _weigh(which, share * chance, len(window)),
         (visits / visits.sum())[placed.after[window]],
-        steps_behind(model.template, sites)[site],
+        _weigh(which, share * behind, len(window)),
         counts,
         1 - float(counts.sum() / max(1, windows.counts.sum())),
     )
+
+
+def _weights(sites: Sites, size: int, site: Ints, interface: Ints) -> Array:  # [n]
+    """Return the weight of an interface node at each of some S_L; 0 where it has no edge."""
+    owner = np.repeat(np.arange(len(sites.starts) - 1), np.diff(sites.starts))
+    key = owner * size + sites.interfaces
+    order = np.argsort(key)
+    asked = site * size + interface
+    at = np.minimum(np.searchsorted(key[order], asked), len(key) - 1)
+    return np.where(key[order][at] == asked, sites.weights[order][at], 0.0)
+
+
+def _weigh(groups: Ints, weights: Array, size: int) -> Array:
+    return np.bincount(groups, weights, size).astype(np.float64)

@@ -66,7 +66,9 @@ class ActionValue:
     utility: float  # NaN where it is offered nowhere
     available: float  # the probability, given the evidence, of a state that offers it
     steps: float  # logged steps behind the utility
-    tried: bool = True  # False where it is a hope, from what it did in other states
+    #: False where the utility is, at least in part, a hope: in a state that is possible it, or a
+    #: later decision of the step, was never made, and is valued by what it did elsewhere.
+    tried: bool = True
 
     @property
     def supported(self) -> bool:
@@ -116,9 +118,16 @@ def expected_utilities(
     return answers
 
 
-def hopes_marked(answers: Sequence[ActionValue]) -> list[ActionValue]:
-    """Mark what was never tried, among answers of a model that has all its steps counted."""
-    return [replace(answer, tried=answer.steps > 0) for answer in answers]
+def hopes_marked(answers: Sequence[ActionValue], known: Sequence[ActionValue]) -> list[ActionValue]:
+    """Mark hopes among answers, given what is known without them."""
+    offered = {answer.value: answer.available for answer in known}
+
+    def tried(answer: ActionValue) -> bool:
+        if not answer.available:
+            return True  # it is not offered: there is no hope for it
+        return answer.steps > 0 and offered.get(answer.value, 0.0) > answer.available - TIE
+
+    return [replace(answer, tried=tried(answer)) for answer in answers]
 
 
 def best_decisions(

@@ -38,13 +38,14 @@ class Placed:
     after: Ints  # [num_windows], that of what followed; NOWHERE also where it is unknown
     trees: Subtrees
     instances: Instances
-    window: Ints  # [placed], the windows that the model has a place for
-    instance: Ints  # [placed], the instance of the S_L that each went on by
-    logs: Array  # [placed], how likely it is to get there
+    window: Ints  # [ways], the windows that the model has a place for, once for each way down
+    instance: Ints  # [ways], the instance of the S_L at its end
+    logs: Array  # [ways], how likely it is to get there, whatever is earned
+    chosen: NDArray[np.bool_]  # [ways], the one of each window that fits best what it earned
 
 
 def place(model: RSPMN, windows: Windows) -> Placed:
-    """Send every window down its interface node, to the S_L that fits what was seen and earned."""
+    """Send every window down its interface node, by every way that fits what was seen."""
     schema = model.schema
     if sorted(schema.variables) != sorted(windows.schema.variables):
         raise DataError(
@@ -64,10 +65,7 @@ def place(model: RSPMN, windows: Windows) -> Placed:
     window, _, _, logs, instance = entries_of(instances)
     earned = windows.columns[schema.utility].data
     chosen = _nearest(trees, instances.position[instance], window, logs, earned)
-    return Placed(
-        states, of_states, here, after, trees, instances,
-        window[chosen], instance[chosen], logs[chosen],
-    )  # fmt: skip
+    return Placed(states, of_states, here, after, trees, instances, window, instance, logs, chosen)
 
 
 def _routed(model: RSPMN, columns: dict[str, Column], count: int) -> Ints:  # [count]

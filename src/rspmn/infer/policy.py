@@ -59,8 +59,9 @@ class Policy:
         otherwise: Value | Mapping[str, Value] | None = None,
         allow_untried: bool = False,
     ) -> None:
+        self.allow_untried = allow_untried and model.untried is not None
+        self._without_hopes = model
         model = model.with_untried() if allow_untried else model
-        self.allow_untried = allow_untried
         if not 0 <= discount <= 1:
             raise EvidenceError(f"discount: expected a number from 0 to 1, found {discount}")
         several = len(model.schema.decisions) > 1
@@ -126,7 +127,11 @@ class Policy:
             found.get(value, ActionValue(decision, value, math.nan, 0.0, 0.0))
             for value in offered[1]
         ]
-        return decisions.hopes_marked(answers) if self.allow_untried else answers
+        if not self.allow_untried:
+            return answers
+        first = next(n for n in self.model.schema.decisions if n not in known)
+        alone = decisions.expected_utilities(self._without_hopes.from_anywhere, known, first)
+        return decisions.hopes_marked(answers, alone)
 
     def act_many(
         self, states: object, t: int = 0, otherwise: Value | Mapping[str, Value] | None = None

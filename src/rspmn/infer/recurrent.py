@@ -74,9 +74,10 @@ def expected_utilities(
 
     With `allow_untried` also those never tried in the state, `tried` being False.
     """
-    if allow_untried:
-        wider = model.with_untried()
-        return decisions.hopes_marked(expected_utilities(wider, state, horizon, discount))
+    if allow_untried and model.untried is not None:
+        wider = expected_utilities(model.with_untried(), state, horizon, discount)
+        known = expected_utilities(model, state, horizon, discount)
+        return decisions.hopes_marked(wider, known)
     network = _first_step(model, state)
     made = known_values({} if state is None else state, network)
     asked = next((name for name in model.schema.decisions if name not in made), None)

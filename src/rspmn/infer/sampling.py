@@ -105,6 +105,8 @@ def draw_episodes(
     from rspmn.infer.policy import Policy
     from rspmn.infer.simulator import Simulator
 
+    if isinstance(policy, Policy) and policy.allow_untried:
+        model = model.with_untried()  # what it may decide, the simulator must know
     _check_size(model, episodes, horizon)
     if policy is None or isinstance(policy, Policy):
         return Simulator(model).run(episodes, horizon, rng, policy)

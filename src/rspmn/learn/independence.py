@@ -21,6 +21,7 @@ __all__ = [
     "IndependenceTest",
     "PairStatistics",
     "pair_statistics",
+    "stratum_statistics",
     "value_numbers",
 ]
 
@@ -190,38 +191,44 @@ def _pair_by_pair(
             a, b = numbers[one], numbers[other]
             both = (a >= 0) & (b >= 0)
             triple = (stratum[both], a[both], b[both], rows.weights[both])
-            found.g[i, j], found.x2[i, j], found.freedom[i, j] = _table_statistics(*triple)
-            found.weight[i, j] = triple[-1].sum()
+            g, x2, freedom, weight = stratum_statistics(*triple)
+            found.g[i, j], found.x2[i, j] = g.sum(), x2.sum()
+            found.freedom[i, j], found.weight[i, j] = freedom.sum(), weight.sum()
     return found
 
 
-def _table_statistics(
+def stratum_statistics(
     stratum: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64], weights: Array
-) -> tuple[float, float, float]:
-    """Return G, X² and degrees of freedom of one pair, only of cells that are not empty."""
+) -> tuple[Array, Array, Array, Array]:  # [strata] each
+    """Return G, X², degrees of freedom and weight of one pair in each stratum.
+
+    Only cells that are not empty are looked at.
+    """
     if not len(a):
-        return 0.0, 0.0, 0.0
+        none = np.zeros(1)
+        return none, none, none, none
     sizes = int(a.max()) + 1, int(b.max()) + 1
     row_key, column_key = stratum * sizes[0] + a, stratum * sizes[1] + b
     cell, cell_weight = weighed(row_key * sizes[1] + b, weights)
     row, row_weight = weighed(row_key, weights)
     column, column_weight = weighed(column_key, weights)
     total = weigh(stratum, weights)
-    of_row = np.searchsorted(row, cell // sizes[1])
-    of_column = np.searchsorted(column, cell // sizes[1] // sizes[0] * sizes[1] + cell % sizes[1])
+    size = len(total)
+    of_cell, of_row, of_column = cell // (sizes[0] * sizes[1]), row // sizes[0], column // sizes[1]
     g = 2 * (
-        xlogx(cell_weight).sum()
-        - xlogx(row_weight).sum()
-        - xlogx(column_weight).sum()
-        + xlogx(total).sum()
+        weigh(of_cell, xlogx(cell_weight), size)
+        - weigh(of_row, xlogx(row_weight), size)
+        - weigh(of_column, xlogx(column_weight), size)
+        + xlogx(total)
     )
-    share = cell_weight**2 / (row_weight[of_row] * column_weight[of_column])
-    shares = weigh(cell // (sizes[0] * sizes[1]), share, len(total))
-    x2 = np.where(total > 0, (total - 1) * (shares - 1), 0.0)
-    rows_seen = np.bincount(row // sizes[0], minlength=len(total))
-    columns_seen = np.bincount(column // sizes[1], minlength=len(total))
+    at_row = np.searchsorted(row, cell // sizes[1])
+    at_column = np.searchsorted(column, of_cell * sizes[1] + cell % sizes[1])
+    share = cell_weight**2 / (row_weight[at_row] * column_weight[at_column])
+    x2 = np.where(total > 0, (total - 1) * (weigh(of_cell, share, size) - 1), 0.0)
+    rows_seen = np.bincount(of_row, minlength=size)
+    columns_seen = np.bincount(of_column, minlength=size)
     freedom = np.where(total > 0, (rows_seen - 1.0) * (columns_seen - 1.0), 0.0)
-    return max(float(g), 0.0), float(np.maximum(x2, 0.0).sum()), float(freedom.sum())
+    return np.maximum(g, 0.0), np.maximum(x2, 0.0), freedom, total
 
 
 def value_numbers(rows: Rows, name: str) -> NDArray[np.int64]:  # [n]

@@ -152,7 +152,8 @@ def learn_rspmn(
     occurred = windows.counts.astype(np.float64)
     untried = factors = None
     moves = _moves(found, numbers, config.clustering.disjoint)
-    if config.future == "factored":
+    late = config.max_seconds is not None and sum(info.seconds.values()) >= config.max_seconds
+    if config.future == "factored" and not late:
         future = factored(moves)
         weights, info.future, factors = future.successors, future.info, future.factors
         if factors is not None:
@@ -241,9 +242,8 @@ def _moves(found: _Structure, numbers: Numbering, disjoint: bool) -> Moves:
     """Return what was logged at the place of each S_L."""
     two, states = found.two, found.routes.states
     site, window = at_sites(found.outcome.sites)
-    in_bins = any(name in two.table.binned for name in states.columns)
     boxes = np.zeros(numbers.total, dtype=bool)
-    boxes[: numbers.learned] = disjoint and not in_bins
+    boxes[: numbers.learned] = disjoint
     return Moves(
         two.schema,
         two.table,

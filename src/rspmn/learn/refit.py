@@ -14,7 +14,7 @@ from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.windows import Windows
 from rspmn.infer.placing import NOWHERE, SEVERAL, Placed, place
 from rspmn.learn.config import LearnConfig
-from rspmn.learn.future import Moves, factored
+from rspmn.learn.future import FutureInfo, Moves, factored
 from rspmn.learn.future import counts as by_counts
 from rspmn.learn.independence import pair_statistics
 from rspmn.learn.reestimate import Flows, rebuilt, spread
@@ -41,6 +41,7 @@ class RefitInfo:
     new_ends: int = 0  # ends of episodes, where the model knows of none
     doubtful: int = 0  # steps in, or to, a state that lacks values and may be in several nodes
     apart: list[int] = field(default_factory=list)  # nodes whose states no longer behave alike
+    future: FutureInfo | None = None  # of factored futures
 
     @property
     def fits(self) -> bool:
@@ -68,8 +69,8 @@ def refit(
     """Estimate weights and utilities of a model anew, its structure and its leaves unchanged.
 
     From all of the log: to add a batch, add its windows to those learned from. Steps that the
-    structure has no place for are left out and counted. Of the configuration only what weighs next
-    states is looked at, and bins.
+    structure has no place for are left out and counted. Give it the configuration that the model
+    was learned with: it says what weighs next states, which a model does not remember.
 
     >>> from rspmn.envs.frozen_lake import frozen_lake
     >>> from rspmn.learn import learn_rspmn
@@ -85,7 +86,7 @@ def refit(
     info = RefitInfo(steps=int(windows.counts.sum()))
     placed = place(model, windows)
     here, after = placed.here, placed.after
-    flows = _flows(model, placed, windows, config)
+    flows, info.future = _flows(model, placed, windows, config)
     _count_starts_and_visits(model, flows, windows, here, after)
     ended = windows.followed == Followed.END
     led = (windows.followed != Followed.UNKNOWN) & (after != SEVERAL)
@@ -101,9 +102,11 @@ def refit(
     return rebuilt(model, placed.trees, flows), info
 
 
-def _flows(model: RSPMN, placed: Placed, windows: Windows, config: LearnConfig) -> Flows:
+def _flows(
+    model: RSPMN, placed: Placed, windows: Windows, config: LearnConfig
+) -> tuple[Flows, FutureInfo | None]:
     """Send every window with a known successor down its interface node; return what flowed."""
-    known = placed.after[placed.window] >= 0
+    known = placed.chosen & (placed.after[placed.window] >= 0)
     window, logs, instance = placed.window[known], placed.logs[known], placed.instance[known]
     instances, trees = placed.instances, placed.trees
     counts = windows.counts[window].astype(np.float64)
@@ -117,13 +120,14 @@ def _flows(model: RSPMN, placed: Placed, windows: Windows, config: LearnConfig) 
     found.squares = squares + 2 * low * above + low * low * found.steps
     position, site = np.unique(instances.position[instance], return_inverse=True)
     moves = _moves(model, placed, windows, config.bins, window, site)
-    led = factored(moves).successors if config.future == "factored" else by_counts(moves)
+    future = factored(moves) if config.future == "factored" else None
+    led = by_counts(moves) if future is None else future.successors
     steps = weigh(site, counts)
     for k, at in enumerate(position.tolist()):
         part = slice(int(led.starts[k]), int(led.starts[k + 1]))
         flow = (led.weights[part] * steps[k]).tolist()
         found.led[at] = dict(zip(led.interfaces[part].tolist(), flow, strict=True))
-    return found
+    return found, None if future is None else future.info
 
 
 def _moves(
@@ -135,7 +139,7 @@ def _moves(
     known = windows.followed != Followed.UNKNOWN
     return Moves(
         model.schema,
-        table_of(columns, np.where(known, counts, 0.0), bins),
+        table_of(columns, np.where(known, counts, 0.0), bins, model.schema.decisions),
         placed.states,
         placed.of_states,
         np.zeros(model.num_interfaces, dtype=bool),

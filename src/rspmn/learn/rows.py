@@ -228,7 +228,7 @@ def read_rows(
             raise DataError(f"decision {name!r} holds numbers that are not whole: bin it")
     counts = np.ones(table.rows) if weights is None else _weights(table.cells(weights), weights)
     known = schema.with_kinds({name: column.kind for name, column in columns.items()})
-    return group_rows(columns, counts, bins), known
+    return group_rows(columns, counts, bins, schema.decisions), known
 
 
 def _weights(cells: Cells, name: str) -> NDArray[np.float64]:
@@ -246,7 +246,12 @@ def _weights(cells: Cells, name: str) -> NDArray[np.float64]:
     return np.asarray(column.data, dtype=np.float64)
 
 
-def group_rows(columns: Mapping[str, Column], counts: NDArray[np.float64], bins: int) -> Rows:
+def group_rows(
+    columns: Mapping[str, Column],
+    counts: NDArray[np.float64],
+    bins: int,
+    decisions: Sequence[str] = (),
+) -> Rows:
     """Make weighted distinct rows, sorted, so that the order of the input does not matter."""
     used = np.flatnonzero(counts > 0)
     if not len(used):
@@ -259,16 +264,24 @@ def group_rows(columns: Mapping[str, Column], counts: NDArray[np.float64], bins:
     first = order[starts]
     del key, order
     distinct = {name: column.take(used[first]) for name, column in columns.items()}
-    return Rows(table_of(distinct, weights, bins), np.arange(len(first)), weights)
+    return Rows(table_of(distinct, weights, bins, decisions), np.arange(len(first)), weights)
 
 
-def table_of(columns: Mapping[str, Column], weights: NDArray[np.float64], bins: int) -> RowTable:
-    """Give distinct rows the codes that tests look at; `weights` place the borders of bins."""
+def table_of(
+    columns: Mapping[str, Column],
+    weights: NDArray[np.float64],
+    bins: int,
+    decisions: Sequence[str] = (),
+) -> RowTable:
+    """Give distinct rows the codes that tests look at; `weights` place the borders of bins.
+
+    Decisions have a code for every value, however many there are: each is a choice.
+    """
     codes, sizes, ordered, binned = {}, {}, set(), set()
     known = weights.sum() / ENOUGH
     for name, column in columns.items():
         many = column.kind is Kind.INTEGER and len(column.domain) > max(MOST_VALUES, bins, known)
-        if column.kind is Kind.CONTINUOUS or many:
+        if column.kind is Kind.CONTINUOUS or (many and name not in decisions):
             ordered.add(name)
             codes[name], sizes[name], in_bins = _bin_codes(column, weights, bins)
             binned |= {name} if in_bins else set()

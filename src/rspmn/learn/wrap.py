@@ -50,7 +50,7 @@ def wrap(windows: Windows, bins: int) -> TwoSteps:
     following = dict(zip(names, windows.next_columns.values(), strict=True))
     following[end] = Column(Kind.BOOLEAN, ended, (False, True))
     counts = windows.counts.astype(np.float64)
-    table = table_of(columns | following, np.where(known, counts, 0.0), bins)
+    table = table_of(columns | following, np.where(known, counts, 0.0), bins, schema.decisions)
     index = np.flatnonzero(known)
     rows = Rows(table, index, counts[index])
     after = tuple(name for name in following if rows.varies(name))

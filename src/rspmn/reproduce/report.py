@@ -86,7 +86,7 @@ Made by `{command}` on {machine()}.
 Logs are drawn anew from the domains themselves, which are known exactly (`rspmn domains`), so what
 is optimal and what a policy is really worth are computed and not estimated. Figures are means over
 {campaign.seeds} logs ± one standard deviation; sizes and times are medians. Average rewards are of
-{campaign.simulated:,} simulated episodes. The paper's figures stand beside ours as they are printed.
+{campaign.simulated:,} simulated episodes. The paper's figures stand beside ours as printed.
 """
 
 

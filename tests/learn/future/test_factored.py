@@ -19,7 +19,7 @@ from rspmn.evaluate import predictions, true_value
 from rspmn.learn import FutureInfo, LearnConfig, RSPMNInfo, learn_rspmn, refit
 from rspmn.learn.frontier import edge_of
 from rspmn.learn.future import Moves, counts, factored
-from rspmn.learn.future.factored import STRENGTHS, _Learned
+from rspmn.learn.future.factored import STRENGTHS, Learned
 from rspmn.learn.learn_rspmn import _moves, _structure
 from rspmn.learn.learner import Learner
 from rspmn.learn.numbering import number_interfaces
@@ -68,21 +68,20 @@ def test_two_coins_by_hand() -> None:
     """
     log = coins([(0, 0, 2), (0, 1, 1), (1, 0, 1)], [(0, 0), (0, 1), (1, 0), (1, 1)])
     moves = moves_of(log)
-    learned = _Learned(moves, np.ones(len(moves.to), dtype=bool))
+    learned = Learned(moves, np.ones(len(moves.to), dtype=bool))
     assert [part.names for part in learned.factors.components] == [("a",), ("b",)]
     assert learned.factors.tied.num_leaves(2) == (1, 1)
-    prior = np.sort(learned.priors().toarray(), axis=1)
+    prior = np.sort(learned.priors().weights.toarray(), axis=1)
     assert prior == pytest.approx(np.tile([1 / 16, 3 / 16, 3 / 16, 9 / 16], (4, 1)))
     # without one of them 3 of 15 throws are 1: (1, 0) is predicted by 3/15 · 11/15 ...
     leaves = np.zeros((2, 1), dtype=np.int64) + np.array([[0], [1]])
     box = learned.factors.boxes.of_states[learned.after]
     ones = learned.factors.components[0].values[learned.after] == 1
-    found = learned.factors.without_one(leaves, box[ones][:1])
+    found = learned.factors.mass_on(leaves, box[ones][:1], without=1.0)
     assert found == pytest.approx([3 / 15 * 11 / 15])
     # ... and the best strength is the one that predicts all 16 best
-    info = learned.info()
-    weights = factored(moves).successors
-    k = info.strength
+    future = factored(moves)
+    weights, k = future.successors, future.info.strength
     assert k > 0
     row = weights.weights[weights.starts[0] : weights.starts[1]]
     by_hand = [(2 + k * 9 / 16), (1 + k * 3 / 16), (1 + k * 3 / 16), k * 1 / 16]
@@ -92,9 +91,8 @@ def test_two_coins_by_hand() -> None:
 def test_the_strength_is_the_best_of_those_tried() -> None:
     """Leave each step out in turn, for every strength; the plain sum over steps."""
     moves = moves_of(DOMAINS["SkillTeaching"]().generate(60, 10, 0, "final"))
-    learned = _Learned(moves, np.ones(len(moves.to), dtype=bool))
-    boxes = learned.factors.boxes
-    box = boxes.of_states[learned.after]
+    learned = Learned(moves, np.ones(len(moves.to), dtype=bool))
+    boxes, box, kept = learned.factors.boxes, learned.box, learned.priors().kept
     found = {}
     for strength in STRENGTHS:
         total = 0.0
@@ -109,11 +107,11 @@ def test_the_strength_is_the_best_of_those_tried() -> None:
             here = learned.site == site
             same = learned.weights[here & (box == box[k])].sum() - 1
             visits = learned.weights[here].sum() - 1
-            prior = mass / learned.kept[context]
+            prior = mass / kept[context]
             top = same + strength * prior + 1e-3 / boxes.count
             total += weight * np.log(top / (visits + strength + 1e-3))
         found[strength] = total
-    best, gained = learned.strength()
+    best, gained = learned.strength(kept)
     assert found[best] == pytest.approx(max(found.values()))
     assert gained * learned.weights.sum() == pytest.approx(found[best] - found[0.0])
 
@@ -158,9 +156,9 @@ def test_masses_are_those_of_all_states(log: Episodes) -> None:
     goes_on = moves.to != (-1 if moves.end is None else moves.end)
     if not goes_on.any():
         return
-    learned = _Learned(moves, goes_on)
+    learned = Learned(moves, goes_on)
     factors, boxes = learned.factors, learned.factors.boxes
-    masses = factors.masses(learned.leaves).toarray()
+    masses = factors.masses(learned.leaves)
     members = [member.toarray() for member in boxes.members]
     tables = [
         factors.tied.distribution(learned.contexts, k).toarray()
@@ -202,7 +200,7 @@ def test_weights_are_the_posterior(log: Episodes) -> None:
     if not goes_on.any():
         return
     k = future.info.strength
-    prior = _Learned(moves, goes_on).priors().toarray()
+    prior = Learned(moves, goes_on).priors().weights.toarray()
     for site in range(moves.sites):
         n = seen[site].sum()
         ended = 0.0 if moves.end is None else seen[site, moves.end]
@@ -270,6 +268,93 @@ def test_no_prior_leaks_from_the_goal(episodes: int) -> None:
             possible = values[np.isfinite(values)]
             assert possible.min() >= 0
             assert possible.max() <= 1 + 1e-12
+
+
+def gift(episodes: int, steps: int, noise: int, seed: int) -> Episodes:
+    """Return a log of a gift that pays 1 if it is there and taken, once, among noise."""
+    rng = np.random.default_rng(seed)
+    names = [*(f"n{k}" for k in range(noise)), "there", "opened"]
+    rows: list[tuple[object, ...]] = []
+    for episode in range(episodes):
+        there, opened = 0, 0
+        for t in range(steps + 1):
+            bits = rng.integers(2, size=noise).tolist()
+            action = ["take", "wait"][int(rng.integers(2))]
+            paid = float(there and action == "take")
+            last = t == steps
+            ending = (None, None) if last else (action, paid)
+            rows.append((episode, t, *bits, there, opened, *ending, False))
+            if paid:
+                there, opened = 0, 1
+            elif not opened and rng.random() < 0.3:
+                there = 1
+    columns = ["episode", "time", *names, "action", "paid", "over"]
+    table = dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True))
+    return Episodes.from_long(
+        table, Schema([names, ["action"]], ["action"], "paid"), terminated="over"
+    )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_can_happen_once(seed: int) -> None:
+    """It is not there again once it was opened, however much noise there is."""
+    for episodes, steps in ((20, 8), (100, 8)):
+        model, _ = learn_rspmn(gift(episodes, steps, 3, seed))
+        assert model.meu(horizon=100) <= 1 + 1e-9
+
+
+def test_numbers_in_one_bin_are_told_apart() -> None:
+    """x stays as it is; above .55 a step pays 1. Whoever is below never gets there."""
+    rng = np.random.default_rng(0)
+    table: dict[str, list[object]] = {n: [] for n in ("episode", "time", "x", "a", "u")}
+    for episode in range(1000):
+        x = rng.random()
+        for t in range(6):
+            last = t == 5
+            cells = (episode, t, x, None if last else "ab"[int(rng.integers(2))],
+                     None if last else float(x > 0.55))  # fmt: skip
+            for name, cell in zip(table, cells, strict=True):
+                table[name].append(cell)
+    log = Episodes.from_long(table, Schema([["x"], ["a"]], ["a"], "u"), ending="cut")
+    model, _ = learn_rspmn(log)
+    by_counts, _ = learn_rspmn(log, COUNTS)
+    for x in (0.1, 0.3, 0.5, 0.6, 0.9):
+        expected = float(by_counts.meu({"x": x}, horizon=100))
+        assert model.meu({"x": x}, horizon=100) == pytest.approx(expected, abs=1e-6)
+
+
+def test_missing_values_are_boxes_of_their_own() -> None:
+    """A state that lacks a value is in no other's box: nothing is counted twice."""
+    rng = np.random.default_rng(3)
+    table: dict[str, list[object]] = {n: [] for n in ("episode", "time", "x", "y", "d", "u")}
+    for episode in range(200):
+        for t in range(5):
+            x, y = (None if rng.random() < 0.2 else int(rng.integers(3)) for _ in range(2))
+            cells = (episode, t, x, y, int(rng.integers(2)), float(rng.integers(2)))
+            for name, cell in zip(table, cells, strict=True):
+                table[name].append(cell)
+    schema = Schema([["x", "y"], ["d"]], ["d"], "u")
+    moves = moves_of(Episodes.from_long(table, schema, ending="cut"))
+    learned = Learned(moves, moves.to >= 0)
+    assert learned.factors.masses(learned.leaves).sum(axis=1).max() <= 1 + 1e-9
+
+
+def test_what_would_take_too_much_is_left_to_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rspmn.learn.future import priors
+
+    ring = sys_admin(6)
+    log = ring.generate(50, 20, 0, "final")
+    expected = learn_rspmn(log, COUNTS)[0]
+    for limit, reason in (("MOST_WORK", "products"), ("MOST_EDGES", "edges")):
+        with monkeypatch.context() as patch:
+            patch.setattr(priors, limit, 1000)
+            if limit == "MOST_EDGES":
+                patch.setattr(priors, "LEAST_EDGES", 2)
+            model, info = learn_rspmn(log)
+        assert reason in future_of(info).given_up
+        assert model == expected
+    model, info = learn_rspmn(log, LearnConfig(max_seconds=0.0))
+    assert info.future is None
 
 
 # ---- better than counts -------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 
 from rspmn import RSPMN, Episodes, Schema
 from rspmn.cli import main
+from rspmn.envs.paper_grid import paper_grid
 from rspmn.envs.sys_admin import sys_admin
 from rspmn.errors import CircuitError, ModelFileError
 from rspmn.evaluate import true_value
@@ -120,6 +121,47 @@ def test_hopes_help_where_factors_are_right() -> None:
         model, _ = learn_rspmn(ring.generate(100, 20, seed, "final"))
         known = true_value(ring, model.policy(20), 20)
         assert true_value(ring, model.policy(20, allow_untried=True), 20) > known
+
+
+def test_flags() -> None:
+    """Unavailable is not untried; without hopes nothing is; in part a hope is a hope."""
+    model, _ = learn_rspmn(log())
+    partly = {a.value: a.tried for a in model.expected_utilities({"m0": 0}, 2, allow_untried=True)}
+    assert partly == {"m0": True, "m1": False, "none": True}
+    sure, _ = learn_rspmn(log(times_down=40))
+    assert all(a.tried for a in sure.expected_utilities(DOWN, horizon=2, allow_untried=True))
+    assert all(a.tried for a in paper_grid().expected_utilities(horizon=3, allow_untried=True))
+
+
+def test_hopes_are_simulated_as_they_are_made() -> None:
+    model, _ = learn_rspmn(log())
+    drawn = model.sample(2000, 2, 0, model.policy(2, allow_untried=True)).to_long()
+    made = [
+        a
+        for x, y, a in zip(drawn["m0"], drawn["m1"], drawn["reboot"], strict=True)
+        if (x, y) == (0, 0) and a is not None
+    ]
+    assert set(made) == {"m1"}
+
+
+def test_a_hope_earns_what_it_earned_elsewhere() -> None:
+    """Not what others did whose rewards fall into the same bin."""
+    rows: list[tuple[object, ...]] = []
+    for k in range(600):
+        x, action = k % 3, "ab"[k // 3 % 2]
+        if (x, action) == (2, "a") or (x == 2 and k > 20):
+            continue
+        paid = 5.0 + k % 11 / 10 if action == "a" else (1000.0 if k % 25 == 0 else 5.0 + k % 7 / 10)
+        rows.append((k, 0, x, action, paid, False))
+        rows.append((k, 1, k % 2, None, None, False))
+    names = "episode", "time", "x", "a", "u", "over"
+    table = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+    found = Episodes.from_long(table, Schema([["x"], ["a"]], ["a"], "u"), terminated="over")
+    model, info = learn_rspmn(found)
+    assert info.untried_branches == 1
+    hoped = {a.value: a for a in model.expected_utilities({"x": 2}, 1, allow_untried=True)}
+    assert not hoped["a"].tried
+    assert 5 <= hoped["a"].utility <= 6
 
 
 def test_kept_in_files_and_by_refit(tmp_path: Path) -> None:

@@ -32,9 +32,9 @@ class Boxes:
 def boxes_of(moves: Moves, components: list[Component], arrivals: NDArray[np.float64]) -> Boxes:
     """Return the boxes of all interface nodes.
 
-    States at the edge of the log, and all states where clusters may overlap, are boxes of their
-    own. Where numbers are looked at in bins, such a box may hold states of several interface
-    nodes; it is shared out as states in it were arrived at. `arrivals`: [num_states]
+    States at the edge of the log, those that lack values, and all states where clusters may
+    overlap are boxes of their own. Such a box may hold numbers of several interface nodes; it is
+    shared out as states in it were arrived at. `arrivals`: [num_states]
     """
     from scipy.sparse import csr_array
 
@@ -42,7 +42,8 @@ def boxes_of(moves: Moves, components: list[Component], arrivals: NDArray[np.flo
     to = moves.of_states[known]
     values = np.stack([part.values[known] for part in components], axis=1)
     alone = np.unique(values, axis=0, return_inverse=True)[1].ravel()
-    key = np.where(moves.boxes[to], to, moves.interfaces + alone)
+    lacking = np.any([codes[known] == 0 for codes in moves.state_codes.values()], axis=0)
+    key = np.where(moves.boxes[to] & ~lacking, to, moves.interfaces + alone)
     boxes, box = np.unique(key, return_inverse=True)
     of_states = np.full(moves.states.count, -1)
     of_states[known] = box

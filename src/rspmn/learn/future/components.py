@@ -4,19 +4,21 @@ Variables that do are drawn together, as one; others each for themselves.
 """
 
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.data.coding import Column, one_key
-from rspmn.data.states import States
-from rspmn.learn.independence import pair_statistics
+from rspmn.data.coding import one_key
+from rspmn.learn.future.contexts import Contexts
+from rspmn.learn.future.moves import Moves
+from rspmn.learn.future.tied import Tied
+from rspmn.learn.independence import PairStatistics, stratum_statistics
 from rspmn.learn.learn_spn import components
-from rspmn.learn.rows import Rows, RowTable, numbers_of, table_of
-from rspmn.schema import Kind
 
 __all__ = ["Component", "find_components"]
 
+Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 #: How likely it may be to join any two variables that are independent. Where contexts are many and
@@ -34,61 +36,45 @@ class Component:
 
 
 def find_components(
-    table: RowTable, states: States, after: Ints, given: Ints, weights: NDArray[np.float64]
+    moves: Moves, contexts: Contexts, context: Ints, after: Ints, weights: Array
 ) -> list[Component]:
-    """Return the components of the state, from moves to states.
+    """Return the components of the state.
 
-    Parameters
-    ----------
-    table
-        Of the windows: its codes are those that the next state's values get, too.
-    states
-        All states.
-    after
-        The state that each move leads to. [moves]
-    given
-        A number for all that was before it. [moves]
-    weights
-        How often each move occurred. [moves]
+    Given is, of each move, its context, the state that it leads to and how often it occurred.
+    Whether two variables depend on each other is asked where both trees have their leaves: there
+    each is distributed alike, whatever else the contexts differ in.
     """
-    codes = {name: state_codes(table, name, column) for name, column in states.columns.items()}
+    codes = moves.state_codes
     varying = [name for name, code in codes.items() if np.ptp(code[after]) > 0]
     groups = [tuple(name for name in codes if name not in varying)]  # of one value, together
-    groups += _dependent(varying, codes, after, given, weights)
+    if len(varying) > 1:
+        values = [codes[name][after] for name in varying]
+        utility = moves.schema.utility
+        first = utility if utility in contexts.names else None
+        tied = Tied.learn(contexts, context, values, weights, first, if_it_tells=True)
+        leaves = [tied.trees.find(contexts, k)[context] for k in range(len(varying))]
+        groups += components(varying, _dependent(values, leaves, weights))
+    else:
+        groups.append(tuple(varying))
     found = []
     for names in filter(None, groups):
         key = one_key([(codes[name], int(codes[name].max()) + 1) for name in names])
-        values, which = np.unique(key, return_inverse=True)
-        found.append(Component(names, which.astype(np.int64), len(values)))
+        distinct, which = np.unique(key, return_inverse=True)
+        found.append(Component(tuple(names), which.astype(np.int64), len(distinct)))
     return found
 
 
 def _dependent(
-    names: list[str], codes: dict[str, Ints], after: Ints, given: Ints, weights: NDArray[np.float64]
-) -> list[tuple[str, ...]]:
-    """Join variables that depend on each other: G and X², added up over all that was before."""
-    if len(names) < 2:
-        return [tuple(names)]
-    columns = {
-        name: Column(Kind.CATEGORICAL, codes[name][after] - 1, tuple(range(int(codes[name].max()))))
-        for name in names
-    }
-    rows = Rows(table_of(columns, weights, bins=2), np.arange(len(after)), weights)
-    p = pair_statistics(rows, names, names, given).p_values()
-    pairs = len(names) * (len(names) - 1) / 2
-    dependent = (p < ALPHA / pairs) & ~np.eye(len(names), dtype=bool)
-    return [tuple(group) for group in components(names, dependent)]
-
-
-def state_codes(table: RowTable, name: str, column: Column) -> Ints:  # [n]
-    """Return the codes that a variable's values would have in a table, plus 1; 0 if missing."""
-    if name not in table.ordered:
-        return column.data.astype(np.int64) + 1
-    known, code = numbers_of(table.columns[name]), table.codes[name]
-    low, high = np.full(table.sizes[name], np.inf), np.full(table.sizes[name], -np.inf)
-    here = code >= 0
-    np.minimum.at(low, code[here], known[here])
-    np.maximum.at(high, code[here], known[here])
-    numbers = numbers_of(column)
-    found = np.searchsorted((high[:-1] + low[1:]) / 2, numbers) + 1
-    return np.where(np.isnan(numbers), 0, found)
+    values: list[Ints], leaves: list[Ints], weights: Array
+) -> NDArray[np.bool_]:  # [variables, variables]
+    """Test all pairs: G and X², each added up over the places where both have their leaves."""
+    size = len(values)
+    dependent = np.zeros((size, size), dtype=bool)
+    level = ALPHA / (size * (size - 1) / 2)
+    for one, other in combinations(range(size), 2):
+        together = np.unique(leaves[one] * (int(leaves[other].max()) + 1) + leaves[other],
+                             return_inverse=True)[1]  # fmt: skip
+        found = stratum_statistics(together, values[one], values[other], weights)
+        summed = PairStatistics(*(np.array([[part.sum()]]) for part in found))
+        dependent[one, other] = summed.p_values()[0, 0] < level
+    return dependent

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.data.coding import one_key
-from rspmn.learn.rows import RowTable
+from rspmn.learn.future.moves import Moves
 
 __all__ = ["Contexts", "contexts_of"]
 
@@ -44,10 +44,10 @@ class Contexts:
         return np.unique(one_key(columns), return_inverse=True)[1]
 
 
-def contexts_of(table: RowTable, names: Sequence[str], rows: Ints) -> tuple[Contexts, Ints]:
-    """Return the distinct contexts of some rows, and which each row has."""
-    sizes = np.array([table.sizes[name] + 1 for name in names], dtype=np.int64)
-    codes = np.stack([table.codes[name][rows].astype(np.int64) + 1 for name in names], axis=1)
-    key = one_key([(codes[:, k], int(size)) for k, size in enumerate(sizes)])
-    _, first, which = np.unique(key, return_index=True, return_inverse=True)
-    return Contexts(tuple(names), sizes, codes[first]), which.astype(np.int64)
+def contexts_of(moves: Moves, names: Sequence[str], windows: Ints) -> tuple[Contexts, Ints]:
+    """Return the distinct contexts of some windows, and which each has."""
+    columns = [moves.codes_of(name, windows) for name in names]
+    _, first, which = np.unique(one_key(columns), return_index=True, return_inverse=True)
+    sizes = np.array([size for _, size in columns], dtype=np.int64)
+    codes = np.stack([codes[first] for codes, _ in columns], axis=1)
+    return Contexts(tuple(names), sizes, codes), which.astype(np.int64)

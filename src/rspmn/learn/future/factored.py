@@ -25,6 +25,7 @@ from rspmn.learn.future.contexts import Contexts, contexts_of
 from rspmn.learn.future.counts import counts
 from rspmn.learn.future.factors import Factors
 from rspmn.learn.future.moves import Moves, Successors
+from rspmn.learn.future.priors import Priors, mixed_priors, too_much
 from rspmn.learn.future.tied import Sparse, Tied
 from rspmn.learn.rows import weigh
 
@@ -37,8 +38,8 @@ Ints = NDArray[np.int64]
 STRENGTHS = (0.0, *(float(f"{k}e{e}") for e in range(-2, 7) for k in (1, 3)))
 #: What nothing predicts is taken to be as likely as if this much of a step had shown every box.
 FLOOR = 1e-3
-#: Edges of less weight are left out.
-LEAST = 1e-12
+#: If more of the mass than this would be left out, all is left to counts.
+MOST_PRUNED = 0.01
 
 
 @dataclass
@@ -51,6 +52,7 @@ class FutureInfo:
     strength: float = 0.0  # κ: the prior weighs as much as so many steps
     gained: float = 0.0  # log-likelihood of each step given all others, over that of counts
     outside: float = 0.0  # mass that factors put on states of no interface node
+    given_up: str = ""  # why all was left to counts, where factors would have taken too much
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,14 +70,28 @@ def factored(moves: Moves) -> Future:
     goes_on = moves.to != (-1 if moves.end is None else moves.end)
     if not goes_on.any() or not moves.states.columns:
         return Future(by_counts, FutureInfo(), None)
-    learned = _Learned(moves, goes_on)
-    info = learned.info()
+    learned = Learned(moves, goes_on)
+    info = FutureInfo(
+        tuple(part.names for part in learned.factors.components),
+        learned.factors.tied.num_leaves(len(learned.factors.components)),
+        len(learned.contexts),
+    )
+    if too_much(learned.factors, len(learned.contexts)):
+        info.given_up = "more products of factors than can be made"
+        return Future(by_counts, info, None)
+    priors = learned.priors()
+    seen = weigh(learned.context, learned.weights, len(learned.contexts))
+    info.outside = 1 - float(priors.kept @ seen) / float(seen.sum())
+    if priors.pruned > MOST_PRUNED:
+        info.given_up = "more edges than can be kept"
+        return Future(by_counts, info, None)
+    info.strength, info.gained = learned.strength(priors.kept)
     if info.strength:
-        by_counts = _posterior(moves, by_counts, learned, info.strength)
+        by_counts = _posterior(moves, by_counts, priors.weights, info.strength)
     return Future(by_counts, info, learned.factors)
 
 
-class _Learned:
+class Learned:
     """Factors, and what they say about the moves that lead to a state."""
 
     def __init__(self, moves: Moves, goes_on: NDArray[np.bool_]) -> None:
@@ -84,7 +100,7 @@ class _Learned:
         self.site, self.weights = moves.site[goes_on], moves.counts[goes_on]
         self.after = states.of_successors[window]
         self.contexts, self.context = _contexts(moves, window)
-        components = find_components(moves.table, states, self.after, self.context, self.weights)
+        components = find_components(moves, self.contexts, self.context, self.after, self.weights)
         values = [part.values[self.after] for part in components]
         utility = moves.schema.utility
         tied = Tied.learn(
@@ -95,36 +111,33 @@ class _Learned:
         boxes = boxes_of(moves, components, arrivals)
         self.factors = Factors.of(self.contexts, components, tied, boxes)
         self.leaves = self.factors.leaves(self.contexts)
-        masses = self.factors.masses(self.leaves)
-        self.kept = np.asarray(masses.sum(axis=1))
-        self.masses = masses / np.where(self.kept > 0, self.kept, 1.0)[:, None]
+        self.box = boxes.of_states[self.after]
 
-    def info(self) -> FutureInfo:
-        """Say what was learned."""
-        components = self.factors.components
-        strength, gained = self.strength()
-        seen = weigh(self.context, self.weights, len(self.contexts))
-        return FutureInfo(
-            tuple(part.names for part in components),
-            self.factors.tied.num_leaves(len(components)),
-            len(self.contexts),
-            strength,
-            gained,
-            max(0.0, 1 - float(self.kept @ seen) / float(seen.sum())),
-        )
+    def priors(self) -> Priors:
+        """Return π of each S_L: that of its contexts, weighed as they were seen."""
+        from scipy.sparse import csr_array
 
-    def strength(self) -> tuple[float, float]:
-        """Return the best κ, and the log-likelihood per step that it gains over κ = 0."""
-        box = self.factors.boxes.of_states[self.after]
+        visits = weigh(self.site, self.weights, self.moves.sites)
+        shape = self.moves.sites, len(self.contexts)
+        share = self.weights / visits[self.site]
+        mixtures = csr_array((share, (self.site, self.context)), shape=shape)
+        mixtures.sum_duplicates()
+        return mixed_priors(self.factors, self.leaves, mixtures)
+
+    def strength(self, kept: Array) -> tuple[float, float]:
+        """Return the best κ, and the log-likelihood per step that it gains over κ = 0.
+
+        Each step is predicted by the other steps at its S_L and by the factors of its own context,
+        from which it is left out. `kept` is the factors' mass on states that are known.
+        """
         size = self.factors.boxes.count
-        pair, which = np.unique(self.context * size + box, return_inverse=True)
-        context, to = np.divmod(pair, size)
-        prior = self.factors.without_one(self.leaves[:, context], to)
-        prior = (prior / np.where(self.kept > 0, self.kept, 1.0)[context])[which]
-        key = self.site * size + box
+        key = self.site * size + self.box
         keys, total = weighed(key, self.weights)
         others = total[np.searchsorted(keys, key)] - 1
         visits = weigh(self.site, self.weights)[self.site] - 1
+        leaves = self.leaves[:, self.context]
+        prior = self.factors.mass_on(leaves, self.box, without=1.0)
+        prior /= np.where(kept > 0, kept, 1.0)[self.context]
         likelihoods = [
             float(self.weights @ np.log((others + k * prior + FLOOR / size) / (visits + k + FLOOR)))
             for k in STRENGTHS
@@ -133,30 +146,17 @@ class _Learned:
         gained = (likelihoods[best] - likelihoods[0]) / float(self.weights.sum())
         return STRENGTHS[best], gained
 
-    def priors(self) -> Sparse:  # [sites, interfaces]
-        """Return π of each S_L: that of its contexts, weighed as they were seen."""
-        from scipy.sparse import csr_array
-
-        visits = weigh(self.site, self.weights, self.moves.sites)
-        shape = self.moves.sites, len(self.contexts)
-        share = csr_array(
-            (self.weights / visits[self.site], (self.site, self.context)), shape=shape
-        )
-        return csr_array(share @ self.masses @ self.factors.boxes.interfaces)
-
 
 def _contexts(moves: Moves, window: Ints) -> tuple[Contexts, Ints]:
     """Return the contexts of some windows; the utility is part of one if it tells them apart."""
     schema = moves.schema
     names = [name for name in schema.variables if name != schema.utility]
-    alone = contexts_of(moves.table, names, window)
-    both = contexts_of(moves.table, [*names, schema.utility], window)
+    alone = contexts_of(moves, names, window)
+    both = contexts_of(moves, [*names, schema.utility], window)
     return both if len(both[0]) > len(alone[0]) else alone
 
 
-def _posterior(
-    moves: Moves, by_counts: Successors, learned: _Learned, strength: float
-) -> Successors:
+def _posterior(moves: Moves, by_counts: Successors, priors: Sparse, strength: float) -> Successors:
     """Add κ steps' worth of prior to the counts of every S_L; END keeps its share."""
     from scipy.sparse import csr_array
 
@@ -168,9 +168,8 @@ def _posterior(
     scale = np.where(on > 0, (1 - ended) / (on + strength), 0.0)
     # END: its share; others: the rest · (count + κ · π) / (n + κ)
     logged = np.where(over, by_counts.weights, by_counts.counts * scale[site])
-    prior = learned.priors() * (strength * scale)[:, None]
-    weights = csr_array(csr_array((logged, place), shape=shape) + prior)
-    weights.data[weights.data < LEAST] = 0.0
+    weights = csr_array((logged, place), shape=shape) + priors * (strength * scale)[:, None]
+    weights = csr_array(weights)
     weights.eliminate_zeros()
     weights.sort_indices()
     weights.data /= np.repeat(np.asarray(weights.sum(axis=1)), np.diff(weights.indptr))

@@ -28,7 +28,7 @@ class Factors:
     components: list[Component]
     tied: Tied
     boxes: Boxes
-    #: Of each component, how often each node of the trees was followed by each box's values.
+    #: Of each component, how often its nodes were followed by each box's values.
     counts: list[Sparse]  # [nodes, boxes] each
 
     @classmethod
@@ -38,11 +38,14 @@ class Factors:
         """Count the boxes."""
         from scipy.sparse import csr_array
 
-        values = tied.counts.shape[1]
-        counts = [
-            csr_array(tied.counts[:, : part.size] @ member[:values])
-            for part, member in zip(components, boxes.members, strict=True)
-        ]
+        owner = tied.trees.owners()
+        node, value, weight = tied.trees.cells
+        counts = []
+        for k, (part, member) in enumerate(zip(components, boxes.members, strict=True)):
+            own = owner[node] == k
+            shape = (len(owner), part.size)
+            cells = csr_array((weight[own], (node[own], value[own])), shape=shape)
+            counts.append(csr_array(cells @ member))
         return cls(contexts, components, tied, boxes, counts)
 
     def leaves(self, contexts: Contexts) -> Ints:  # [components, contexts]
@@ -50,28 +53,22 @@ class Factors:
         trees = self.tied.trees
         return np.stack([trees.find(contexts, k) for k in range(len(self.components))])
 
-    def masses(self, leaves: Ints) -> Sparse:  # [contexts, boxes]
+    def masses(self, leaves: Ints) -> Array:  # [contexts, boxes]
         """Return the mass that the product of factors puts on each box.
 
         Rows sum to 1, or to less where some of it is on states of no box.
         """
-        from scipy.sparse import csr_array
+        mass = np.ones((leaves.shape[1], self.boxes.count))
+        for counts, leaf in zip(self.counts, leaves, strict=True):
+            distinct, which = np.unique(leaf, return_inverse=True)
+            mass *= (counts[distinct].toarray() / self.tied.totals[distinct][:, None])[which]
+        return mass
 
-        distinct, which = np.unique(leaves, axis=1, return_inverse=True)
-        tables = [
-            csr_array(counts[leaf] / self.tied.totals[leaf][:, None])
-            for counts, leaf in zip(self.counts, distinct, strict=True)
-        ]
-        tables.sort(key=lambda table: table.nnz)  # zeros stay zero: begin where they are most
-        mass = tables[0]
-        for table in tables[1:]:
-            mass = mass.multiply(table)
-        return csr_array(mass)[which.ravel()]
-
-    def without_one(self, leaves: Ints, box: Ints) -> Array:  # [contexts]
-        """Return the mass on a box if one step from there to it had not been logged."""
+    def mass_on(self, leaves: Ints, box: Ints, without: float = 0.0) -> Array:  # [contexts]
+        """Return the mass on one box each, without so many of the steps that led there."""
         mass = np.ones(len(box))
         for counts, leaf in zip(self.counts, leaves, strict=True):
             seen = np.asarray(counts[leaf, box]).ravel()
-            mass *= np.maximum(seen - 1, 0) / np.maximum(self.tied.totals[leaf] - 1, 1)
+            total = self.tied.totals[leaf]
+            mass *= np.maximum(seen - without, 0) / np.maximum(total - without, 1)
         return mass

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from rspmn.learn.future.contexts import Contexts
 from rspmn.learn.future.splits import LEAF, Entries, tells
 from rspmn.learn.future.trees import Trees, grow_trees
+from rspmn.learn.rows import weigh
 
 __all__ = ["Sparse", "Tied"]
 
@@ -74,6 +75,17 @@ class Tied:
 
         node = self.trees.find(contexts, component)
         return csr_array(self.counts[node] / self.totals[node][:, None])
+
+    def means(
+        self, contexts: Contexts, context: Ints, numbers: Array, weights: Array
+    ) -> Array:  # [nodes]
+        """Return the mean of some numbers, one for each step, in every node of a single tree."""
+        leaf = self.trees.find(contexts, 0)[context]
+        size = len(self.trees.parent)
+        total = np.stack([weigh(leaf, weights, size), weigh(leaf, weights * numbers, size)])
+        for node in range(size - 1, 0, -1):  # children stand after their parents
+            total[:, self.trees.parent[node]] += total[:, node]
+        return np.asarray(total[1] / np.maximum(total[0], 1e-300))
 
     def num_leaves(self, components: int) -> tuple[int, ...]:
         """Return how many leaves each tree has."""

@@ -31,7 +31,7 @@ def tied_network(one_step: Network, moves: Moves, factors: Factors, mark: str = 
     drawn = _Leaves(builder, moves, factors, mark)
     goes_on = moves.to != (-1 if moves.end is None else moves.end)
     site, window, counts = moves.site[goes_on], moves.window[goes_on], moves.counts[goes_on]
-    contexts, context = contexts_of(moves.table, factors.contexts.names, window)
+    contexts, context = contexts_of(moves, factors.contexts.names, window)
     leaves = factors.leaves(contexts)[:, context]  # [components, moves]
     combination, which = np.unique(leaves, axis=1, return_inverse=True)
     products = [

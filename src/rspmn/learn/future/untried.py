@@ -18,6 +18,7 @@ from rspmn.learn.contingency import weighed
 from rspmn.learn.future.contexts import Contexts, contexts_of
 from rspmn.learn.future.factors import Factors
 from rspmn.learn.future.moves import Moves
+from rspmn.learn.future.priors import mixed_priors, too_much
 from rspmn.learn.future.tied import Sparse, Tied
 from rspmn.learn.rows import weigh
 from rspmn.model import Untried
@@ -28,8 +29,10 @@ __all__ = ["untried_branches"]
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: Edges of less weight are left out.
-LEAST = 1e-12
+#: If it is not known where more than this share of a branch leads, there is no hope for it.
+MOST_LOST = 0.01
+#: More hopes than this are not made: who would look at them?
+MOST_HOPES = 20_000
 
 
 def untried_branches(
@@ -56,16 +59,18 @@ def untried_branches(
     here = np.flatnonzero((at >= 0) & moves.boxes[np.maximum(at, 0)])
     if not len(here):
         return None
-    made, decision = contexts_of(moves.table, schema.decisions, here)
+    made, decision = contexts_of(moves, schema.decisions, here)
     key, tries = weighed(at[here] * len(made) + decision, counts[here])
     share = weigh(key % len(made), tries, len(made)) / tries.sum()
     expected = weigh(key // len(made), tries, moves.interfaces)[:, None] * share
     untried = (expected > 0) & (expected < unavailable_from)
     untried.ravel()[key] = False
     node, decision = np.nonzero(untried)
-    if not len(node):
+    if not 0 < len(node) <= MOST_HOPES:
         return None
     asked = _ask(moves, made, node, decision, here, at[here], counts[here])
+    if too_much(factors, len(asked.contexts)):
+        return None
     earned, weights = _foresee(moves, factors, asked, len(node))
     return _branches(moves, made.codes[decision], node, earned, weights)
 
@@ -84,7 +89,7 @@ def _ask(
 ) -> _Asked:
     """Put each pair's decisions to the states of its interface node."""
     names = moves.schema.information_sets[0]
-    states, state = contexts_of(moves.table, names, here)
+    states, state = contexts_of(moves, names, here)
     key, seen = weighed(at * len(states) + state, counts)
     starts = np.searchsorted(key // len(states), np.arange(moves.interfaces + 1))
     place, first = ranges(starts[node], starts[node + 1])
@@ -98,37 +103,41 @@ def _ask(
 def _foresee(
     moves: Moves, factors: Factors, asked: _Asked, pairs: int
 ) -> tuple[Array, Sparse]:  # [pairs], [pairs, interfaces]
-    """Return the mean utility of each pair, and the weights of what would follow."""
+    """Return the mean utility of each pair, and the weights of what would follow.
+
+    A pair of which it is not known where it would lead has no weights.
+    """
     from scipy.sparse import csr_array
 
     utility, window = moves.schema.utility, moves.window
-    logged, context = contexts_of(moves.table, asked.contexts.names, window)
+    logged, context = contexts_of(moves, asked.contexts.names, window)
     code = moves.table.codes[utility][window].astype(np.int64) + 1  # as contexts have it
-    earned = weigh(code, moves.counts * moves.table.columns[utility].data[window])
-    means = earned / np.maximum(weigh(code, moves.counts), 1e-300)
-    utilities = Tied.learn(logged, context, [code], moves.counts).distribution(asked.contexts)
-    mean = weigh(asked.pair, asked.share * (utilities @ means[: utilities.shape[1]]), pairs)
+    tied = Tied.learn(logged, context, [code], moves.counts)
+    means = tied.means(logged, context, moves.table.columns[utility].data[window], moves.counts)
+    node = tied.trees.find(asked.contexts, 0)
+    mean = weigh(asked.pair, asked.share * means[node], pairs)
     # given each utility that may be earned: whether all is over and, if not, what follows; what
     # was over whenever it paid so does not go on here
-    utilities = utilities.tocoo()
-    full = asked.contexts.with_variable(utility, len(means), utilities.row, utilities.col)
-    share = asked.share[utilities.row] * utilities.data
+    utilities = tied.distribution(asked.contexts).tocoo()
+    full = asked.contexts.with_variable(utility, int(code.max()) + 1, utilities.row, utilities.col)
+    share, pair = asked.share[utilities.row] * utilities.data, asked.pair[utilities.row]
     over = moves.to == (-1 if moves.end is None else moves.end)
-    logged, context = contexts_of(moves.table, full.names, window)
+    logged, context = contexts_of(moves, full.names, window)
     ends = Tied.learn(logged, context, [over.astype(np.int64)], moves.counts, utility)
     over_then = ends.distribution(full)[:, [1]].toarray().ravel() if over.any() else 0.0 * share
-    masses = factors.masses(factors.leaves(full.only(factors.contexts.names)))
-    kept = np.asarray(masses.sum(axis=1))
-    scale = share * (1 - over_then) * (kept > 0) / np.where(kept > 0, kept, 1.0)
-    pair = asked.pair[utilities.row]
-    places = (pair, np.arange(len(full)))
-    weights = csr_array((scale, places), shape=(pairs, len(full))) @ masses
-    weights = csr_array(weights @ factors.boxes.interfaces)
+    ended = weigh(pair, share * over_then, pairs)
+    going = share * (1 - over_then)
+    shape = (pairs, len(full))
+    mixtures = csr_array((going, (pair, np.arange(len(full)))), shape=shape)
+    leaves = factors.leaves(full.only(factors.contexts.names))
+    priors = mixed_priors(factors, leaves, mixtures)
+    lost = weigh(pair, going * (priors.kept <= 0), pairs) > MOST_LOST
+    on = np.where(lost | (ended >= 1), 0.0, 1 - ended)
+    weights = csr_array(priors.weights * on[:, None])
     if moves.end is not None:
-        ended = weigh(pair, share * over_then, pairs)
         place = np.arange(pairs), np.full(pairs, moves.end)
-        weights = csr_array(weights + csr_array((ended, place), shape=weights.shape))
-    weights.data[weights.data < LEAST] = 0.0
+        end = csr_array((np.where(lost, 0.0, ended), place), shape=weights.shape)
+        weights = csr_array(weights + end)
     weights.eliminate_zeros()
     return mean, weights
 
