@@ -13,6 +13,7 @@ from rspmn.baselines.bcq import DEFAULTS, TUNED, learn_bcq
 from rspmn.circuit import Network, fold_up
 from rspmn.envs.domains import DOMAINS
 from rspmn.envs.mdp import MDP
+from rspmn.errors import MissingExtraError
 from rspmn.evaluate import policy_array
 from rspmn.learn import LearnConfig, learn_rspmn
 
@@ -136,6 +137,11 @@ def _spmn(cell: Cell, mdp: MDP) -> Facts:
 
 def _bcq(cell: Cell, mdp: MDP) -> Facts:
     log = mdp.generate(cell.episodes, mdp.horizon, cell.seed, "final")
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtraError("BCQ needs d3rlpy: pip install 'rspmn[bcq]'") from None
+    torch.set_num_threads(1)  # cells run side by side, each in a process of its own
     settings = TUNED if cell.way == "bcq-tuned" else DEFAULTS
     found = learn_bcq(log, mdp, cell.steps, settings, cell.seed)
     policy = np.eye(len(mdp.actions))[found.policy]
