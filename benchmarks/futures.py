@@ -20,9 +20,8 @@ from tqdm import tqdm
 
 from rspmn.baselines import Tabular
 from rspmn.data.windows import Windows
-from rspmn.envs.domains import DOMAINS
+from rspmn.envs.domains import WORLDS
 from rspmn.envs.mdp import MDP
-from rspmn.envs.sys_admin import sys_admin
 from rspmn.evaluate import predictions, true_value
 from rspmn.learn import LearnConfig, learn_rspmn
 
@@ -63,7 +62,7 @@ class Result:
 
 def world(name: str) -> MDP:
     """Return a domain."""
-    return sys_admin() if name == "SysAdmin" else DOMAINS[name]()
+    return WORLDS[name]()
 
 
 def steps(name: str) -> int:
@@ -106,7 +105,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--most", type=int, default=10**9, help="leave out larger logs")
-    parser.add_argument("--domains", nargs="+", default=[*DOMAINS, "SysAdmin"])
+    parser.add_argument("--domains", nargs="+", default=[*WORLDS])
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("-o", "--output", type=Path, help="a folder to write to")
     arguments = parser.parse_args()

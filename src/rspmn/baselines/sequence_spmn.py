@@ -1,4 +1,4 @@
-"""The SPMN of whole sequences (Sec. 5): every step has variables of its own, nothing recurs.
+"""The SPMN of whole sequences (Sec. 6): every step has variables of its own, nothing recurs.
 
 What the paper compares with. Episodes are padded to one length, so each is one row; the utility is
 what the whole episode earns.

@@ -2,22 +2,14 @@
 
 import argparse
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import get_args
 
 from rspmn.data.writers import write_episodes
-from rspmn.envs.domains import DOMAINS
-from rspmn.envs.logs import Layout
+from rspmn.envs.domains import WORLDS
 from rspmn.envs.mdp import MDP
-from rspmn.envs.sys_admin import sys_admin
 from rspmn.errors import DataError, ModelFileError, did_you_mean
 
-__all__ = ["LAYOUTS", "WORLDS", "generate", "list_domains", "world"]
-
-#: Every domain that can be named on the command line.
-WORLDS: dict[str, Callable[[], MDP]] = DOMAINS | {"SysAdmin": sys_admin}
-LAYOUTS: tuple[str, ...] = get_args(Layout)
+__all__ = ["generate", "list_domains", "world"]
 
 
 def world(name: str) -> MDP:

@@ -1,4 +1,4 @@
-"""The seven domains of the paper's experiments (Sec. 5), by name."""
+"""The seven domains of the paper's experiments (Sec. 6), by name."""
 
 from collections.abc import Callable
 
@@ -9,9 +9,10 @@ from rspmn.envs.grid_universe import grid_universe
 from rspmn.envs.maze import maze
 from rspmn.envs.mdp import MDP
 from rspmn.envs.skill_teaching import skill_teaching
+from rspmn.envs.sys_admin import sys_admin
 from rspmn.envs.taxi import taxi
 
-__all__ = ["DOMAINS"]
+__all__ = ["DOMAINS", "WORLDS"]
 
 #: Each as the paper logs it.
 DOMAINS: dict[str, Callable[[], MDP]] = {
@@ -23,3 +24,6 @@ DOMAINS: dict[str, Callable[[], MDP]] = {
     "Elevators": elevators,
     "CrossingTraffic": crossing_traffic,
 }
+
+#: All that logs can be drawn of by name.
+WORLDS: dict[str, Callable[[], MDP]] = {**DOMAINS, "SysAdmin": sys_admin}

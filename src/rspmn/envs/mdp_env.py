@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from rspmn.envs.domains import DOMAINS
+from rspmn.envs.domains import WORLDS
 from rspmn.envs.mdp import MDP
-from rspmn.envs.sys_admin import sys_admin
 from rspmn.errors import EvidenceError, MissingExtraError, did_you_mean
 from rspmn.values import Value, show
 
@@ -147,8 +146,7 @@ class MDPEnv(gymnasium.Env[Any, Any]):
 
 def make_env(name: str, **options: Any) -> MDPEnv:
     """Return the environment of a domain."""
-    worlds = DOMAINS | {"SysAdmin": sys_admin}
-    return MDPEnv(worlds[name](), **options)
+    return MDPEnv(WORLDS[name](), **options)
 
 
 def _order(value: Value) -> tuple[str, Any]:

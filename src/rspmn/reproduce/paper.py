@@ -1,4 +1,4 @@
-"""What the paper reports (Sec. 5, Tables 1 to 3); "" where it reports nothing."""
+"""What the paper reports (Sec. 6, Tables 1 to 3); "" where it reports nothing."""
 
 from dataclasses import dataclass
 
