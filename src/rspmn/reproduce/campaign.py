@@ -16,8 +16,8 @@ __all__ = ["BASELINES", "Campaign", "run_campaign"]
 
 #: What can be run besides: the table is cheap, the last two are not.
 BASELINES = ("table", "clone", "spmn", "bcq")
-#: BCQ is trained on so many episodes of these, for so many steps.
-BCQ_DOMAINS, BCQ_EPISODES, BCQ_STEPS = ("GridUniverse", "FrozenLake"), 10_000, 50_000
+#: BCQ is trained on logs of these, for so many steps.
+BCQ_DOMAINS, BCQ_STEPS = ("GridUniverse", "FrozenLake"), 50_000
 #: The learning curves, up to the paper's number of episodes at its scale.
 CURVE = (100, 1000, 10_000)
 
@@ -64,12 +64,16 @@ class Campaign:
             if "spmn" in self.baselines and domain in SMALL:
                 found.append(Cell("spmn", domain, paper, 0))
             if "bcq" in self.baselines and domain in BCQ_DOMAINS:
-                steps = max(100, round(BCQ_STEPS * min(1.0, self.scale)))
-                episodes = self.episodes(BCQ_EPISODES)
-                ways = ["bcq-default", "bcq-tuned"]
-                found += [Cell(w, domain, episodes, 0, steps, self.simulated) for w in ways]
+                found += self._bcq(domain)
         slow = {"bcq-default": 2, "bcq-tuned": 2, "spmn": 1}
         return sorted(dict.fromkeys(found), key=lambda c: (-slow.get(c.way, 0), -c.episodes))
+
+    def _bcq(self, domain: str) -> list[Cell]:
+        """Return the cells of BCQ: tuned for the curve, d3rlpy's defaults at the largest log."""
+        steps = max(100, round(BCQ_STEPS * min(1.0, self.scale)))
+        numbers = [self.episodes(number) for number in CURVE]
+        kinds = [*(("bcq-tuned", n) for n in numbers), ("bcq-default", numbers[-1])]
+        return [Cell(way, domain, n, 0, steps, self.simulated) for way, n in kinds]
 
 
 def run_campaign(

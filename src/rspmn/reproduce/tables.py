@@ -209,7 +209,8 @@ def bcq(results: Results) -> Table:
     rows = []
     for name in results.domains:
         for way in ("bcq-default", "bcq-tuned"):
-            for facts in results.of(name, way):
+            numbers = [e for e in results.episodes(name) if results.of(name, way, e)]
+            for facts in (f for e in numbers for f in results.of(name, way, e)):
                 ours = results.of(name, "factored", facts["episodes"])
                 rows += [
                     (
