@@ -86,6 +86,7 @@ class Policy:
         }
         self._together = _made_together(model.schema)
         self._kept: dict[int, list[Array]] = {}
+        self._kept_bests: dict[int, list[tuple[Array, list[int]]]] = {}
         self._domains: dict[str, list[Value]] = {}  # of each decision, all values offered anywhere
 
     def __repr__(self) -> str:
@@ -213,13 +214,12 @@ class Policy:
         at = self._first[node]
         if at is None:
             return {}, math.nan
-        worth = self._worth(self._steps_to_go(t))
+        after = self._steps_to_go(t)
         level, k = self._place[at]
-        start, size = int(self._bellman.levels[level].starts[k]), len(self._values_at(at))
-        value = float(worth[level][start : start + size].max())
+        value = float(self._bests(after)[level][0][k])
         made: dict[str, Value] = {}
         while at is not None:
-            decision, chosen, at = self._best_branch(at, worth)
+            decision, chosen, at = self._best_branch(at, after)
             if isinstance(chosen, Mark):
                 break
             made[decision] = chosen
@@ -253,23 +253,26 @@ class Policy:
             self._kept[after] = found
         return found
 
-    def _values_at(self, at: int) -> tuple[Value, ...]:
-        node = self.model.template.nodes[at]
-        assert isinstance(node, Max)
-        return node.values
+    def _bests(self, after: int) -> list[tuple[Array, list[int]]]:
+        """Return the best worth of every max node and the first branch that has it, by level."""
+        found = self._kept_bests.get(after)
+        if found is None:
+            found = [
+                _best_of(worth, level.starts[: len(level.nodes)])
+                for worth, level in zip(self._worth(after), self._bellman.levels, strict=True)
+            ]
+            if len(self._kept_bests) >= KEPT:
+                self._kept_bests.clear()
+            self._kept_bests[after] = found
+        return found
 
-    def _best_branch(self, at: int, worth: list[Array]) -> tuple[str, Value, int | None]:
+    def _best_branch(self, at: int, after: int) -> tuple[str, Value, int | None]:
         """Return the best value of a max node, and the decision that can be made after it."""
         node = self.model.template.nodes[at]
         assert isinstance(node, Max)
         level, k = self._place[at]
-        start = int(self._bellman.levels[level].starts[k])
-        mine = worth[level][start : start + len(node.values)]
-        best = float(mine.max())
-        size = float(np.abs(mine[np.isfinite(mine)]).max(initial=0.0))
-        chosen = int(np.argmax(mine >= best - TIE * size))
-        after = self._next(node.decision, node.children[chosen])
-        return node.decision, node.values[chosen], after
+        chosen = self._bests(after)[level][1][k]
+        return node.decision, node.values[chosen], self._next(node.decision, node.children[chosen])
 
     def _next(self, decision: str, child: int) -> int | None:
         """Return the decision below a branch, if nothing is seen before it."""
@@ -310,7 +313,7 @@ class Policy:
             case Utility():
                 return node.count
             case Max():
-                _, value, _ = self._best_branch(index, self._worth(after))
+                _, value, _ = self._best_branch(index, after)
                 return self._behind(node.children[node.values.index(value)], after)
             case Product():
                 return min((self._behind(c, after) for c in node.children), default=math.inf)
@@ -382,6 +385,16 @@ class Policy:
                     values |= dict.fromkeys(v for v in node.values if not isinstance(v, Mark))
             self._domains[decision] = list(values)
         return decision, self._domains[decision]
+
+
+def _best_of(worth: Array, starts: NDArray[np.int64]) -> tuple[Array, list[int]]:
+    """Return the best of each part and the first place in it that is as good."""
+    best = np.maximum.reduceat(worth, starts)
+    size = np.maximum.reduceat(np.where(np.isfinite(worth), np.abs(worth), 0.0), starts)
+    lengths = np.diff(np.append(starts, len(worth)))
+    good = worth >= np.repeat(best - TIE * size, lengths)
+    place = np.where(good, np.arange(len(worth)), len(worth))
+    return best, (np.minimum.reduceat(place, starts) - starts).tolist()
 
 
 def _first_decision(model: RSPMN, root: int) -> int | None:

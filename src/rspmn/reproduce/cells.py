@@ -19,8 +19,8 @@ from rspmn.learn import LearnConfig, learn_rspmn
 
 __all__ = ["SMALL", "WAYS", "Cell", "horizons", "run_cell"]
 
-#: So many fresh episodes are looked at for the log-likelihood; less where fewer are simulated.
-FRESH = 2000
+#: For each fresh episode that the log-likelihood is of, so many are simulated.
+FOR_EACH_FRESH = 5
 #: The domains that the paper learned the SPMN of whole sequences for.
 SMALL = ("GridUniverse", "FrozenLake", "Maze")
 #: Actions whose values differ by less than this share of them are equally good.
@@ -86,7 +86,7 @@ def _rspmn(cell: Cell, mdp: MDP) -> Facts:
         facts |= _valued(mdp, policy, horizon, promised, cell)
     if not cell.simulated:
         return facts
-    fresh = mdp.generate(min(FRESH, cell.simulated), mdp.horizon, 10_000 + cell.seed, "final")
+    fresh = mdp.generate(cell.simulated // FOR_EACH_FRESH, mdp.horizon, 10_000 + cell.seed, "final")
     facts["log_likelihood"] = float(model.log_likelihood(fresh).mean())
     if cell.seed == 0:
         steps = [1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200, 300]
