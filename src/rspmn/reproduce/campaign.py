@@ -69,11 +69,15 @@ class Campaign:
         return sorted(dict.fromkeys(found), key=lambda c: (-slow.get(c.way, 0), -c.episodes))
 
     def _bcq(self, domain: str) -> list[Cell]:
-        """Return the cells of BCQ: tuned for the curve, d3rlpy's defaults at the largest log."""
+        """Return the cells of BCQ: tuned for the curve, d3rlpy's defaults at the largest log.
+
+        On shorter logs a fifth of the steps goes over the data as often as is of any use.
+        """
         steps = max(100, round(BCQ_STEPS * min(1.0, self.scale)))
-        numbers = [self.episodes(number) for number in CURVE]
-        kinds = [*(("bcq-tuned", n) for n in numbers), ("bcq-default", numbers[-1])]
-        return [Cell(way, domain, n, 0, steps, self.simulated) for way, n in kinds]
+        *short, largest = (self.episodes(number) for number in CURVE)
+        kinds = [("bcq-default", largest, steps), ("bcq-tuned", largest, steps)]
+        kinds += [("bcq-tuned", number, steps // 5) for number in short]
+        return [Cell(way, domain, n, 0, count, self.simulated) for way, n, count in kinds]
 
 
 def run_campaign(
