@@ -77,6 +77,38 @@ def test_every_kept_cell_is_used_again(report: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in cells.iterdir()} == before
 
 
+def test_no_process_outlives_it(tmp_path: Path) -> None:
+    """Killed alone, without its workers: they end by themselves, soon."""
+    command = [sys.executable, "-m", "rspmn", "reproduce", "--domains", "Elevators", "-o"]
+    running = subprocess.Popen(
+        [*command, str(tmp_path)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )  # fmt: skip
+
+    def session() -> list[str]:
+        found = []
+        for path in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = path.read_text().rsplit(")", 1)[1].split()
+            except OSError:  # it has just ended
+                continue
+            if fields[3] == str(running.pid) and fields[0] != "Z":
+                found.append(path.parent.name)
+        return found
+
+    if not Path("/proc").exists():
+        pytest.skip("needs /proc to see other processes")
+    while running.poll() is None and len(session()) < 3:
+        time.sleep(0.05)
+    running.kill()
+    running.wait()
+    for _ in range(100):
+        if not session():
+            break
+        time.sleep(0.1)
+    assert session() == []
+
+
 @pytest.mark.parametrize("after", [1, 7])
 def test_killed_and_started_again(report: Path, tmp_path: Path, after: int) -> None:
     """Killed for good once some cells are finished; the same tables at the end."""

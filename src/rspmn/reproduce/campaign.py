@@ -1,6 +1,9 @@
 """Campaigns: many cells, run side by side; what is finished is kept."""
 
 import json
+import os
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
@@ -99,7 +102,8 @@ def run_campaign(
     if left:
         # fresh processes: torch and threads do not survive a fork
         context = get_context("spawn")
-        with ProcessPoolExecutor(min(jobs, len(left)), context) as pool:
+        workers = min(jobs, len(left))
+        with ProcessPoolExecutor(workers, context, _end_with, (os.getpid(),)) as pool:
             running: dict[Future[Facts], Cell] = {pool.submit(run_cell, c): c for c in left}
             try:
                 while running:
@@ -111,6 +115,17 @@ def run_campaign(
             finally:  # whatever interrupts it: nothing more is started
                 pool.shutdown(wait=False, cancel_futures=True)
     return [found[cell] for cell in cells]
+
+
+def _end_with(parent: int) -> None:
+    """End this process when its parent is gone, however that was ended: nobody waits for it."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _kept(cell: Cell, folder: Path) -> Facts | None:
