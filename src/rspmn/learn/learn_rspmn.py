@@ -23,11 +23,13 @@ from rspmn.learn.frontier import Edge, edge_of
 from rspmn.learn.future import (
     FutureInfo,
     Moves,
+    Successors,
     counts,
     factored,
     tied_network,
     untried_branches,
 )
+from rspmn.learn.future.factors import Factors
 from rspmn.learn.future.moves import at_sites
 from rspmn.learn.grow_spmn import grow_spmn
 from rspmn.learn.initial_template import initial_template
@@ -149,24 +151,12 @@ def learn_rspmn(
     edge = edge_of(two, routes, learned_in, Learner(config, rng, two.rows, two.schema.utility))
     numbers = number_interfaces(two, routes, edge, len(interfaces))
     clock = info.timed("routing", clock)
-    occurred = windows.counts.astype(np.float64)
-    untried = factors = None
     moves = _moves(found, numbers, config.clustering.disjoint)
-    late = config.max_seconds is not None and sum(info.seconds.values()) >= config.max_seconds
-    if config.future == "factored" and not late:
-        future = factored(moves)
-        weights, info.future, factors = future.successors, future.info, future.factors
-        if factors is not None:
-            untried = untried_branches(
-                moves, factors, routes.of_steps, occurred, config.unavailable_from
-            )
-    else:
-        weights = counts(moves)
+    weights, factors = _weights(moves, config, info)
     clock = info.timed("future", clock)
     model = final_model(two, one_step, interfaces, routes, edge, numbers, weights, config.bins)
-    if untried is not None:
-        model = replace(model, untried=untried)
-        info.untried_branches = untried.branches
+    if factors is not None:
+        model = _with_hopes(model, found, moves, factors, config, info)
     clock = info.timed("template", clock)
     if config.em_passes:
         assert isinstance(log, Episodes)
@@ -188,6 +178,32 @@ def learn_rspmn(
         info.sized("two steps", two_step)
         info.sized("initial", initial)
     return model, info
+
+
+def _weights(
+    moves: Moves, config: LearnConfig, info: RSPMNInfo
+) -> tuple[Successors, Factors | None]:
+    """Weigh every S_L as the configuration says; by counts if there is no time left."""
+    late = config.max_seconds is not None and sum(info.seconds.values()) >= config.max_seconds
+    if config.future == "counts" or late:
+        return counts(moves), None
+    future = factored(moves)
+    info.future = future.info
+    return future.successors, future.factors
+
+
+def _with_hopes(
+    model: RSPMN, found: "_Structure", moves: Moves, factors: Factors, config: LearnConfig,
+    info: RSPMNInfo,
+) -> RSPMN:  # fmt: skip
+    """Put decisions that were never tried beside the template, if there are any."""
+    occurred = found.two.windows.counts.astype(np.float64)
+    at = found.routes.of_steps
+    untried = untried_branches(moves, factors, at, occurred, config.unavailable_from)
+    if untried is None:
+        return model
+    info.untried_branches = untried.branches
+    return replace(model, untried=untried)
 
 
 @dataclass(frozen=True, eq=False)
