@@ -81,7 +81,7 @@ def factored(moves: Moves) -> Future:
         return Future(by_counts, info, None)
     priors = learned.priors()
     seen = weigh(learned.context, learned.weights, len(learned.contexts))
-    info.outside = 1 - float(priors.kept @ seen) / float(seen.sum())
+    info.outside = max(0.0, 1 - float(priors.kept @ seen) / float(seen.sum()))
     if priors.pruned > MOST_PRUNED:
         info.given_up = "more edges than can be kept"
         return Future(by_counts, info, None)
