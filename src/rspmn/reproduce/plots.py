@@ -75,6 +75,6 @@ def plot_episodes(results: Results, path: Path) -> None:
     handles: dict[str, Any] = {}
     for axis in axes:
         handles |= dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
-    axes[0].legend(handles.values(), handles.keys(), fontsize=7)
-    figure.tight_layout()
+    figure.legend(handles.values(), handles.keys(), fontsize=8, loc="lower center", ncols=6)
+    figure.tight_layout(rect=(0, 0.06, 1, 1))  # the legend stands below, on nobody's data
     figure.savefig(path, metadata={"Date": None})
