@@ -40,7 +40,7 @@ ALLOWED: dict[str, set[str]] = {
         "model_file", "spmn", "circuit", "data", "schema", "values", "errors", "files",
     },
     "__main__": {"cli"},
-    "__init__": {"model", "data", "circuit", "schema", "values", "errors"},
+    "__init__": {"model", "envs", "data", "circuit", "schema", "values", "errors"},
 }  # fmt: skip
 
 #: Methods that open a door to a later part: they import it when they are called.

@@ -7,7 +7,7 @@ import pytest
 
 from rspmn import Episodes, Schema
 from rspmn.cli import main
-from rspmn.data.sources import read_source
+from rspmn.data.tables import as_table
 from rspmn.envs.domains import DOMAINS
 
 
@@ -27,7 +27,7 @@ def test_a_log_to_learn_from(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main(["generate", "griduniverse", *arguments, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["episodes"] == 500
-    read = Episodes.from_long(read_source(log), Schema.load(schema), terminated="terminated")
+    read = Episodes.from_long(as_table(log), Schema.load(schema), terminated="terminated")
     expected = DOMAINS["GridUniverse"]().generate(500, 8, 0, "final")
     assert read.to_long() == expected.to_long()
     assert facts["steps"] == expected.num_steps

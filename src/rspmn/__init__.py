@@ -8,6 +8,9 @@ True
 ['down']
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from rspmn.circuit import Network, NetworkBuilder
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.windows import Windows
@@ -16,7 +19,26 @@ from rspmn.model import RSPMN
 from rspmn.schema import Kind, Schema
 from rspmn.values import END, Value
 
+if TYPE_CHECKING:
+    from rspmn.data.engines.stored import store_windows, windows
+    from rspmn.envs.recorded import collect, from_minari
+
 __version__ = "0.1.0"
+
+#: What is imported when it is asked for: these bring engines with them.
+LATER = {
+    "collect": "rspmn.envs.recorded",
+    "from_minari": "rspmn.envs.recorded",
+    "store_windows": "rspmn.data.engines.stored",
+    "windows": "rspmn.data.engines.stored",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in LATER:
+        return getattr(import_module(LATER[name]), name)
+    raise AttributeError(f"module 'rspmn' has no attribute {name!r}")
+
 
 __all__ = [
     "END",
@@ -31,4 +53,8 @@ __all__ = [
     "Value",
     "Windows",
     "__version__",
+    "collect",
+    "from_minari",
+    "store_windows",
+    "windows",
 ]

@@ -1,5 +1,5 @@
 """`python -m rspmn`."""
 
-from rspmn.cli import main
+from rspmn.cli import run
 
-raise SystemExit(main())
+run()

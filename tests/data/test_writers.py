@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rspmn import Episodes, Followed, Schema, Windows
-from rspmn.data.sources import read_source
+from rspmn.data.tables import as_table
 from rspmn.data.writers import write_episodes
 from rspmn.envs.domains import DOMAINS
 from rspmn.envs.logs import LAYOUTS, Layout
@@ -26,7 +26,7 @@ def test_there_and_back(name: str, layout: Layout, ending: str, tmp_path: Path) 
     log = mdp.generate(20, mdp.horizon, 0, layout)
     path = tmp_path / f"log.{ending}"
     write_episodes(log, path)
-    same(Episodes.from_long(read_source(path), mdp.schema, terminated="terminated"), log)
+    same(Episodes.from_long(as_table(path), mdp.schema, terminated="terminated"), log)
 
 
 @pytest.mark.parametrize("layout", ["flags", "padded"])
@@ -35,8 +35,8 @@ def test_wide(layout: Layout, tmp_path: Path) -> None:
     log = mdp.generate(30, 8, 0, layout)
     path = tmp_path / "log.csv"
     write_episodes(log, path, wide=True)
-    table = read_source(path)
-    assert list(table)[:4] == ["x_0", "y_0", "action_0", "reward_0"]
+    table = as_table(path)
+    assert table.names[:4] == ["x_0", "y_0", "action_0", "reward_0"]
     again = Episodes.from_wide(table, mdp.schema, ending="short" if layout == "flags" else "cut")
     assert np.array_equal(again.lengths, log.lengths)
     assert again[3] == log[3]
@@ -62,7 +62,7 @@ def test_odd_values(tmp_path: Path) -> None:
     for ending in ("csv", "parquet", "jsonl"):
         path = tmp_path / f"log.{ending}"
         write_episodes(log, path)
-        again = Episodes.from_long(read_source(path), log.schema, terminated="terminated")
+        again = Episodes.from_long(as_table(path), log.schema, terminated="terminated")
         assert again.to_long() == log.to_long()
         assert len(Windows.from_episodes(again)) == 2
 

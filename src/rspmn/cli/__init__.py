@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from rspmn import __version__
 from rspmn.errors import RspmnError
 
-__all__ = ["main"]
+__all__ = ["main", "run"]
 
 #: The functions behind the commands, by module and name: imported when they are run.
 COMMANDS = {
@@ -60,6 +60,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
+def run() -> None:
+    """Run the command that the shell asked for, and leave.
+
+    Nothing is left to be taken apart then, and that takes time: DuckDB's bindings even complain of
+    it on standard error.
+    """
+    code = main()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and not stream.closed:
+            stream.flush()
+    os._exit(code)
+
+
 def _function(command: str) -> Callable[[argparse.Namespace], None]:
     module, name, _ = COMMANDS[command]
     found: Callable[[argparse.Namespace], None] = getattr(
@@ -96,6 +109,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     subs["learn-spmn"].add_argument("--weights", help="a column: how often each row occurred")
     _add_log(subs["learn"])
+    subs["learn"].add_argument(
+        "--memory-limit", metavar="SIZE",
+        help="what reading files may take, such as 500MB; default 1GB; the rest goes to disk",
+    )  # fmt: skip
     for name in ("learn", "learn-spmn"):
         _add_learning(subs[name])
     _add_em(subs["learn"])
@@ -147,7 +164,11 @@ def _add_learning(sub: argparse.ArgumentParser) -> None:
 
 
 def _add_log(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("log", help="a CSV, TSV, Parquet or JSON lines file, one row per step")
+    sub.add_argument(
+        "log",
+        help="a CSV, TSV, Parquet or JSON lines file, one row per step; or a quoted pattern, "
+        "'log/*.parquet'",
+    )
     sub.add_argument("--episode", default="episode", help="the column of episodes, default episode")
     sub.add_argument("--time", help="the column that orders the steps, default time")
     sub.add_argument("--in-order", action="store_true", help="rows stand in order: no time column")

@@ -4,7 +4,7 @@ import argparse
 import json
 from dataclasses import asdict, replace
 
-from rspmn.data.sources import read_source
+from rspmn.data.tables import as_table
 from rspmn.learn import LearnConfig, learn_spmn
 from rspmn.schema import Schema
 
@@ -25,7 +25,7 @@ def learn_single_shot(arguments: argparse.Namespace) -> None:
     """Learn a model from a table of past decisions and write it."""
     schema = Schema.load(arguments.schema)
     config = config_of(arguments)
-    table = read_source(arguments.table)
+    table = as_table(arguments.table)
     model, info = learn_spmn(table, schema, config, arguments.seed, weights=arguments.weights)
     model.save(arguments.output)
     if arguments.json:

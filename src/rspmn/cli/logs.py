@@ -5,7 +5,8 @@ import csv
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -13,9 +14,12 @@ import numpy as np
 
 from rspmn.cli.learning import config_of
 from rspmn.cli.progress import learning_bar
+from rspmn.data.engines.counting import Lengths
+from rspmn.data.engines.frames import open_source
+from rspmn.data.engines.stored import StoredWindows, store_windows
 from rspmn.data.episodes import Episodes, Followed
-from rspmn.data.sources import read_source
-from rspmn.data.windows import Windows
+from rspmn.data.tables import as_table
+from rspmn.data.windows import Successor
 from rspmn.errors import DataError, ModelFileError
 from rspmn.files import write_atomically
 from rspmn.learn import FutureInfo, RSPMNInfo, learn_rspmn
@@ -38,20 +42,18 @@ def learn(arguments: argparse.Namespace) -> None:
         soft_em=arguments.soft_em,
         future=arguments.future or config.future,
     )
-    episodes = _episodes(arguments, schema)
-    log: Episodes | Windows = episodes
-    if arguments.time_limit is not None:
-        if config.em_passes:
-            raise DataError("--time-limit and --em-passes do not go together: pass one of them")
-        log = Windows.from_episodes(episodes, config.successor, arguments.time_limit)
-    with learning_bar(arguments.json) as report:
-        model, info = learn_rspmn(log, config, arguments.seed, report=report)
-    model.save(arguments.output)
-    if arguments.json:
-        print(json.dumps({"model": arguments.output, **_facts(info)}))
-        return
-    for line in _story(info, episodes, arguments.output):
-        print(line)
+    if config.em_passes and arguments.time_limit is not None:
+        raise DataError("--time-limit and --em-passes do not go together: pass one of them")
+    with _stored(arguments, schema, config.successor) as stored:
+        log = _episodes(arguments, schema) if config.em_passes else stored
+        with learning_bar(arguments.json) as report:
+            model, info = learn_rspmn(log, config, arguments.seed, report=report)
+        model.save(arguments.output)
+        if arguments.json:
+            print(json.dumps({"model": arguments.output, **_facts(info)}))
+            return
+        for line in _story(info, stored.lengths, arguments.output):
+            print(line)
 
 
 def _facts(info: RSPMNInfo) -> dict[str, Any]:
@@ -60,16 +62,16 @@ def _facts(info: RSPMNInfo) -> dict[str, Any]:
     return {name: fact for name, fact in facts.items() if fact is not None}
 
 
-def _story(info: RSPMNInfo, episodes: Episodes, output: str) -> list[str]:
+def _story(info: RSPMNInfo, lengths: Lengths, output: str) -> list[str]:
     """Tell a person what was learned, and what to be careful about."""
-    ends = {f: int((episodes.endings == f).sum()) for f in Followed}
     seconds = sum(info.seconds.values())
     lines = [
         f"{output}: {info.interfaces} interface nodes, {info.nodes['final']} nodes in all, from "
-        f"{info.steps} steps ({info.windows} distinct) of {len(episodes)} episodes in "
+        f"{info.steps} steps ({info.windows} distinct) of {lengths.episodes} episodes in "
         f"{seconds:.2f} s",
-        f"episodes ended: {ends[Followed.END]} for good, {ends[Followed.STATE]} in a state that "
-        f"was kept, {ends[Followed.UNKNOWN]} cut",
+        f"episodes ended: {lengths.ended_by(Followed.END)} for good, "
+        f"{lengths.ended_by(Followed.STATE)} in a state that was kept, "
+        f"{lengths.ended_by(Followed.UNKNOWN)} cut",
     ]
     if info.steps_left_out:
         lines.append(f"left out: {info.steps_left_out} steps with missing values")
@@ -182,28 +184,49 @@ def sample(arguments: argparse.Namespace) -> None:
 
 
 def _episodes(arguments: argparse.Namespace, schema: Schema) -> Episodes:
-    """Read the log that the arguments name."""
-    table = read_source(arguments.log)
+    """Read the log that the arguments name into memory."""
+    table = as_table(arguments.log)
+    options = _options(arguments, table.names)
     if arguments.wide:
         return Episodes.from_wide(table, schema, ending=arguments.ending)
+    return Episodes.from_long(table, schema, **options)
+
+
+@contextmanager
+def _stored(
+    arguments: argparse.Namespace, schema: Schema, successor: Successor
+) -> Iterator[StoredWindows]:
+    """Count the windows of the log that the arguments name."""
+    with open_source(arguments.log, arguments.memory_limit) as source:
+        options = _options(arguments, source.names)
+        stored = store_windows(
+            source, schema, **options, wide=arguments.wide, successor=successor,
+            time_limit=arguments.time_limit,
+        )  # fmt: skip
+        with stored as found:
+            yield found
+
+
+def _options(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
+    """Return which columns of a log mean what, as the arguments say."""
+    if arguments.wide:
+        return {"ending": arguments.ending}
     terminated = arguments.terminated
-    if terminated is None and arguments.ending is None and "terminated" in table:
+    if terminated is None and arguments.ending is None and "terminated" in names:
         terminated = "terminated"  # what Gymnasium calls it, and `rspmn sample` writes
-    time = arguments.time or ("time" if "time" in table else None)
+    time = arguments.time or ("time" if "time" in names else None)
     if time is None and not arguments.in_order:
         raise DataError(
             f"{arguments.log}: there is no column 'time': name the one that orders the steps, "
             "--time COLUMN, or say that the rows stand in order, --in-order"
         )
-    return Episodes.from_long(
-        table,
-        schema,
-        episode=arguments.episode,
-        time=None if arguments.in_order else time,
-        terminated=terminated,
-        ending=arguments.ending,
-        gaps="allow" if arguments.gaps else "error",
-    )
+    return {
+        "episode": arguments.episode,
+        "time": None if arguments.in_order else time,
+        "terminated": terminated,
+        "ending": arguments.ending,
+        "gaps": "allow" if arguments.gaps else "error",
+    }
 
 
 def _write(path: str, table: Mapping[str, Sequence[Any]]) -> None:

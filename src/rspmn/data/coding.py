@@ -4,7 +4,8 @@ A discrete column holds small integers that index its domain, the sorted distinc
 continuous one holds its numbers. Same values in any order, same codes.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ __all__ = [
     "narrowest",
     "one_key",
     "same_domain",
+    "sort_of",
 ]
 
 #: The code of a missing value. In a continuous column it is NaN.
@@ -130,7 +132,14 @@ def one_key(keys: list[tuple[NDArray[np.int64], int]]) -> NDArray[np.int64]:
 def encode(
     present: NDArray[Any], missing: NDArray[np.bool_], kind: Kind | None, name: str
 ) -> Column:
-    """Code a column, given its values where they are present and a mask of all its rows."""
+    """Code a column, given its values where they are present and a mask of all its rows.
+
+    Dates are categories, named as ISO 8601 writes them.
+    """
+    if not len(present):  # then their type says nothing either
+        present = np.empty(0)
+    elif present.dtype.kind == "M":
+        present = _names_of_dates(present)
     kind = kind or infer_kind(present, name)
     if kind is Kind.CONTINUOUS:
         full = np.full(len(missing), np.nan)
@@ -148,7 +157,7 @@ def infer_kind(present: NDArray[Any], name: str) -> Kind:
     Numbers that are all whole are integers, also when they are stored as floats: that is how
     tables with gaps store integers.
     """
-    match _sort_of(present, name):
+    match sort_of(present, name):
         case "bool":
             return Kind.BOOLEAN
         case "str":
@@ -161,7 +170,7 @@ def infer_kind(present: NDArray[Any], name: str) -> Kind:
             return Kind.INTEGER if whole else Kind.CONTINUOUS
 
 
-def _sort_of(present: NDArray[Any], name: str) -> str:
+def sort_of(present: NDArray[Any], name: str) -> str:
     """Return "bool", "int", "float" or "str", or say what else was found."""
     if present.dtype.kind in "biufUT":
         return {"b": "bool", "i": "int", "u": "int", "f": "float"}.get(present.dtype.kind, "str")
@@ -195,7 +204,7 @@ def _distinct(
     present: NDArray[Any], kind: Kind, name: str
 ) -> tuple[tuple[Value, ...], NDArray[np.int32]]:
     """Return the sorted distinct values, as Python scalars of the right type, and codes."""
-    sort = _sort_of(present, name)
+    sort = sort_of(present, name)
     if present.dtype.kind in "OUT" and sort in ("int", "str"):
         distinct, codes = _unique_by_hash(present)
     else:
@@ -217,7 +226,7 @@ def _distinct(
         return (False, True), where[codes] if len(values) else codes.astype(np.int32)
     if kind is Kind.INTEGER:
         if sort == "str":
-            raise DataError(f"column {name!r} is integer, but holds text, {values[0]!r} for one")
+            raise DataError(f"column {name!r} is integer, but holds text, {_word(values)!r}")
         odd = next((value for value in values if value != int(value)), None)
         if odd is not None:
             raise DataError(f"column {name!r} is integer, but holds {odd:g}")
@@ -234,13 +243,27 @@ def _unique_by_hash(raw: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     return np.array(distinct, dtype=object), codes
 
 
+def _names_of_dates(dates: NDArray[Any]) -> NDArray[Any]:
+    """Return dates as text, without the time of day if all are at midnight."""
+    whole = bool((dates == dates.astype("M8[D]")).all())
+    seconds = bool((dates == dates.astype("M8[s]")).all())
+    unit = "D" if whole else "s" if seconds else "us"
+    return np.datetime_as_string(dates.astype(f"M8[{unit}]")).astype(object)
+
+
 def _numbers(present: NDArray[Any], name: str, kind: Kind) -> NDArray[np.float64]:
-    if _sort_of(present, name) == "str":
-        raise DataError(f"column {name!r} is {kind}, but holds text, {str(present[0])!r} for one")
+    if sort_of(present, name) == "str":
+        raise DataError(f"column {name!r} is {kind}, but holds text, {_word(present)!r}")
     numbers: NDArray[np.float64] = present.astype(np.float64) + 0.0  # there is one zero
     if not np.all(np.isfinite(numbers)):
         raise DataError(f"column {name!r}: expected finite numbers, found an infinite one")
     return numbers
+
+
+def _word(values: Iterable[Any]) -> str:
+    """Return a value that is not a number, if there is one."""
+    words = [str(value) for value in values]
+    return next((w for w in words if not re.fullmatch(r"[-+.\deE]+", w)), words[0])
 
 
 def _sorted(values: set[Value], name: str) -> tuple[Value, ...]:

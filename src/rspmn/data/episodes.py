@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -132,6 +133,17 @@ class Episodes:
         found[ends[self.endings == Followed.END] - 1] = True
         return found
 
+    def to_parquet(self, path: str | Path) -> None:
+        """Write the log as a long table, which `from_long` and `windows` read back.
+
+        The same log gives the same bytes; a file that cannot be written whole is not written.
+        """
+        from rspmn.data.writers import write_episodes
+
+        if Path(path).suffix.lower() != ".parquet":
+            raise DataError(f"{path}: expected a name ending in .parquet")
+        write_episodes(self, path)
+
     # ---- readers -----------------------------------------------------------------
 
     @classmethod
@@ -151,7 +163,8 @@ class Episodes:
         Parameters
         ----------
         table
-            A pandas, Polars or PyArrow table, or a mapping of names to arrays.
+            The path or pattern of files, a pandas, Polars or PyArrow table, a DuckDB relation, a
+            PySpark data frame, or a mapping of names to arrays; it is read into memory.
         episode, time
             The columns that say which episode a row belongs to and when. `time=None`: rows of
             an episode stand in their order.
@@ -192,8 +205,8 @@ class Episodes:
         Parameters
         ----------
         table
-            A data frame, a mapping of names to arrays, or a 2-D array. Columns count by their
-            place; their names do not matter.
+            As in `from_long`, or a 2-D array. Columns count by their place; their names do not
+            matter.
         columns
             The variables of a block in the order of its columns; the schema's order if not
             given.

@@ -1,5 +1,6 @@
 """Readers: tables of any layout become `Episodes`."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -13,7 +14,22 @@ from rspmn.data.tables import Cells, Table, as_table
 from rspmn.errors import DataError, did_you_mean
 from rspmn.schema import Kind, Schema
 
-__all__ = ["assemble_steps", "read_long", "read_wide"]
+__all__ = [
+    "ISO_DATE",
+    "assemble_steps",
+    "check_block",
+    "check_ending",
+    "check_gaps",
+    "code_cells",
+    "endings_of",
+    "read_long",
+    "read_wide",
+    "refuse_time",
+]
+
+
+#: How text that is a date, or a date and a time, begins.
+ISO_DATE = r"\d{4}-\d{2}-\d{2}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +62,8 @@ def read_long(
     table = as_table(source)
     if table.rows == 0:
         raise DataError("the table has no rows")
-    if gaps not in ("error", "allow"):
-        raise DataError(f"gaps {gaps!r}: {did_you_mean(gaps, ['error', 'allow'])}")
-    if terminated is not None and ending is not None:
-        raise DataError("both terminated and ending say why episodes ended: pass one of them")
+    check_gaps(gaps)
+    check_ending(terminated, ending)
     ids, codes = _episodes(table, episode)
     times = None if time is None else _times(table, time)
     order = np.argsort(codes, kind="stable") if times is None else np.lexsort((times, codes))
@@ -60,6 +74,12 @@ def read_long(
         _check_times(rows, times[order], allow_gaps=gaps == "allow")
     flags = None if terminated is None else _flags(table, terminated).take(order)
     return _assemble(rows, schema, flags, ending)
+
+
+def check_gaps(gaps: str) -> None:
+    """Refuse a word that is not known."""
+    if gaps not in ("error", "allow"):
+        raise DataError(f"gaps {gaps!r}: {did_you_mean(gaps, ['error', 'allow'])}")
 
 
 def _full(table: Table, name: str, what: str) -> NDArray[Any]:
@@ -83,14 +103,31 @@ def _times(table: Table, name: str) -> NDArray[Any]:
     times = _full(table, name, "time column")
     if times.dtype.kind == "O" and infer_kind(times, name) is not Kind.CATEGORICAL:
         times = times.astype(np.float64)
+    if times.dtype.kind == "O":
+        times = _dates(times)
     if times.dtype.kind not in "iufMm":
-        raise DataError(
-            f"time column {name!r}: expected numbers or dates, found {times[0]!r}: text does not "
-            "sort as time does ('10' comes before '2')"
-        )
+        raise refuse_time(name, times[0])
     if times.dtype.kind == "f" and bool(np.all(times == np.floor(times))):
         return times.astype(np.int64)
     return times
+
+
+def refuse_time(name: str, found: object) -> DataError:
+    """Say why a time is none."""
+    return DataError(
+        f"time column {name!r}: expected numbers or dates, found {found!r}: text does not "
+        "sort as time does ('10' comes before '2')"
+    )
+
+
+def _dates(times: NDArray[Any]) -> NDArray[Any]:
+    """Return text that is dates and times, as ISO 8601 writes them, as dates."""
+    if not all(isinstance(time, str) and re.match(ISO_DATE, time) for time in times.tolist()):
+        return times
+    try:
+        return times.astype("M8[us]")
+    except ValueError:
+        return times
 
 
 def _flags(table: Table, name: str) -> Column:
@@ -123,16 +160,12 @@ def read_wide(
     source: object, schema: Schema, columns: Sequence[str] | None, ending: Ending | None
 ) -> Episodes:
     """Read one row per episode, T blocks of columns."""
+    check_ending(None, ending)
     table = as_table(source)
-    block = list(columns or schema.variables)
-    if sorted(block) != sorted(schema.variables):
-        raise DataError(f"columns: expected {sorted(schema.variables)}, found {sorted(block)}")
-    steps, rest = divmod(len(table.names), len(block))
-    if rest or not steps or not table.rows:
-        raise DataError(
-            f"the wide layout has blocks of {len(block)} columns ({', '.join(block)}), "
-            f"but the table has {table.rows} rows of {len(table.names)} columns"
-        )
+    block = check_block(columns, schema, len(table.names))
+    if not table.rows:
+        raise DataError("the table has no rows")
+    steps = len(table.names) // len(block)
     cells = {
         name: [table.cells(table.names[t * len(block) + k]) for t in range(steps)]
         for k, name in enumerate(block)
@@ -149,6 +182,19 @@ def read_wide(
         np.arange(table.rows),
     )
     return _assemble(rows, schema, None, ending)
+
+
+def check_block(columns: Sequence[str] | None, schema: Schema, found: int) -> list[str]:
+    """Return the variables of a block in order, or say why a table cannot be made of blocks."""
+    block = list(columns or schema.variables)
+    if sorted(block) != sorted(schema.variables):
+        raise DataError(f"columns: expected {sorted(schema.variables)}, found {sorted(block)}")
+    if found % len(block) or not found:
+        raise DataError(
+            f"the wide layout has blocks of {len(block)} columns ({', '.join(block)}), "
+            f"but the table has {found} columns"
+        )
+    return block
 
 
 def _check_filled(filled: NDArray[np.bool_], lengths: NDArray[np.int64]) -> None:
@@ -170,7 +216,7 @@ def _encode_blocks(blocks: list[Cells], name: str, schema: Schema) -> Column:
     if len({part.dtype.kind for part in parts} - {"f"}) > 1:
         parts = [part.astype(object) for part in parts]  # let coding see every value's own type
     present = np.concatenate(parts) if parts else np.empty(0)
-    return _code(Cells(present, np.concatenate([c.missing for c in blocks])), name, schema)
+    return code_cells(Cells(present, np.concatenate([c.missing for c in blocks])), name, schema)
 
 
 # ---- what they share -----------------------------------------------------------------
@@ -216,10 +262,11 @@ def assemble_steps(
 
 
 def _encode(table: Table, name: str, schema: Schema) -> Column:
-    return _code(table.cells(name), name, schema)
+    return code_cells(table.cells(name), name, schema)
 
 
-def _code(cells: Cells, name: str, schema: Schema) -> Column:
+def code_cells(cells: Cells, name: str, schema: Schema) -> Column:
+    """Code a variable's values as the schema says it is."""
     kind = Kind.CONTINUOUS if name == schema.utility else schema.kinds.get(name)
     column = encode(cells.present, cells.missing, kind, name)
     if name in schema.decisions and column.kind is Kind.CONTINUOUS:
@@ -244,7 +291,9 @@ def _assemble(rows: Rows, schema: Schema, flags: Column | None, ending: Ending |
     has_final = no_step & ~np.logical_and.reduce(unseen, initial=True)
     if len(lengths) and lengths.min() == 0:
         raise DataError(f"episode {rows.ids[np.argmin(lengths)]} has no step with a decision")
-    endings = _endings(rows, flags, no_step, has_final, lengths, ending)
+    ended = None if flags is None else _terminated(rows, flags, no_step)
+    longest = int(lengths.max(initial=0))
+    endings = endings_of(ended, no_step, has_final, lengths, longest, ending)
     keep = np.flatnonzero(is_step)
     final_rows = np.where(endings == Followed.STATE, last, -1)
     return Episodes(
@@ -268,36 +317,44 @@ def _check_complete(rows: Rows, chosen: list[str], is_step: NDArray[np.bool_]) -
             )
 
 
-def _endings(
-    rows: Rows,
-    flags: Column | None,
-    no_step: NDArray[np.bool_],  # [num_episodes], whether its last row is not a step
-    has_final: NDArray[np.bool_],  # [num_episodes], and if not, whether it holds a state
-    lengths: NDArray[np.int64],
+def endings_of(
+    ended: NDArray[np.bool_] | None,  # [n], where something says so
+    no_step: NDArray[np.bool_],  # [n], whether a row that is not a step follows
+    has_final: NDArray[np.bool_],  # [n], and if so, whether it holds a state
+    lengths: NDArray[np.int64],  # [n], of their episodes
+    longest: int,
     ending: Ending | None,
-) -> NDArray[np.int8]:
+) -> NDArray[np.int8]:  # [n]
+    """Return what followed last steps."""
+    if ended is None:
+        match ending:
+            case "end":
+                ended = np.ones(len(lengths), dtype=bool)
+            case "cut":
+                ended = np.zeros(len(lengths), dtype=bool)
+            case "short":
+                ended = lengths < longest
+            case "final_row":
+                ended = no_step
+            case _:
+                raise AssertionError("check_ending lets nothing else through")
     cut = np.where(has_final, Followed.STATE, Followed.UNKNOWN)
-    if flags is not None:
-        return np.where(_terminated(rows, flags, no_step), Followed.END, cut).astype(np.int8)
-    match ending:
-        case "end":
-            ended = np.ones(len(lengths), dtype=bool)
-        case "cut":
-            ended = np.zeros(len(lengths), dtype=bool)
-        case "short":
-            ended = lengths < lengths.max()
-        case "final_row":
-            ended = no_step
-        case None:
-            raise DataError(
-                "the table does not say why episodes ended: pass ending='end' (all terminated), "
-                "'cut' (all were cut), 'short' (those shorter than the longest terminated) or "
-                "'final_row' (those whose last row has no decision terminated); or, for the long "
-                "layout, name a column that says so, terminated='...'"
-            )
-        case _:
-            raise DataError(f"ending {ending!r}: {did_you_mean(ending, get_args(Ending))}")
     return np.where(ended, Followed.END, cut).astype(np.int8)
+
+
+def check_ending(terminated: str | None, ending: Ending | None) -> None:
+    """Refuse a log that does not say, or says twice, why its episodes ended."""
+    if terminated is not None and ending is not None:
+        raise DataError("both terminated and ending say why episodes ended: pass one of them")
+    if ending is not None and ending not in get_args(Ending):
+        raise DataError(f"ending {ending!r}: {did_you_mean(ending, get_args(Ending))}")
+    if terminated is None and ending is None:
+        raise DataError(
+            "the table does not say why episodes ended: pass ending='end' (all terminated), "
+            "'cut' (all were cut), 'short' (those shorter than the longest terminated) or "
+            "'final_row' (those whose last row has no decision terminated); or, for the long "
+            "layout, name a column that says so, terminated='...'"
+        )
 
 
 def _terminated(rows: Rows, column: Column, no_step: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -1,16 +1,19 @@
-"""Tables of any make, read column by column: pandas, Polars, PyArrow, numpy, plain lists."""
+"""Tables in memory, of any make: pandas, Polars, PyArrow, numpy, plain lists; files read whole."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rspmn.data.coding import sort_of
 from rspmn.errors import DataError, did_you_mean
 from rspmn.values import is_missing
 
-__all__ = ["Cells", "Table", "as_table"]
+__all__ = ["Cells", "Table", "as_table", "eager_table", "split_missing"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,12 +25,13 @@ class Cells:
 
 
 class Table:
-    """A table's columns by name, in order."""
+    """A table's columns by name, in order; in one of text, true and false are booleans."""
 
-    def __init__(self, columns: Mapping[str, Any], rows: int) -> None:
+    def __init__(self, columns: Mapping[str, Any], rows: int, is_text: bool = False) -> None:
         self._columns = columns
         self.names = list(columns)
         self.rows = rows
+        self._is_text = is_text
 
     def cells(self, name: str, what: str = "column") -> Cells:
         """Return a column, or name the nearest one there is."""
@@ -35,16 +39,36 @@ class Table:
             raise DataError(f"no {what} {name!r} in the table: {did_you_mean(name, self.names)}")
         column = self._columns[name]
         if isinstance(column, np.ndarray):
-            return _split(column)
+            cells = split_missing(column)
+            return _with_booleans(cells) if self._is_text else cells
         nulls = column.is_null().to_numpy().astype(bool)
-        inner = _split(np.asarray(column.drop_nulls().to_numpy()))
+        inner = split_missing(np.asarray(column.drop_nulls().to_numpy()))
         missing = nulls.copy()
         missing[~nulls] = inner.missing
         return Cells(inner.present, missing)
 
+    def column(self, name: str) -> NDArray[Any]:
+        """Return a column with a mask where nothing is; text as objects."""
+        cells = self.cells(name)
+        if cells.present.dtype.kind in "OUT":
+            sort_of(cells.present, name)  # DuckDB would make text of values of different types
+            words = np.full(len(cells.missing), None, dtype=object)
+            words[~cells.missing] = cells.present
+            return words
+        full = np.zeros(len(cells.missing), dtype=cells.present.dtype)
+        full[~cells.missing] = cells.present
+        return np.ma.array(full, mask=cells.missing) if cells.missing.any() else full
+
 
 def as_table(source: object) -> Table:
-    """Read a data frame, a mapping of names to arrays, or a 2-D array (columns "0", "1", …)."""
+    """Read a file, a data frame, a mapping of names to arrays, or a 2-D array ("0", "1", …)."""
+    if isinstance(source, Table):
+        return source
+    if isinstance(source, str | Path):
+        from rspmn.data.engines.frames import open_source
+
+        with open_source(source) as opened:
+            return opened.read(opened.frame.select(opened.names))
     if isinstance(source, np.ndarray):
         if source.ndim != 2:
             raise DataError(
@@ -85,31 +109,72 @@ def _frame(source: object) -> Table:
     import narwhals as nw
 
     try:
-        frame = nw.from_native(source, eager_only=True)  # type: ignore[call-overload]
+        frame = nw.from_native(source)  # type: ignore[call-overload]
     except nw.exceptions.DuplicateError as error:
         raise DataError(f"the table has columns of the same name: rename them ({error})") from None
     except TypeError:
         raise DataError(
-            "expected a pandas, Polars or PyArrow table, a mapping of names to arrays, or a 2-D "
-            f"numpy array, found {type(source).__name__}"
+            "expected a path, a pandas, Polars or PyArrow table, a DuckDB relation, a Spark table, "
+            "a mapping of names to arrays, or a 2-D numpy array, found "
+            f"{type(source).__name__}"
         ) from None
+    if isinstance(frame, nw.LazyFrame):
+        from rspmn.data.engines.frames import read_frame
+
+        return read_frame(frame)
+    return eager_table(frame)
+
+
+def eager_table(frame: Any) -> Table:
+    """Return a Narwhals data frame as a table."""
     names = [str(name) for name in frame.columns]
     return Table(dict(zip(names, frame.iter_columns(), strict=True)), len(frame))
 
 
-def _split(column: NDArray[Any]) -> Cells:
+def split_missing(column: NDArray[Any]) -> Cells:
+    """Tell what is there from what is not."""
     if column.dtype.kind == "f":
         missing = np.isnan(column)
     elif column.dtype.kind in "UT":
         missing = column == ""
+    elif column.dtype.kind in "mM":
+        missing = np.isnat(column)
     elif column.dtype.kind == "O":
         values = column.tolist()
         missing = np.fromiter(map(_is_nothing, values), bool, len(values))
     else:
         missing = np.zeros(len(column), dtype=bool)
     missing = np.asarray(missing | np.ma.getmaskarray(column))
-    return Cells(np.asarray(column)[~missing], missing)
+    return Cells(_plain_dates(np.asarray(column)[~missing]), missing)
+
+
+def _plain_dates(present: NDArray[Any]) -> NDArray[Any]:
+    """Return dates as numpy's own, in universal time and of one unit."""
+    if present.dtype.kind == "M":
+        return present.astype("M8[us]")
+    if present.dtype.kind != "O" or not len(present) or not isinstance(present[0], date):
+        return present
+    if not all(isinstance(value, date) for value in present.tolist()):
+        return present  # what else there is, coding will say
+    return np.array([np.datetime64(_universal(value), "us") for value in present.tolist()])
+
+
+def _universal(value: date) -> date:
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC).replace(tzinfo=None)
+    return value
 
 
 def _is_nothing(value: object) -> bool:
     return not value if isinstance(value, str) else is_missing(value)
+
+
+def _with_booleans(cells: Cells) -> Cells:
+    """Turn text of true and false alone into booleans."""
+    if cells.present.dtype.kind != "O":
+        return cells
+    words = set(cells.present.tolist())
+    if not words or not all(isinstance(w, str) and w.lower() in ("true", "false") for w in words):
+        return cells
+    true = {word: word.lower() == "true" for word in words}
+    return Cells(np.array([true[word] for word in cells.present.tolist()]), cells.missing)

@@ -20,7 +20,7 @@ from rspmn.data.grouping import Groups, Keys, column_keys, join
 from rspmn.errors import DataError, did_you_mean
 from rspmn.schema import Schema
 
-__all__ = ["Windows", "fair_endings"]
+__all__ = ["Successor", "Windows", "fair_endings", "group_windows", "time_limit_of", "told_of"]
 
 Successor = Literal["state", "tuple"]
 
@@ -54,7 +54,7 @@ class Windows:
         if self._layout != other._layout:
             raise DataError("windows of different schemas or successors cannot be added")
         columns = {name: _joined(self.columns, other.columns, name) for name in self.columns}
-        return _group(
+        return group_windows(
             self.schema.with_kinds({name: column.kind for name, column in columns.items()}),
             columns,
             {n: _joined(self.next_columns, other.next_columns, n) for n in self.next_columns},
@@ -87,13 +87,10 @@ class Windows:
             likelier than they are, so that step is not counted at all. If not given, a length at
             which episodes were cut and beyond which none goes is taken as the limit; 0: none.
         """
-        if successor not in get_args(Successor):
-            raise DataError(
-                f"successor {successor!r}: {did_you_mean(successor, get_args(Successor))}"
-            )
         schema = episodes.schema
-        told = schema.information_sets[0] if successor == "state" else schema.variables
-        episodes = replace(episodes, endings=fair_endings(episodes, time_limit))
+        told = told_of(schema, successor)
+        fair = fair_endings(episodes.lengths, episodes.endings, time_limit)
+        episodes = replace(episodes, endings=fair)
         state = _told_alike(episodes, told)  # of each step, then of each final state
         steps = [replace(state, codes=state.codes[: episodes.num_steps])]
         rest = [name for name in schema.variables if name not in told]
@@ -116,14 +113,30 @@ class Windows:
         )
 
 
-def fair_endings(episodes: Episodes, time_limit: int | None = None) -> NDArray[np.int8]:
+def told_of(schema: Schema, successor: Successor) -> tuple[str, ...]:
+    """Return the successor's variables that windows have."""
+    if successor not in get_args(Successor):
+        raise DataError(f"successor {successor!r}: {did_you_mean(successor, get_args(Successor))}")
+    return schema.information_sets[0] if successor == "state" else schema.variables
+
+
+def time_limit_of(lengths: NDArray[np.int64], endings: NDArray[np.int8]) -> int:
+    """Return the length at which episodes were cut and beyond which none goes; 0: none.
+
+    Where what followed the longest was kept, nothing was lost, and there is no limit.
+    """
+    longest = lengths == lengths.max(initial=0)
+    cut = (endings[longest] == Followed.UNKNOWN).any()
+    kept = (endings[longest] == Followed.STATE).any()
+    return int(lengths.max(initial=0)) if cut and not kept else 0
+
+
+def fair_endings(
+    lengths: NDArray[np.int64], endings: NDArray[np.int8], time_limit: int | None = None
+) -> NDArray[np.int8]:
     """Return what followed the last steps, an END at the time limit being as good as unknown."""
-    lengths, endings = episodes.lengths, episodes.endings
     if time_limit is None:
-        longest = lengths == lengths.max(initial=0)
-        cut = (endings[longest] == Followed.UNKNOWN).any()
-        kept = (endings[longest] == Followed.STATE).any()
-        time_limit = int(lengths.max(initial=0)) if cut and not kept else 0
+        time_limit = time_limit_of(lengths, endings)
     late = (endings == Followed.END) & (lengths == time_limit)
     return np.where(late, Followed.UNKNOWN, endings).astype(np.int8)
 
@@ -200,7 +213,7 @@ def _joined(one: Mapping[str, Column], other: Mapping[str, Column], name: str) -
     return Column(a.kind, np.concatenate([a.data, b.data]), a.domain)
 
 
-def _group(
+def group_windows(
     schema: Schema,
     columns: Mapping[str, Column],
     next_columns: Mapping[str, Column],

@@ -41,7 +41,7 @@ def em(model: RSPMN, episodes: Episodes, passes: int, soft: bool = False) -> tup
     if passes < 1:
         raise DataError(f"em: expected 1 or more passes, found {passes}")
     info = EMInfo()
-    episodes = replace(episodes, endings=fair_endings(episodes))
+    episodes = replace(episodes, endings=fair_endings(episodes.lengths, episodes.endings))
     before: Array | None = None
     for _ in range(passes):
         step = _Expectation(model, episodes, hard=not soft)

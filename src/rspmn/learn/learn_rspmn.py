@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.circuit import Latent, Network, walk_down
+from rspmn.data.engines.stored import StoredWindows
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.states import distinct_states
 from rspmn.data.windows import Windows
@@ -96,7 +97,7 @@ class RSPMNInfo:
 
 
 def learn_rspmn(
-    log: Episodes | Windows,
+    log: Episodes | Windows | StoredWindows,
     config: LearnConfig | None = None,
     rng: np.random.Generator | int = 0,
     *,
@@ -128,11 +129,14 @@ def learn_rspmn(
     config = config or LearnConfig()
     if config.em_passes and not isinstance(log, Episodes):
         raise DataError("em_passes need the episodes: windows do not tell what came before")
-    if not log.schema.decisions:
-        raise DataError("the schema has no decisions: there is nothing to decide, only to predict")
     info = RSPMNInfo()
     clock = perf_counter()
-    windows = log if isinstance(log, Windows) else Windows.from_episodes(log, config.successor)
+    if isinstance(log, Episodes):
+        windows = Windows.from_episodes(log, config.successor)
+    else:
+        windows = log if isinstance(log, Windows) else log.read()
+    if not windows.schema.decisions:
+        raise DataError("the schema has no decisions: there is nothing to decide, only to predict")
     info.timed("windows", clock)
     rng = np.random.default_rng(rng)
     found = _structure(windows, config, rng, report, info)

@@ -1,0 +1,140 @@
+"""Any source as a lazy frame: files, data frames, relations, tables of a cluster."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+import numpy as np
+
+from rspmn.data.engines.files import FILE, LogFiles, engine, name_of_file, open_files, quoted
+from rspmn.data.tables import Table, as_table, eager_table
+from rspmn.errors import DataError
+
+__all__ = ["ROW", "Frame", "Source", "numbered", "open_source", "read_frame"]
+
+if TYPE_CHECKING:
+    Frame = nw.LazyFrame[Any]
+else:  # `typing` remembers what has been asked for, and would keep DuckDB alive after its end
+    Frame = nw.LazyFrame
+
+#: The column that numbers rows, where their order is all that tells when they were.
+ROW = "rspmn: row"
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A log's rows, wherever they are."""
+
+    frame: Frame
+    files: LogFiles | None = None  # that they are read from
+
+    @property
+    def is_duckdb(self) -> bool:
+        """Whether DuckDB holds it."""
+        return self.frame.implementation.is_duckdb()
+
+    @property
+    def names(self) -> list[str]:
+        """The columns' names."""
+        return [name for name in self.frame.collect_schema() if name != FILE]
+
+    def parts(self) -> list[Frame]:
+        """Return the rows in parts that can be read at the same time, each as its rows stand."""
+        if self.files is None or len(self.files.paths) == 1:
+            return [self.frame]
+        return [nw.from_native(self.files.part(path)) for path in self.files.paths]
+
+    def for_many_readings(self, stack: ExitStack) -> "Source":
+        """Return the same rows where reading them again is cheap: text is read once."""
+        if self.files is None or not self.files.is_text:
+            return self
+        with self.errors_named():
+            self.files.connection.execute(f"CREATE TEMP TABLE log AS {self.files.query}")
+        stack.callback(self.files.connection.execute, "DROP TABLE log")
+        return replace(self, frame=nw.from_native(self.files.connection.table("log")))
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Say of which files it is that something is wrong."""
+        try:
+            yield
+        except DataError as error:
+            if self.files is None or str(error).startswith(self.files.name):
+                raise
+            raise DataError(f"{self.files.name}: {error}") from None
+
+    def errors_named(self) -> AbstractContextManager[None]:
+        """Return a context in which what is wrong with files is said of them by name."""
+        return nullcontext() if self.files is None else name_of_file(self.files)
+
+    def read(self, frame: Frame) -> Table:
+        """Read what was asked of these rows into memory."""
+        with self.errors_named():
+            return read_frame(frame, is_text=self.files is not None and self.files.is_text)
+
+
+@contextmanager
+def open_source(source: object, memory_limit: str | None = None) -> Iterator[Source]:
+    """Open a source: a path or pattern, a data frame, a DuckDB relation, a Spark table.
+
+    One that is open stays open.
+    """
+    if isinstance(source, Source):
+        yield source
+        return
+    if isinstance(source, str | Path):
+        with engine(memory_limit) as connection:
+            files = open_files(source, connection)
+            yield Source(nw.from_native(files.table), files)
+        return
+    lazy = _as_lazy(source)
+    if lazy is not None:
+        yield Source(lazy)
+        return
+    table = as_table(source)
+    with engine(memory_limit) as connection:
+        columns = {name: table.column(name) for name in table.names}
+        if not columns or not table.rows:
+            raise DataError("the table has no rows")
+        connection.register("log", columns)
+        yield Source(nw.from_native(connection.table("log")))
+
+
+def _as_lazy(source: object) -> Frame | None:
+    """Return a frame that an engine of its own can work on, None for what is plain memory."""
+    if isinstance(source, np.ndarray | Mapping):
+        return None
+    found: Any = nw.from_native(source, pass_through=True)
+    if isinstance(found, nw.LazyFrame):
+        return found
+    if isinstance(found, nw.DataFrame) and found.implementation.is_polars():
+        return found.lazy()
+    return None
+
+
+def read_frame(frame: Frame, is_text: bool = False) -> Table:
+    """Collect a lazy frame."""
+    if frame.implementation.is_duckdb():
+        columns = nw.to_native(frame).fetchnumpy()
+        rows = len(next(iter(columns.values()), ()))
+        return Table(columns, rows, is_text)
+    spark = frame.implementation.is_spark_like()
+    return eager_table(frame.collect("pyarrow" if spark else None))
+
+
+def numbered(source: Source) -> Source:
+    """Return the rows with their number in a column ROW; Spark's have no order."""
+    native = nw.to_native(source.frame)
+    if source.is_duckdb:
+        made = native.select(f"*, row_number() OVER () AS {quoted(ROW)}")
+    elif source.frame.implementation.is_polars():
+        made = native.with_row_index(ROW)
+    else:
+        raise DataError(
+            "rows of this table have no order of their own: name the column that orders the steps, "
+            "time='...'"
+        )
+    return replace(source, frame=nw.from_native(made))

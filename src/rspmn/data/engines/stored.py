@@ -1,0 +1,197 @@
+"""Windows that an engine keeps: counted there, and read as a whole or in parts."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import narwhals as nw
+
+from rspmn.data.engines.counting import COUNT, Endings, Lengths, endings_in, grouped, windows_of
+from rspmn.data.engines.frames import Frame, Source, numbered, open_source
+from rspmn.data.engines.keeping import Kept, keep, keep_parts
+from rspmn.data.engines.offenders import Offenders
+from rspmn.data.engines.pairs import (
+    MARK,
+    SKIPPED,
+    UNORDERED,
+    Asked,
+    in_blocks,
+    in_order,
+    in_time,
+    rows_of,
+)  # fmt: skip
+from rspmn.data.episodes import Ending, Episodes
+from rspmn.data.readers import check_block, check_ending, check_gaps
+from rspmn.data.windows import Successor, Windows, told_of
+from rspmn.errors import DataError
+from rspmn.schema import Schema
+
+__all__ = ["MAX_WINDOWS", "StoredWindows", "store_windows", "windows"]
+
+#: More distinct windows than this are not read into memory unless asked for.
+MAX_WINDOWS = 2_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class StoredWindows:
+    """The distinct windows of a log, counted and kept by its engine."""
+
+    kept: Kept
+    source: Source
+    asked: Asked
+    endings: Endings
+    lengths: Lengths
+    offenders: Offenders
+
+    def __len__(self) -> int:
+        return self.kept.rows
+
+    def read(self) -> Windows:
+        """Read all of them into memory."""
+        table = self.source.read(self.kept.frame)
+        with self.source.named():
+            return windows_of(table, self.asked, self.endings, self.offenders)
+
+
+def windows(
+    source: object,
+    schema: Schema,
+    *,
+    episode: str = "episode",
+    time: str | None = "time",
+    terminated: str | None = None,
+    ending: Ending | None = None,
+    gaps: Literal["error", "allow"] = "error",
+    wide: bool = False,
+    columns: Sequence[str] | None = None,
+    successor: Successor = "state",
+    time_limit: int | None = None,
+    memory_limit: str | None = None,
+    max_windows: int = MAX_WINDOWS,
+) -> Windows:
+    """Count the distinct windows of a log, wherever its rows are.
+
+    Parameters
+    ----------
+    source
+        The path of a CSV, TSV, Parquet or JSON lines file, gzipped text too, or a pattern such as
+        "log/*.parquet"; a pandas, Polars or PyArrow table; a DuckDB relation; a PySpark data frame;
+        a mapping of names to arrays; `Episodes`. Files are read by DuckDB, and Polars, DuckDB and
+        Spark count what they hold: only windows leave them.
+    schema
+        What the columns mean.
+    episode, time, terminated, ending, gaps
+        As in `Episodes.from_long`.
+    wide, columns
+        Whether a row is an episode, with a block of columns for each step; as in
+        `Episodes.from_wide`.
+    successor, time_limit
+        As in `Windows.from_episodes`.
+    memory_limit
+        What DuckDB may take to read files, "1GB" if not given. What does not fit goes to a
+        temporary folder.
+    max_windows
+        More windows than this are refused, not read into memory.
+
+    >>> schema = Schema([["x"], ["a"]], ["a"], "u")
+    >>> log = {"episode": [1, 1, 1], "time": [2, 0, 1], "x": [0, 0, 0], "a": ["r", "l", "l"],
+    ...        "u": [1.0, 0.0, 0.0]}
+    >>> windows(log, schema, ending="end")
+    Windows(2 distinct of 3)
+    """
+    if isinstance(source, Episodes):
+        return Windows.from_episodes(source, successor, time_limit)
+    stored = store_windows(
+        source, schema, episode=episode, time=time, terminated=terminated, ending=ending,
+        gaps=gaps, wide=wide, columns=columns, successor=successor, time_limit=time_limit,
+        memory_limit=memory_limit,
+    )  # fmt: skip
+    with stored as kept:
+        if len(kept) > max_windows:
+            raise DataError(
+                f"the log has {len(kept)} distinct windows, more than {max_windows}: raise "
+                "max_windows, or learn from the log itself, which needs only some of them at a time"
+            )
+        return kept.read()
+
+
+@contextmanager
+def store_windows(
+    source: object,
+    schema: Schema,
+    *,
+    episode: str = "episode",
+    time: str | None = "time",
+    terminated: str | None = None,
+    ending: Ending | None = None,
+    gaps: Literal["error", "allow"] = "error",
+    wide: bool = False,
+    columns: Sequence[str] | None = None,
+    successor: Successor = "state",
+    time_limit: int | None = None,
+    memory_limit: str | None = None,
+) -> Iterator[StoredWindows]:
+    """Count the distinct windows of a log and leave them where they were counted.
+
+    For logs with more distinct windows than memory holds; `learn_rspmn` takes what it needs of
+    them. The parameters are those of `windows`.
+    """
+    check_gaps(gaps)
+    check_ending(terminated, ending)
+    told = told_of(schema, successor)
+    asked = Asked(schema, told, episode, time, None if wide else terminated, gaps)
+    with open_source(source, memory_limit) as opened, ExitStack() as stack:
+        with opened.named():
+            if wide:
+                kept, offenders = _kept_wide(opened, asked, columns, stack)
+            else:
+                rows = rows_of(opened, asked)
+                offenders = Offenders(opened, asked, partial(in_time, rows, asked))
+                kept = stack.enter_context(_kept_long(opened, rows, asked))
+            if not kept.rows:
+                raise DataError("the table has no rows")
+            # dropped here, where there are few rows: engines move a filter before the grouping
+            groups = kept.frame.filter(nw.col(MARK) != SKIPPED)
+            number = opened.read(groups.select(nw.len().alias(COUNT))).cells(COUNT).present
+            found = opened.read(endings_in(groups, asked))
+            offenders.check_marks(found.cells(MARK).present)
+            endings = Endings.found(found, asked, ending, time_limit)
+            lengths = endings.lengths(found, asked)
+        kept = Kept(groups, int(number[0]))
+        yield StoredWindows(kept, opened, asked, endings, lengths, offenders)
+
+
+def _kept_wide(
+    source: Source, asked: Asked, columns: Sequence[str] | None, stack: ExitStack
+) -> tuple[Kept, Offenders]:
+    """Count the pairs of a wide table."""
+    block = check_block(columns, asked.schema, len(source.names))
+    source = source.for_many_readings(stack)
+    offenders = Offenders(source, asked, partial(_numbered_blocks, source, asked, block))
+    return stack.enter_context(keep(grouped(in_blocks(source, asked, block)), source)), offenders
+
+
+@contextmanager
+def _kept_long(source: Source, rows: Frame, asked: Asked) -> Iterator[Kept]:
+    """Count the pairs of a long table: as its rows stand if they are in order, else sorted."""
+    parts = in_order(source, asked)
+    if parts:
+        with keep_parts([grouped(part) for part in parts], source, _added) as kept:
+            wrong = kept.frame.filter(nw.col(MARK) == UNORDERED).select(nw.len().alias(COUNT))
+            if source.read(wrong).cells(COUNT).present[0] == 0:
+                yield kept
+                return
+    with keep(grouped(in_time(rows, asked)), source) as kept:
+        yield kept
+
+
+def _added(groups: Frame) -> Frame:
+    """Add up the counts of equal groups."""
+    keys = [name for name in groups.collect_schema() if name != COUNT]
+    return groups.group_by(keys).agg(nw.col(COUNT).sum().cast(nw.Int64))
+
+
+def _numbered_blocks(source: Source, asked: Asked, block: Sequence[str]) -> Frame:
+    return in_blocks(numbered(source), asked, block)
