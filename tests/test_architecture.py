@@ -31,12 +31,14 @@ ALLOWED: dict[str, set[str]] = {
     "baselines": {
         "learn", "envs", "infer", "model", "spmn", "circuit", "data", "schema", "values", "errors",
     },
+    "doctor": {"learn", "data", "schema", "errors"},
     "reproduce": {
         "baselines", "evaluate", "learn", "infer", "envs", "model", "circuit", "data", "schema",
         "values", "errors", "files",
     },
     "cli": {
-        "__init__", "reproduce", "baselines", "evaluate", "learn", "infer", "envs", "model",
+        "__init__", "doctor", "reproduce", "baselines", "evaluate", "learn", "infer", "envs",
+        "model",
         "model_file", "spmn", "circuit", "data", "schema", "values", "errors", "files",
     },
     "__main__": {"cli"},

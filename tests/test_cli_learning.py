@@ -93,7 +93,7 @@ def test_wrong_input(oil: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("learn-spmn", oil, *learn): "a folder, not a file",
         ("learn-spmn", schema, *learn): "expected a name ending in .csv",
         ("learn-spmn", oil / "empty.csv", *learn): "the file is empty",
-        ("learn-spmn", oil / "cut.parquet", *learn): "cannot be read: ",
+        ("learn-spmn", oil / "cut.parquet", *learn): "not a Parquet file, or cut short",
         ("learn-spmn", oil / "short.csv", *learn): "",
         ("learn-spmn", oil / "text.csv", *learn): "column 'profit' is continuous, but holds text",
         ("learn-spmn", oil / "lacks.csv", *learn): "no column 'hole' in the table",

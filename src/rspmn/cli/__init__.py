@@ -23,6 +23,8 @@ COMMANDS = {
     "act": ("queries", "show_actions", "what every action is worth in a state, best first"),
     "decide": ("queries", "show_actions", "the same as act"),
     "draw": ("queries", "draw", "draw a model as .svg, .png or .dot"),
+    "doctor": ("doctoring", "doctor", "what a log holds, and what may be wrong with it"),
+    "schema": ("doctoring", "propose_schema", "propose a schema.toml for a log, to be edited"),
     "learn": ("logs", "learn", "learn a recurrent model from a log of episodes"),
     "policy": ("logs", "show_policy", "the best decision in every state, as a table"),
     "loglik": ("logs", "show_likelihood", "how likely the episodes of a log are"),
@@ -41,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")
     try:
         arguments = _parser().parse_args(argv)
-        _function(arguments.command)(arguments)
+        code = _function(arguments.command)(arguments)
         if sys.stdout is not None:  # it is None when the shell closed it
             sys.stdout.flush()
     except RspmnError as error:
@@ -57,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _close_stdout()
         print(f"rspmn: cannot write the output: {error.strerror}", file=sys.stderr)
         return 2
-    return 0
+    return code or 0
 
 
 def run() -> None:
@@ -73,9 +75,9 @@ def run() -> None:
     os._exit(code)
 
 
-def _function(command: str) -> Callable[[argparse.Namespace], None]:
+def _function(command: str) -> Callable[[argparse.Namespace], int | None]:
     module, name, _ = COMMANDS[command]
-    found: Callable[[argparse.Namespace], None] = getattr(
+    found: Callable[[argparse.Namespace], int | None] = getattr(
         importlib.import_module(f"rspmn.cli.{module}"), name
     )
     return found
@@ -109,10 +111,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     subs["learn-spmn"].add_argument("--weights", help="a column: how often each row occurred")
     _add_log(subs["learn"])
-    subs["learn"].add_argument(
-        "--memory-limit", metavar="SIZE",
-        help="what reading files may take, such as 500MB; default 1GB; the rest goes to disk",
-    )  # fmt: skip
+    _add_log(subs["doctor"])
+    subs["doctor"].add_argument("--schema", help="a schema.toml; guessed if not given")
+    for name in ("learn", "doctor"):
+        subs[name].add_argument(
+            "--memory-limit", metavar="SIZE",
+            help="what reading files may take, such as 500MB; default 1GB; the rest goes to disk",
+        )  # fmt: skip
+    subs["schema"].add_argument("log", help="a CSV, TSV, Parquet or JSON lines file, or a pattern")
+    subs["schema"].add_argument("-o", "--output", help="the schema.toml to write")
     for name in ("learn", "learn-spmn"):
         _add_learning(subs[name])
     _add_em(subs["learn"])

@@ -26,7 +26,7 @@ from rspmn.learn import FutureInfo, RSPMNInfo, learn_rspmn
 from rspmn.model_file import load_rspmn
 from rspmn.schema import Schema
 
-__all__ = ["learn", "sample", "show_likelihood", "show_policy"]
+__all__ = ["learn", "log_options", "print_table", "sample", "show_likelihood", "show_policy"]
 
 #: The columns that a log may have besides the schema's, by what they are for.
 COLUMNS = {"episode": "episode", "time": "time", "terminated": "terminated"}
@@ -129,7 +129,7 @@ def show_policy(arguments: argparse.Namespace) -> None:
         rows = zip(*table.values(), strict=True)
         print(json.dumps([dict(zip(names, map(_plain, row), strict=True)) for row in rows]))
         return
-    _print_table(table)
+    print_table(table)
 
 
 def show_likelihood(arguments: argparse.Namespace) -> None:
@@ -186,7 +186,7 @@ def sample(arguments: argparse.Namespace) -> None:
 def _episodes(arguments: argparse.Namespace, schema: Schema) -> Episodes:
     """Read the log that the arguments name into memory."""
     table = as_table(arguments.log)
-    options = _options(arguments, table.names)
+    options = log_options(arguments, table.names)
     if arguments.wide:
         return Episodes.from_wide(table, schema, ending=arguments.ending)
     return Episodes.from_long(table, schema, **options)
@@ -198,7 +198,7 @@ def _stored(
 ) -> Iterator[StoredWindows]:
     """Count the windows of the log that the arguments name."""
     with open_source(arguments.log, arguments.memory_limit) as source:
-        options = _options(arguments, source.names)
+        options = log_options(arguments, source.names)
         stored = store_windows(
             source, schema, **options, wide=arguments.wide, successor=successor,
             time_limit=arguments.time_limit,
@@ -207,7 +207,7 @@ def _stored(
             yield found
 
 
-def _options(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
+def log_options(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
     """Return which columns of a log mean what, as the arguments say."""
     if arguments.wide:
         return {"ending": arguments.ending}
@@ -246,7 +246,8 @@ def _write(path: str, table: Mapping[str, Sequence[Any]]) -> None:
         raise ModelFileError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def _print_table(table: Mapping[str, Sequence[Any]]) -> None:
+def print_table(table: Mapping[str, Sequence[Any]]) -> None:
+    """Print columns beside each other."""
     cells = [[name, *map(_shown, column)] for name, column in table.items()]
     widths = [max(map(len, column)) for column in cells]
     for row in zip(*cells, strict=True):

@@ -25,7 +25,17 @@ from rspmn.data.readers import ISO_DATE, refuse_time
 from rspmn.errors import DataError, did_you_mean
 from rspmn.schema import Schema
 
-__all__ = ["Asked", "Marks", "columns_of", "in_blocks", "in_order", "in_time", "rows_of"]
+__all__ = [
+    "Asked",
+    "Marks",
+    "columns_of",
+    "gone",
+    "in_blocks",
+    "in_order",
+    "in_time",
+    "plain_column",
+    "rows_of",
+]
 
 #: The columns of pairs: a mark beside v0, v1, … of the row and n0, n1, … of the one after it.
 MARK = "mark"
@@ -124,20 +134,20 @@ def _with_dates(source: Source, rows: Frame, asked: Asked) -> Frame:
 def _rows_of(frame: Frame, asked: Asked) -> Frame:
     types = dict(frame.collect_schema())
     here, _ = columns_of(asked)
-    time = _plain(types, asked.time or ROW, "time column")
+    time = plain_column(types, asked.time or ROW, "time column")
     if types[asked.time or ROW] == nw.Boolean:
         raise refuse_time(asked.time or ROW, True)
     chosen = [
-        _plain(types, asked.episode, "episode column").alias(EPISODE),
+        plain_column(types, asked.episode, "episode column").alias(EPISODE),
         time.alias(TIME),
-        *(_plain(types, name).alias(alias) for name, alias in here.items()),
+        *(plain_column(types, name).alias(alias) for name, alias in here.items()),
         _flag(types, asked.terminated).alias(FLAG),
         _undecided(types, asked.chosen).alias(UNDECIDED),
     ]
     return frame.select(*chosen)
 
 
-def _plain(types: dict[str, Any], name: str, what: str = "column") -> nw.Expr:
+def plain_column(types: dict[str, Any], name: str, what: str = "column") -> nw.Expr:
     """Return a column of values that can be compared, text for categories."""
     if name not in types:
         names = [found for found in types if found not in (FILE, ROW)]
@@ -154,9 +164,9 @@ def _plain(types: dict[str, Any], name: str, what: str = "column") -> nw.Expr:
     return found
 
 
-def _gone(types: dict[str, Any], name: str) -> nw.Expr:
+def gone(types: dict[str, Any], name: str) -> nw.Expr:
     """Return whether a cell is empty."""
-    found = _plain(types, name)
+    found = plain_column(types, name)
     if types[name].is_float():
         return found.is_null() | found.is_nan()
     if types[name] in (nw.String, nw.Categorical, nw.Enum, nw.Unknown):
@@ -166,7 +176,7 @@ def _gone(types: dict[str, Any], name: str) -> nw.Expr:
 
 def _undecided(types: dict[str, Any], names: Sequence[str]) -> nw.Expr:
     """Return whether a row lacks the utility, as few do, and all decisions."""
-    *decisions, utility = (_gone(types, name) for name in names)
+    *decisions, utility = (gone(types, name) for name in names)
     lacking = nw.all_horizontal(*decisions, ignore_nulls=False)
     return nw.when(utility).then(lacking).otherwise(nw.lit(False))
 
@@ -175,7 +185,7 @@ def _flag(types: dict[str, Any], name: str | None) -> nw.Expr:
     """Return what a terminated flag says."""
     if name is None:
         return nw.lit(NO)
-    found = _plain(types, name, "terminated column")
+    found = plain_column(types, name, "terminated column")
     if types[name] == nw.Boolean:
         said = nw.when(found).then(nw.lit(YES)).otherwise(nw.lit(UNSAID))
         return nw.when(~found).then(nw.lit(NO)).otherwise(said)
@@ -187,7 +197,7 @@ def _flag(types: dict[str, Any], name: str | None) -> nw.Expr:
         raise DataError(f"terminated column {name!r}: expected booleans, found {types[name]}")
     said = nw.when(yes).then(nw.lit(YES)).otherwise(nw.lit(NEITHER))
     said = nw.when(no).then(nw.lit(NO)).otherwise(said)
-    return nw.when(_gone(types, name)).then(nw.lit(UNSAID)).otherwise(said)
+    return nw.when(gone(types, name)).then(nw.lit(UNSAID)).otherwise(said)
 
 
 def _hint() -> nw.Expr:
@@ -344,14 +354,14 @@ class _Blocks:
         column = self.columns[name][t] if t < self.steps else None
         if column is None or column in self.empty:
             return nw.lit(None, wanted)
-        found = _plain(self.types, column)
+        found = plain_column(self.types, column)
         return found if self.types[column] == wanted else found.cast(wanted)
 
     def gone(self, name: str, t: int) -> nw.Expr:
         """Return whether a variable is missing in a step."""
         if t == self.steps or self.columns[name][t] in self.empty:
             return nw.lit(True)
-        return _gone(self.types, self.columns[name][t])
+        return gone(self.types, self.columns[name][t])
 
     def all_gone(self, names: Iterable[str], t: int) -> nw.Expr:
         """Return whether some variables are all missing in a step."""
@@ -398,7 +408,7 @@ def _empty_text(
     ]
     if not doubtful:
         return set()
-    full = [(~_gone(dict(types), c)).sum().alias(f"c{k}") for k, c in enumerate(doubtful)]
+    full = [(~gone(dict(types), c)).sum().alias(f"c{k}") for k, c in enumerate(doubtful)]
     counts = source.read(source.frame.select(*full))
     return {c for k, c in enumerate(doubtful) if not counts.cells(f"c{k}").present.any()}
 

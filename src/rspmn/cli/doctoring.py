@@ -1,0 +1,101 @@
+"""Commands that look at a log before anything is learned from it."""
+
+import argparse
+import json
+
+from rspmn.cli.logs import log_options, print_table
+from rspmn.data.engines.frames import open_source
+from rspmn.data.engines.survey import survey
+from rspmn.doctor import Diagnosis, examine, propose
+from rspmn.errors import SchemaError
+from rspmn.files import write_atomically
+from rspmn.schema import Schema
+
+__all__ = ["doctor", "propose_schema"]
+
+
+def doctor(arguments: argparse.Namespace) -> int:
+    """Say what a log holds and what may be wrong with it; 1 if nothing can be learned from it."""
+    with open_source(arguments.log, arguments.memory_limit) as source:
+        if arguments.schema is None:
+            with source.named():
+                schema = propose(survey(source)).schema
+        else:
+            schema = Schema.load(arguments.schema)
+        options = log_options(arguments, source.names)
+        found = examine(source, schema, wide=arguments.wide, **options)
+    if arguments.json:
+        print(json.dumps(found.to_dict(), default=str))
+    else:
+        _print(found, arguments.log, arguments.schema)
+    return 0 if found.is_sound else 1
+
+
+def _print(found: Diagnosis, log: str, schema: str | None) -> None:
+    print(f"{log}: {found.survey.rows} rows of {len(found.survey.columns)} columns")
+    if schema is None:
+        print("no schema was given: one is guessed from the names; `rspmn schema` writes it down")
+    if found.episodes:
+        lengths = ", ".join(f"{name} {value:g}" for name, value in found.lengths.items())
+        ends = ", ".join(f"{number} {how}" for how, number in found.endings.items())
+        print(f"{found.steps} steps ({found.windows} distinct) in {found.episodes} episodes")
+        print(f"lengths: {lengths}")
+        print(f"ended: {ends}")
+    print()
+    roles = {found.schema.utility: "utility"} | dict.fromkeys(found.schema.decisions, "decision")
+    roles |= dict.fromkeys(found.schema.state_variables, "state")
+    columns = found.survey.columns
+    print_table({
+        "column": [column.name for column in columns],
+        "role": [roles.get(column.name, "") for column in columns],
+        "kind": [str(column.kind or column.stored) for column in columns],
+        "values": [column.distinct for column in columns],
+        "missing": [column.missing for column in columns],
+        "least": [column.least for column in columns],
+        "most": [column.most for column in columns],
+        "such as": [", ".join(map(str, column.examples)) for column in columns],
+    })  # fmt: skip
+    for name, counts in found.balance.items():
+        total = max(1, sum(counts.values()))
+        shown = ", ".join(f"{value} {n / total:.1%}" for value, n in list(counts.items())[:12])
+        print(f"\n{name}: {shown}")
+    if found.coverage is not None:
+        seen = found.coverage
+        print(
+            f"\ncoverage: {seen.states} states, {seen.choices} choices; {seen.pairs} of "
+            f"{seen.states * seen.choices} pairs were tried; "
+            f"{seen.steps_in_fully_tried:.1%} of steps are in states where all were"
+        )
+    if found.markov is not None and not found.markov.not_tested:
+        verdict = "does not hold" if found.markov.told else "nothing speaks against it"
+        looked_at = f"{found.markov.steps} steps, {found.markov.tests} tests"
+        print(f"Markov property: {verdict} ({looked_at})")
+    if found.duplicates:
+        print(f"{found.duplicates} rows have an episode and a time that another row has")
+    print()
+    if not found.findings:
+        print("nothing to complain of")
+    for finding in found.findings:
+        print(finding)
+
+
+def propose_schema(arguments: argparse.Namespace) -> None:
+    """Propose a schema for a log."""
+    with open_source(arguments.log) as source, source.named():
+        found = propose(survey(source))
+    if arguments.json:
+        print(json.dumps({
+            "episode": found.episode, "time": found.time, "terminated": found.terminated,
+            "decisions": found.decisions, "utility": found.utility, "state": found.state,
+            "left_out": dict(found.left_out), "kinds": {n: str(k) for n, k in found.kinds},
+        }))  # fmt: skip
+    elif not arguments.output:
+        print(found.toml(), end="")
+    if arguments.output:
+        try:
+            write_atomically(arguments.output, found.toml().encode())
+        except OSError as error:
+            message = f"{arguments.output}: cannot be written: {error.strerror}"
+            raise SchemaError(message) from None
+        if not arguments.json:
+            print(f"{arguments.output}: a schema to edit")

@@ -1,0 +1,201 @@
+"""The examination: all that the doctor looks at, and what was found."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from rspmn.data.engines.counting import Lengths
+from rspmn.data.engines.frames import Source, open_source
+from rspmn.data.engines.stored import MAX_WINDOWS, store_windows
+from rspmn.data.engines.survey import Survey, survey
+from rspmn.data.episodes import Ending, Episodes, Followed
+from rspmn.doctor.columns import column_findings
+from rspmn.doctor.findings import Finding
+from rspmn.doctor.markov import MarkovTest, markov_test
+from rspmn.doctor.steps import (
+    Coverage,
+    balance_of,
+    coverage_of,
+    leak_findings,
+    step_findings,
+)
+from rspmn.errors import DataError, did_you_mean
+from rspmn.schema import Schema
+
+__all__ = ["Diagnosis", "examine"]
+
+#: The Markov property is tested on so many rows at most: whole episodes, the first by name.
+SAMPLE = 200_000
+
+
+@dataclass
+class Diagnosis:
+    """What a log holds, and what was found in it."""
+
+    survey: Survey
+    schema: Schema
+    findings: list[Finding] = field(default_factory=list)
+    steps: int = 0
+    windows: int = 0  # distinct
+    episodes: int = 0
+    lengths: dict[str, float] = field(default_factory=dict)  # shortest, median, mean, longest
+    endings: dict[str, int] = field(default_factory=dict)  # of episodes
+    steps_without_successor: int = 0
+    duplicates: int = 0  # rows of an episode and a time that another row has
+    balance: dict[str, dict[str, int]] = field(default_factory=dict)  # of decisions
+    coverage: Coverage | None = None
+    markov: MarkovTest | None = None
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether something can be learned from the log."""
+        return not any(finding.level == "error" for finding in self.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain values."""
+        plain = asdict(self)
+        plain["schema"] = self.schema.to_dict()
+        plain["survey"]["columns"] = [
+            {k: str(v) if k == "kind" and v else v for k, v in column.items()}
+            for column in plain["survey"]["columns"]
+        ]
+        return plain
+
+
+def examine(
+    source: object,
+    schema: Schema,
+    *,
+    episode: str = "episode",
+    time: str | None = "time",
+    terminated: str | None = None,
+    ending: Ending | None = None,
+    gaps: Any = "error",
+    wide: bool = False,
+    columns: Sequence[str] | None = None,
+    memory_limit: str | None = None,
+) -> Diagnosis:
+    """Examine a log before learning from it.
+
+    The parameters are those of `rspmn.windows`. A log that cannot be learned from gives a
+    diagnosis all the same, with an error among its findings; one that cannot be read at all is
+    refused with `DataError`.
+
+    >>> from rspmn.envs.frozen_lake import frozen_lake
+    >>> log = frozen_lake().generate(500, 8, 0)
+    >>> found = examine(log.to_long(), log.schema, terminated="terminated")
+    >>> found.episodes, found.coverage.states, [f.about for f in found.findings]
+    (500, 11, ['successors'])
+    """
+    options: dict[str, Any] = {"ending": ending}
+    if not wide:
+        options |= {"episode": episode, "time": time, "terminated": terminated, "gaps": gaps}
+    with open_source(source, memory_limit) as opened:
+        with opened.named():
+            found = Diagnosis(survey(opened), schema)
+            if not found.survey.rows:
+                raise DataError("the table has no rows")
+        if not wide:
+            _check_names(found, opened, [episode, time, terminated])
+            others = [name for name in (episode, time, terminated) if name is not None]
+            found.findings += column_findings(found.survey, schema, others)
+        try:
+            _look_at_steps(found, opened, schema, wide, columns, options)
+            sample = _sample(opened, schema, found, wide, columns, options)
+        except DataError as error:
+            advice = "Mend the log, or say what it means, and look again"
+            found.findings.insert(0, Finding("error", "log", str(error).rstrip("."), advice))
+            if not wide and time is not None:
+                found.duplicates = _duplicates(opened, [episode, time])
+            return found
+        found.markov = markov_test(sample)
+        found.findings += found.markov.findings
+    order = {"error": 0, "warning": 1, "note": 2}
+    found.findings.sort(key=lambda finding: order[finding.level])
+    return found
+
+
+def _check_names(found: Diagnosis, source: Source, others: Sequence[str | None]) -> None:
+    """Refuse a schema that names columns which are not there: nothing more can be said then."""
+    for name in (*found.schema.variables, *(n for n in others if n is not None)):
+        if name not in found.survey.names:
+            with source.named():
+                raise DataError(
+                    f"no column {name!r} in the table: {did_you_mean(name, found.survey.names)}"
+                )
+
+
+def _look_at_steps(
+    found: Diagnosis, source: Source, schema: Schema, wide: bool, columns: Sequence[str] | None,
+    options: dict[str, Any],
+) -> None:  # fmt: skip
+    with store_windows(source, schema, wide=wide, columns=columns, **options) as stored:
+        lengths = stored.lengths
+        found.windows = len(stored)
+        found.episodes, found.steps = lengths.episodes, lengths.steps
+        found.lengths = _summary(lengths)
+        found.endings = {
+            "terminated": lengths.ended_by(Followed.END),
+            "in a state that was kept": lengths.ended_by(Followed.STATE),
+            "cut": lengths.ended_by(Followed.UNKNOWN),
+        }
+        if len(stored) > MAX_WINDOWS:
+            found.findings.append(
+                Finding(
+                    "warning",
+                    "cardinality",
+                    f"{len(stored)} of {found.steps} steps and successors are distinct: hardly any "
+                    "comes twice",
+                    "Learning will sample them; use fewer or coarser state variables",
+                )
+            )
+            return
+        windows = stored.read()
+    found.windows = len(windows)
+    found.steps_without_successor = int(windows.counts[windows.followed == Followed.UNKNOWN].sum())
+    found.balance = balance_of(windows)
+    found.coverage = coverage_of(windows)
+    found.findings += step_findings(windows, found.coverage)
+    found.findings += leak_findings(windows)
+
+
+def _duplicates(source: Source, names: list[str]) -> int:
+    """Return how many rows have an episode and a time that another row has."""
+    groups = source.frame.group_by(names).agg(nw.len().alias("rows"))
+    more = groups.filter(nw.col("rows") > 1).select((nw.col("rows") - 1).sum())
+    cells = source.read(more).cells("rows")
+    return 0 if cells.missing[0] else int(cells.present[0])
+
+
+def _summary(lengths: Lengths) -> dict[str, float]:
+    order = np.argsort(lengths.lengths)
+    below = np.cumsum(lengths.counts[order])
+    middle = int(np.searchsorted(below, below[-1] / 2))
+    return {
+        "shortest": int(lengths.lengths.min()),
+        "median": int(lengths.lengths[order][middle]),
+        "mean": round(lengths.steps / lengths.episodes, 3),
+        "longest": int(lengths.lengths.max()),
+    }
+
+
+def _sample(
+    source: Source, schema: Schema, found: Diagnosis, wide: bool, columns: Sequence[str] | None,
+    options: dict[str, Any],
+) -> Episodes:  # fmt: skip
+    """Read whole episodes, not too many rows of them."""
+    frame = source.frame.select(source.names)
+    if wide:
+        steps = max(1, found.steps // found.episodes)
+        table = source.read(frame.head(max(1, SAMPLE // steps)))
+        return Episodes.from_wide(table, schema, columns=columns, ending=options["ending"])
+    if found.survey.rows > SAMPLE:
+        name = options["episode"]
+        kept = max(1, found.episodes * SAMPLE // found.survey.rows)
+        first = source.frame.select(name).unique().sort(name).head(kept)
+        last = source.read(first.select(nw.col(name).max())).cells(name).present.tolist()[0]
+        frame = frame.filter(nw.col(name) <= last)
+    return Episodes.from_long(source.read(frame), schema, **options)

@@ -1,0 +1,105 @@
+"""The Markov property: whether the step before still tells about the next, given this one.
+
+If it does, the state lacks something, and what is learned of the future is an average over what
+it lacks. The test is the stratified G-test of learning: the variables of step t-1 against those of
+step t+1 and the utility of step t, given the state and the decisions of step t.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.data.episodes import Episodes
+from rspmn.doctor.findings import Finding
+from rspmn.learn.independence import pair_statistics
+from rspmn.learn.rows import Rows, group_rows
+from rspmn.schema import Kind
+
+__all__ = ["MarkovTest", "markov_test"]
+
+#: How likely it is that a log of a Markov process is said not to be one.
+ALPHA = 0.01
+
+
+@dataclass(frozen=True)
+class MarkovTest:
+    """What the test found."""
+
+    steps: int  # with one before and one after
+    tests: int
+    #: (variable before, variable after, p-value, share of what is open about the latter)
+    told: tuple[tuple[str, str, float, float], ...]
+    not_tested: str = ""  # why
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What to say of it."""
+        if self.not_tested:
+            said = f"the Markov property was not tested: {self.not_tested}"
+            return [Finding("note", "markov", said, "It can be tested with numbers in classes")]
+        return [
+            Finding(
+                "warning",
+                "markov",
+                f"{before!r} of the step before still tells about {after!r} of the next "
+                f"(p = {p:.1g}; {share:.1%} of what is open about it)",
+                f"The state lacks something: add {before!r} of the step before as a state "
+                "variable, or what it stands for",
+            )
+            for before, after, p, share in self.told[:5]
+        ]
+
+
+def markov_test(log: Episodes, alpha: float = ALPHA) -> MarkovTest:
+    """Test the Markov property on a log.
+
+    >>> from rspmn.envs.frozen_lake import frozen_lake
+    >>> markov_test(frozen_lake().generate(2000, 20, 0)).told
+    ()
+    """
+    schema = log.schema
+    numbers = [n for n in schema.state_variables if log.columns[n].kind is Kind.CONTINUOUS]
+    if numbers:
+        # given a bin of a number, its exact value still tells: the test would always find that
+        return MarkovTest(0, 0, (), f"{', '.join(numbers)} hold numbers that are not whole")
+    inside = np.ones(log.num_steps, dtype=bool)
+    inside[log.offsets[:-1]] = False
+    inside[log.offsets[1:] - 1] = False
+    now = np.flatnonzero(inside)
+    if not len(now):
+        return MarkovTest(0, 0, (), "no episode has three steps")
+    given = [*schema.state_variables, *schema.decisions]
+    columns = {f"now {name}": log.columns[name].take(now) for name in given}
+    before = {f"before {n}": log.columns[n].take(now - 1) for n in (*given, schema.utility)}
+    after = {f"after {n}": log.columns[n].take(now + 1) for n in schema.information_sets[0]}
+    after[f"now {schema.utility}"] = log.columns[schema.utility].take(now)
+    decisions = [f"now {name}" for name in schema.decisions]
+    rows = group_rows(columns | before | after, np.ones(len(now)), 10, decisions)
+    strata = rows.joint_codes(list(columns))
+    statistics = pair_statistics(rows, list(before), list(after), strata)
+    p_values = statistics.p_values()
+    level = alpha / p_values.size
+    told = []
+    for i, one in enumerate(before):
+        for j, other in enumerate(after):
+            if p_values[i, j] < level:
+                excess = float(statistics.g[i, j] - statistics.freedom[i, j])
+                share = _share(rows, other, strata, excess)
+                told.append((_name(one), _name(other), float(p_values[i, j]), share))
+    told.sort(key=lambda found: -found[3])
+    return MarkovTest(len(now), p_values.size, tuple(told))
+
+
+def _name(column: str) -> str:
+    return column.split(" ", 1)[1]
+
+
+def _share(rows: Rows, name: str, strata: NDArray[np.int64], excess: float) -> float:
+    """Return the share of a variable's entropy, given the strata, that G beyond chance explains."""
+    codes = rows.codes(name).astype(np.int64)
+    _, stratum = np.unique(strata, return_inverse=True)
+    cell = np.bincount(stratum * (codes.max() + 2) + codes + 1, weights=rows.weights)
+    cell, total = cell[cell > 0], np.bincount(stratum, weights=rows.weights)
+    entropy = (total * np.log(total)).sum() - (cell * np.log(cell)).sum()
+    return float(np.clip(excess / 2 / entropy, 0.0, 1.0)) if entropy > 0 else 0.0

@@ -1,0 +1,205 @@
+"""A schema proposed for a log: a start to edit, not an answer."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import tomli_w
+
+from rspmn.data.engines.survey import Survey, SurveyedColumn
+from rspmn.errors import DataError
+from rspmn.schema import Kind, Schema
+
+__all__ = ["Proposal", "propose"]
+
+#: Names by which a column is taken for what it is; the first that is there counts.
+EPISODES = [
+    "episode",
+    "episode_id",
+    "trajectory",
+    "traj",
+    "trajectory_id",
+    "patient",
+    "patient_id",
+    "subject",
+    "session",
+    "session_id",
+    "user_id",
+    "machine_id",
+    "run",
+    "case",
+    "id",
+]
+TIMES = [
+    "time",
+    "t",
+    "step",
+    "timestep",
+    "time_step",
+    "date",
+    "datetime",
+    "timestamp",
+    "day",
+    "visit",
+    "seq",
+    "order",
+]
+TERMINATED = ["terminated", "terminal", "done", "is_terminal", "end", "ended"]
+DECISIONS = [
+    "action",
+    "decision",
+    "act",
+    "treatment",
+    "treat",
+    "choice",
+    "dose",
+    "control",
+    "move",
+    "intervention",
+    "a",
+    "d",
+]
+UTILITIES = [
+    "reward",
+    "utility",
+    "payoff",
+    "return",
+    "outcome",
+    "score",
+    "profit",
+    "cost",
+    "r",
+    "u",
+]
+#: Columns that say something about the log, not about the state.
+ASIDE = ["truncated", "timeout", "timeouts", "info", "index", "row"]
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A proposed schema, and which columns of the log mean what besides."""
+
+    episode: str | None
+    time: str | None
+    terminated: str | None
+    decisions: tuple[str, ...]
+    utility: str | None
+    state: tuple[str, ...]
+    left_out: tuple[tuple[str, str], ...]  # columns, and why
+    kinds: tuple[tuple[str, Kind], ...]
+
+    @property
+    def schema(self) -> Schema:
+        """The schema itself, if there is enough for one."""
+        if not self.decisions or self.utility is None:
+            lacking = "decisions" if not self.decisions else "a utility"
+            raise DataError(
+                f"no column looks like {lacking}: write a schema.toml, which "
+                "`rspmn schema LOG -o schema.toml` begins"
+            )
+        kinds = {name: kind for name, kind in self.kinds if name != self.utility}
+        order = [list(self.state), *([name] for name in self.decisions)]
+        return Schema(order, self.decisions, self.utility, kinds)
+
+    def toml(self) -> str:
+        """Return a schema.toml with comments on what to look at."""
+        order = [list(self.state), *([name] for name in self.decisions)]
+        decided = list(self.decisions)
+        kinds = {name: str(kind) for name, kind in self.kinds if name != self.utility}
+        besides = {"episode": self.episode, "time": self.time, "terminated": self.terminated}
+        lines = [
+            "# A schema proposed from the columns' names and values: read it before you use it.",
+            "# order: what is known first comes first; a decision is a group of its own.",
+            tomli_w.dumps({"order": order}, multiline_strings=False).strip(),
+            "# What is decided: whoever acts can choose it."
+            + ("" if decided else " NAME THEM HERE: no column looks like it."),
+            tomli_w.dumps({"decisions": decided}).strip(),
+            "# What is earned in a step; more is better (turn the sign of a cost)."
+            + ("" if self.utility else " NAME IT HERE: no column looks like it."),
+            tomli_w.dumps({"utility": self.utility or ""}).strip(),
+            *(f"# left out: {name}: {why}" for name, why in self.left_out),
+            *(
+                f"# {what}: column {name!r} of the log"
+                if name
+                else f"# {what}: no column looks like it; name it when you learn, --{what}"
+                for what, name in besides.items()
+            ),
+            "",
+            tomli_w.dumps({"kinds": kinds}).strip(),
+            "",
+        ]
+        return "\n".join(lines)
+
+
+def propose(found: Survey) -> Proposal:
+    """Propose a schema for a long table by its columns' names and values."""
+    names = {column.name.lower(): column for column in found.columns}
+    episode, time = _named(names, EPISODES), _named(names, TIMES)
+    terminated = _named(names, TERMINATED)
+    taken = {column.name for column in (episode, time, terminated) if column is not None}
+    utility = _named(names, UTILITIES, taken)
+    if utility is not None and utility.kind in (Kind.CATEGORICAL, None):
+        utility = None
+    taken |= {utility.name} if utility else set()
+    decisions = _decisions([c for c in found.columns if c.name not in taken])
+    taken |= set(decisions)
+    state, left_out = [], []
+    for column in found.columns:
+        if column.name in taken:
+            continue
+        why = _why_not(column, found.rows)
+        if why:
+            left_out.append((column.name, why))
+        else:
+            state.append(column)
+    return Proposal(
+        episode.name if episode else None,
+        time.name if time else None,
+        terminated.name if terminated else None,
+        tuple(decisions),
+        utility.name if utility else None,
+        tuple(column.name for column in state),
+        tuple(left_out),
+        tuple(
+            (c.name, c.kind)
+            for c in (*state, *(found[name] for name in decisions))
+            if c.kind is not None
+        ),
+    )
+
+
+def _named(
+    names: dict[str, SurveyedColumn], wanted: Iterable[str], taken: Iterable[str] = ()
+) -> SurveyedColumn | None:
+    """Return the first column that is called so."""
+    gone = set(taken)
+    return next((names[n] for n in wanted if n in names and names[n].name not in gone), None)
+
+
+def _decisions(columns: Sequence[SurveyedColumn]) -> list[str]:
+    """Return the columns that are called as decisions are, numbered ones too."""
+    for word in DECISIONS:
+        found = [
+            column.name
+            for column in columns
+            if column.kind is not Kind.CONTINUOUS
+            and (
+                column.name.lower() == word
+                or (len(word) > 1 and column.name.lower().startswith((f"{word}_", f"{word}s_")))
+            )
+        ]
+        if found:
+            return found
+    return []
+
+
+def _why_not(column: SurveyedColumn, rows: int) -> str:
+    """Say why a column is no state variable, if it is none."""
+    if column.kind is None:
+        return f"holds {column.stored}"
+    if column.name.lower() in ASIDE:
+        return "says something about the log, not about the state"
+    if column.is_constant:
+        return "has the same value in every row"
+    if column.is_unique(rows):
+        return "has a value of its own in nearly every row: an identifier"
+    return ""

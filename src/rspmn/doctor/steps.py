@@ -1,0 +1,186 @@
+"""What steps and their successors give away: balance, coverage, leaks, loose ends."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.data.coding import Column
+from rspmn.data.episodes import Followed
+from rspmn.data.grouping import joint_groups
+from rspmn.data.states import distinct_states
+from rspmn.data.windows import Windows
+from rspmn.doctor.findings import Finding
+from rspmn.schema import Kind
+
+__all__ = ["Coverage", "balance_of", "coverage_of", "leak_findings", "step_findings"]
+
+#: A choice made less often than this is hardly known.
+RARE = 0.01
+#: Columns that agree this often are the same.
+SAME = 0.999
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How much of what could be done was done."""
+
+    states: int  # distinct
+    states_with_one_choice: int
+    choices: int  # distinct decisions, several in a step counted together
+    pairs: int  # of a state and a choice that were seen
+    steps_in_fully_tried: float  # share of steps in states in which every choice was tried
+    states_never_acted_in: int  # that steps led to
+    steps_to_them: int
+
+
+def balance_of(windows: Windows) -> dict[str, dict[str, int]]:
+    """Return how often each value of each decision was chosen."""
+    found = {}
+    for name in windows.schema.decisions:
+        column = windows.columns[name]
+        counts = np.bincount(column.data, weights=windows.counts, minlength=len(column.domain))
+        found[name] = {
+            str(value): int(count) for value, count in zip(column.domain, counts, strict=True)
+        }
+    return found
+
+
+def coverage_of(windows: Windows) -> Coverage | None:
+    """Return how much was tried; None where states are numbers, none of which comes twice."""
+    schema = windows.schema
+    if any(windows.columns[n].kind is Kind.CONTINUOUS for n in schema.information_sets[0]):
+        return None
+    states = distinct_states(windows)
+    choice = joint_groups([windows.columns[n] for n in schema.decisions], len(windows))
+    pairs = np.unique(states.of_steps * choice.size + choice.codes)
+    tried = np.bincount(pairs // choice.size, minlength=states.count)
+    visits = np.bincount(states.of_steps, weights=windows.counts, minlength=states.count)
+    led = states.of_successors >= 0
+    arrived = np.bincount(
+        states.of_successors[led], weights=windows.counts[led], minlength=states.count
+    )
+    never = visits == 0
+    return Coverage(
+        int((~never).sum()),
+        int((tried == 1).sum()),
+        choice.size,
+        len(pairs),
+        float(visits[tried == choice.size].sum() / visits.sum()),
+        int(never.sum()),
+        int(arrived[never].sum()),
+    )
+
+
+def step_findings(windows: Windows, coverage: Coverage | None) -> Iterator[Finding]:
+    """Look at decisions, at what was tried where, and at steps without a successor."""
+    steps = int(windows.counts.sum())
+    for name, counts in balance_of(windows).items():
+        rare = {value: n for value, n in counts.items() if n < RARE * steps}
+        if rare:
+            shown = ", ".join(f"{value} ({n})" for value, n in list(rare.items())[:5])
+            yield Finding(
+                "warning",
+                "balance",
+                f"decision {name!r}: {len(rare)} of {len(counts)} choices were made in less than "
+                f"{RARE:.0%} of steps: {shown}",
+                "Their worth is known from few steps: mind the number of steps behind an answer",
+            )
+    if coverage is not None:
+        yield from _coverage_findings(coverage, steps)
+    unknown = int(windows.counts[windows.followed == Followed.UNKNOWN].sum())
+    if unknown > 0.02 * steps:
+        yield Finding(
+            "warning" if unknown > 0.2 * steps else "note",
+            "successors",
+            f"of {unknown} steps in {steps} ({unknown / steps:.1%}) it is not known what followed",
+            "Keep the state after the last step as a row without decisions, and say which episodes "
+            "terminated",
+        )
+
+
+def _coverage_findings(coverage: Coverage, steps: int) -> Iterator[Finding]:
+    alone = coverage.states_with_one_choice
+    if coverage.choices > 1 and alone > 0.1 * coverage.states:
+        yield Finding(
+            "warning",
+            "coverage",
+            f"in {alone} of {coverage.states} states only one choice was ever made",
+            "Nothing can be compared there: a policy can only repeat it",
+        )
+    if coverage.states_never_acted_in:
+        yield Finding(
+            "note",
+            "frontier",
+            f"{coverage.states_never_acted_in} states were reached, in {coverage.steps_to_them} "
+            "steps, but never acted in",
+            "They are taken as the worst of all",
+        )
+    if coverage.states > 0.5 * steps:
+        yield Finding(
+            "warning",
+            "coverage",
+            f"{coverage.states} distinct states in {steps} steps: most were seen once",
+            "Use fewer or coarser state variables",
+        )
+
+
+def leak_findings(windows: Windows) -> Iterator[Finding]:
+    """Look for state variables that hold what is only known after the decision."""
+    schema = windows.schema
+    utility = windows.columns[schema.utility].data
+    for name in schema.state_variables:
+        column = windows.columns[name]
+        numbers = _numbers(column)
+        varies = len(np.unique(utility)) > 1
+        if varies and numbers is not None and _agree(windows, numbers == utility):
+            yield Finding(
+                "warning",
+                "leak",
+                f"{name!r} equals the utility of the same step",
+                "It was not known before the decision: leave it out of the schema",
+            )
+    known = windows.followed <= Followed.STATE
+    for after, following in windows.next_columns.items():
+        now = windows.columns[after]
+        if after not in schema.state_variables or _agree(windows, _equal(now, following), known):
+            continue  # it never changes: it is no wonder that it can be told
+        for name in schema.state_variables:
+            column = windows.columns[name]
+            if name != after and _agree(windows, _equal(column, following), known):
+                yield Finding(
+                    "warning",
+                    "leak",
+                    f"{name!r} equals {after!r} of the next step",
+                    "It was not known before the decision: leave it out of the schema",
+                )
+
+
+def _numbers(column: Column) -> NDArray[np.float64] | None:
+    if column.kind is Kind.CONTINUOUS:
+        return np.asarray(column.data, dtype=np.float64)
+    if column.kind is Kind.CATEGORICAL:
+        return None
+    values = np.array([*column.domain, np.nan], dtype=np.float64)
+    return np.asarray(values[column.data])
+
+
+def _equal(one: Column, other: Column) -> NDArray[np.bool_]:
+    if one.kind is Kind.CONTINUOUS or other.kind is Kind.CONTINUOUS:
+        a, b = _numbers(one), _numbers(other)
+        return np.zeros(len(one), bool) if a is None or b is None else np.asarray(a == b)
+    if one.domain == other.domain:
+        return np.asarray((one.data == other.data) & ~one.missing)
+    place = {value: code for code, value in enumerate(other.domain)}
+    codes = np.array([*(place.get(value, -2) for value in one.domain), -3])
+    return np.asarray(codes[one.data] == other.data)
+
+
+def _agree(
+    windows: Windows, equal: NDArray[np.bool_], among: NDArray[np.bool_] | None = None
+) -> bool:
+    """Say whether something holds in nearly all steps, of which there must be some."""
+    chosen = np.ones(len(windows), dtype=bool) if among is None else among
+    steps = windows.counts[chosen].sum()
+    return bool(steps > 0 and windows.counts[chosen & equal].sum() >= SAME * steps)

@@ -1,0 +1,203 @@
+"""The doctor: it finds what was put in, and does not complain of what is well."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rspmn import Episodes, Followed, Kind, Schema
+from rspmn.cli import main
+from rspmn.data.engines.frames import open_source
+from rspmn.data.engines.survey import survey
+from rspmn.doctor import examine, propose
+from rspmn.doctor.markov import ALPHA, markov_test
+from rspmn.envs.domains import DOMAINS
+from rspmn.errors import DataError
+
+SCHEMA = Schema([["x"], ["a"]], ["a"], "u")
+
+
+def walk(episodes: int = 300, steps: int = 10, seed: int = 0) -> dict[str, list[Any]]:
+    """Draw a walk over five places; going left costs, and never ends."""
+    rng = np.random.default_rng(seed)
+    table: dict[str, list[Any]] = {name: [] for name in ("episode", "time", "x", "a", "u")}
+    for episode in range(episodes):
+        x = int(rng.integers(5))
+        for t in range(steps):
+            a = str(rng.choice(["left", "right"]))
+            for name, value in zip(table, (episode, t, x, a, 0.5 * (x == 4)), strict=True):
+                table[name].append(value)
+            x = int(np.clip(x + (1 if a == "right" else -1) * (rng.random() < 0.8), 0, 4))
+    return table
+
+
+def abouts(table: dict[str, list[Any]], schema: Schema = SCHEMA, **options: Any) -> set[str]:
+    found = examine(table, schema, ending="cut", **options)
+    return {finding.about for finding in found.findings}
+
+
+def test_a_log_that_is_well() -> None:
+    log = DOMAINS["FrozenLake"]().generate(4000, 8, 0, "final")
+    found = examine(log.to_long(), log.schema, terminated="terminated")
+    assert found.findings == []
+    assert found.is_sound
+    assert (found.episodes, found.steps) == (len(log), log.num_steps)
+    assert found.lengths["longest"] == 8
+    assert found.lengths["shortest"] == log.lengths.min()
+    assert found.lengths["median"] == np.median(log.lengths)
+    assert found.endings["terminated"] + found.endings["in a state that was kept"] == 4000
+    assert found.coverage is not None
+    assert found.coverage.pairs == found.coverage.states * 4
+    assert found.coverage.steps_in_fully_tried == 1.0
+    assert sum(found.balance["action"].values()) == log.num_steps
+    assert found.markov is not None
+    assert found.markov.steps == np.maximum(log.lengths - 2, 0).sum()
+
+
+@pytest.mark.parametrize("name", ["Maze", "Taxi", "CrossingTraffic", "Elevators", "SkillTeaching"])
+def test_markov_processes_pass(name: str) -> None:
+    found = markov_test(DOMAINS[name]().generate(1500, 10, 3))
+    assert found.told == ()
+    assert found.tests > 0
+
+
+def test_how_often_a_markov_process_is_complained_of() -> None:
+    """At most ALPHA by design; 60 logs: more than 4 would happen once in 2,000 such tests."""
+    log = DOMAINS["FrozenLake"]()
+    complaints = sum(bool(markov_test(log.generate(300, 8, seed)).told) for seed in range(60))
+    assert ALPHA == 0.01
+    assert complaints <= 4
+
+
+def test_a_hidden_direction_is_found() -> None:
+    """A thing that keeps its direction: where it was before tells where it will be."""
+    rng = np.random.default_rng(0)
+    steps = []
+    for _ in range(400):
+        x, way = int(rng.integers(6)), int(rng.choice([-1, 1]))
+        episode = []
+        for _ in range(8):
+            episode.append({"x": x, "a": str(rng.choice(["l", "r"])), "u": 0.0 + (x == 0)})
+            x = (x + way) % 6
+        steps.append(episode)
+    log = Episodes.from_steps(steps, SCHEMA, [Followed.UNKNOWN] * len(steps))
+    found = markov_test(log)
+    assert ("x", "x") in {(before, after) for before, after, *_ in found.told}
+    assert found.told[0][3] > 0.9  # it is all that is open
+    assert "add 'x' of the step before" in found.findings[0].advice
+
+
+def test_every_fault_is_found() -> None:
+    table = walk()
+    rows = len(table["x"])
+    assert abouts(table) == {"successors"}  # one step in ten has no successor
+    assert "missing" in abouts(table | {"x": [None if k % 7 == 0 else x for k, x in
+                                              enumerate(table["x"])]})  # fmt: skip
+    more = Schema([["x", "z"], ["a"]], ["a"], "u")
+    assert "constant" in abouts(table | {"z": [1] * rows}, more)
+    assert "identifier" in abouts(table | {"z": [f"id{k}" for k in range(rows)]}, more)
+    assert "cardinality" in abouts(table | {"z": [k % 700 for k in range(rows)]}, more)
+    assert "leak" in abouts(table | {"z": table["u"]}, more)
+    after = [*table["x"][1:], 0]
+    assert "leak" in abouts(table | {"z": after}, more)
+    assert "decisions" in abouts(table | {"a": ["left"] * rows})
+    assert "utility" in abouts(table | {"u": [1.0] * rows})
+    assert "balance" in abouts(table | {"a": ["up" if k == 3 else "left" for k in range(rows)]})
+    assert "coverage" in abouts(table | {"a": ["l" if x else "r" for x in table["x"]]})
+    assert "unused" in abouts(table | {"note": ["n"] * rows})
+
+
+def test_a_log_that_cannot_be_learned_from() -> None:
+    table = walk(5)
+    twice = {name: [*column, *column[:3]] for name, column in table.items()}
+    found = examine(twice, SCHEMA, ending="cut")
+    assert not found.is_sound
+    assert found.findings[0].level == "error"
+    assert "stands twice in this episode" in found.findings[0].found
+    assert found.duplicates == 3
+    with pytest.raises(DataError, match="no column 'y' in the table"):
+        examine(table, Schema([["y"], ["a"]], ["a"], "u"), ending="cut")
+
+
+def test_numbers_are_not_tested_in_bins() -> None:
+    table = walk(20)
+    table["x"] = [x + 0.5 for x in table["x"]]
+    found = examine(table, SCHEMA, ending="cut")
+    assert found.markov is not None
+    assert "x hold numbers that are not whole" in found.markov.not_tested
+    assert found.coverage is None
+
+
+def test_large_logs_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["rspmn.doctor.examine"], "SAMPLE", 500)
+    found = examine(walk(), SCHEMA, ending="cut")
+    assert found.markov is not None
+    assert found.markov.steps == 50 * 8  # 50 episodes of 10 steps
+
+
+def test_the_wide_layout(tmp_path: Path) -> None:
+    table = {f"{name}{t}": [(k + t) % 3 if name == "x" else k % 2 for k in range(40)]
+             for t in range(4) for name in "xau"}  # fmt: skip
+    found = examine(table, SCHEMA, wide=True, ending="cut")
+    assert found.episodes == 40
+    assert found.markov is not None
+
+
+# ---- proposals and commands ----------------------------------------------------------
+
+
+def test_a_proposal() -> None:
+    table = walk() | {"patient_id": [f"p{k}" for k in range(3000)], "note": ["n"] * 3000}
+    table["treatment"], table["t"] = table.pop("a"), table.pop("time")
+    table["payoff"] = table.pop("u")
+    with open_source(table) as source:
+        found = propose(survey(source))
+    assert (found.episode, found.time, found.terminated) == ("episode", "t", None)
+    assert (found.decisions, found.utility, found.state) == (("treatment",), "payoff", ("x",))
+    assert dict(found.left_out).keys() == {"patient_id", "note"}
+    assert found.schema == Schema(
+        [["x"], ["treatment"]], ["treatment"], "payoff",
+        {"x": Kind.INTEGER, "treatment": Kind.CATEGORICAL},
+    )  # fmt: skip
+
+
+def test_a_proposal_is_a_schema_to_learn_with(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, schema, model = (str(tmp_path / n) for n in ("log.csv", "s.toml", "model.json"))
+    assert main(["generate", "Maze", "--episodes", "300", "-o", log]) == 0
+    assert main(["schema", log, "-o", schema]) == 0
+    assert Schema.load(schema).decisions == ("action",)
+    assert main(["learn", log, "--schema", schema, "-o", model]) == 0
+    capsys.readouterr()
+    assert main(["schema", log]) == 0
+    assert capsys.readouterr().out == Path(schema).read_text()
+    assert main(["schema", log, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["utility"] == "reward"
+
+
+def test_the_doctor_on_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log, schema = (str(tmp_path / n) for n in ("log.csv", "s.toml"))
+    main(["generate", "FrozenLake", "--episodes", "500", "-o", log, "--schema", schema])
+    capsys.readouterr()
+    assert main(["doctor", log, "--schema", schema]) == 0
+    said = capsys.readouterr().out
+    assert "500 episodes" in said
+    assert "Markov property: nothing speaks against it" in said
+    assert main(["doctor", log, "--json"]) == 0  # the schema is guessed
+    found = json.loads(capsys.readouterr().out)
+    assert found["episodes"] == 500
+    assert found["schema"]["decisions"] == ["action"]
+    text = Path(log).read_text().splitlines()
+    Path(log).write_text("\n".join([*text, text[5]]) + "\n")
+    assert main(["doctor", log, "--schema", schema]) == 1
+    assert "error: " in capsys.readouterr().out
+    assert main(["doctor", str(tmp_path / "no.csv"), "--schema", schema]) == 2
+    Path(log).write_text("p,q\n1,2\n3,4\n")
+    assert main(["schema", log]) == 0
+    assert "NAME THEM HERE" in capsys.readouterr().out
+    assert main(["doctor", log, "--ending", "cut", "--in-order"]) == 2
+    assert "no column looks like decisions" in capsys.readouterr().err
