@@ -39,6 +39,8 @@ class Column:
     kind: Kind
     data: NDArray[Any]  # [n]; codes, integers as narrow as can be, or float64 when continuous
     domain: tuple[Value, ...] = ()  # the values that codes stand for, sorted; () when continuous
+    #: Where a row stands for several numbers and holds their mean: their variance, [n].
+    spread: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.data)
@@ -62,7 +64,9 @@ class Column:
         nowhere = rows < 0
         if nowhere.any():
             taken[nowhere] = np.nan if self.kind is Kind.CONTINUOUS else MISSING
-        return Column(self.kind, taken, self.domain)
+        return Column(
+            self.kind, taken, self.domain, None if self.spread is None else self.spread[rows]
+        )
 
     def decode(self) -> list[Value | None]:
         """Return the values themselves, None where they are missing."""

@@ -210,7 +210,12 @@ def _final(episodes: Episodes, name: str) -> Column:
 
 def _joined(one: Mapping[str, Column], other: Mapping[str, Column], name: str) -> Column:
     a, b = same_domain(one[name], other[name], name)
-    return Column(a.kind, np.concatenate([a.data, b.data]), a.domain)
+    spread = None
+    if a.spread is not None or b.spread is not None:
+        none = (np.zeros(len(a)), np.zeros(len(b)))
+        parts = [n if c.spread is None else c.spread for c, n in zip((a, b), none, strict=True)]
+        spread = np.concatenate(parts)
+    return Column(a.kind, np.concatenate([a.data, b.data]), a.domain, spread)
 
 
 def group_windows(
@@ -227,9 +232,15 @@ def group_windows(
     keys += [column_keys(column) for column in next_columns.values()]
     groups = join([*keys, Keys(followed, len(Followed))]).dense()
     first = Groups(groups.codes, groups.size).members()
+    taken = {name: column.take(first) for name, column in columns.items()}
+    earned = columns[schema.utility]
+    if earned.spread is not None:  # windows that earn the same on average are one
+        deviations = np.bincount(groups.codes, counts * earned.spread, groups.size)
+        spread = deviations / np.bincount(groups.codes, counts, groups.size)
+        taken[schema.utility] = replace(taken[schema.utility], spread=spread)
     return Windows(
         schema,
-        {name: column.take(first) for name, column in columns.items()},
+        taken,
         {name: column.take(first) for name, column in next_columns.items()},
         followed[first],
         _added(groups, counts),

@@ -16,7 +16,8 @@ from rspmn.data.windows import fair_endings
 from rspmn.errors import DataError
 from rspmn.infer.sequences import Abreast, kernel_of
 from rspmn.infer.subtrees import ranges
-from rspmn.learn.reestimate import Flows, rebuilt, spread
+from rspmn.learn.flows import Flows, spread_over
+from rspmn.learn.reestimate import rebuilt
 from rspmn.learn.rows import weigh
 from rspmn.model import RSPMN
 
@@ -147,8 +148,8 @@ class _Expectation:
         before = np.array(self.model.visits or (0.0,) * self.model.num_interfaces)
         found.visits = np.where(self.visits > 0, self.visits, before)  # a frontier's are arrivals
         instances, way = kernel.instances, (kernel.instance, kernel.logs)
-        found.edges = spread(instances, *way, self.passed)[1]
-        steps, earned, squares = (spread(instances, *way, amount)[0] for amount in self.known)
+        found.edges = spread_over(instances, *way, self.passed)[1]
+        steps, earned, squares = (spread_over(instances, *way, amount)[0] for amount in self.known)
         low = self.lowest
         found.steps = steps
         found.earned = earned + low * steps

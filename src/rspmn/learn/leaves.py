@@ -30,12 +30,13 @@ MOST_PIECES = 32
 
 def fit_utility(rows: Rows, name: str) -> Utility:
     """Return the weighted mean, count and variance of the utility: exact, never of bins."""
-    values = rows.table.columns[name].data[rows.index]
-    total = rows.total
-    if len(values) and (values == values[0]).all():
+    column = rows.table.columns[name]
+    values, total = column.data[rows.index], rows.total
+    within = 0.0 if column.spread is None else float(rows.weights @ column.spread[rows.index])
+    if len(values) and not within and (values == values[0]).all():
         return Utility(name, float(values[0]), total)
     mean = float(rows.weights @ values / total)
-    variance = float(rows.weights @ (values - mean) ** 2 / total)
+    variance = float(rows.weights @ (values - mean) ** 2 + within) / total
     return Utility(name, mean, total, variance)
 
 

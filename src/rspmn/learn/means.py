@@ -26,9 +26,12 @@ def mean_p_value(rows: Rows, name: str, utility: str, strata: NDArray[np.int64])
     stratum = np.unique(strata[here], return_inverse=True)[1]
     size = int(codes.max()) + 1
     cell = np.unique(stratum * size + codes[here], return_inverse=True)[1]
-    raw = rows.column(utility).data[here]
+    earned = rows.column(utility)
+    raw = earned.data[here]
     u = raw - weights @ raw / weights.sum()  # against cancellation
     total = float(weights @ u**2)
+    if earned.spread is not None:  # a row stands for several utilities
+        total += float(weights @ earned.spread[here])
     explained = _explained(cell, weights, u) - _explained(stratum, weights, u)
     left = total - _explained(cell, weights, u)
     between = float(cell.max() - stratum.max())

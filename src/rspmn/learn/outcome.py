@@ -39,6 +39,9 @@ class Outcome:
         starts = np.flatnonzero(np.append(True, np.diff(codes[order]) != 0))
         earned = rows.table.columns[self.utility].data[rows.index[order]]
         same = np.minimum.reduceat(earned, starts) == np.maximum.reduceat(earned, starts)
+        spread = rows.table.columns[self.utility].spread
+        if spread is not None:
+            same &= np.maximum.reduceat(spread[rows.index[order]], starts) == 0
         weight = np.add.reduceat(rows.weights[order], starts)
         origin = rows.origin[order]
         ends = [*starts[1:].tolist(), len(order)]

@@ -1,66 +1,34 @@
-"""New parameters for an old structure: what flowed where, and a model made of it.
+"""New parameters for an old structure: a model made of what flowed where.
 
-Every place in every root's tree has parameters of its own here, also where equal parts were stored
-once. Sec. 4, Step 4: the weight of an edge is the flow through it over the flow to its sum; edges
+Sec. 4, Step 4: the weight of an edge is the flow through it over the flow to its sum; edges
 without flow are pruned; a sum that nothing reached keeps its weights.
 """
 
-from dataclasses import dataclass
+import math
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.circuit import Latent, NetworkBuilder, Sum, Utility
+from rspmn.circuit import (
+    Categorical,
+    IntegerHistogram,
+    Latent,
+    Leaf,
+    NetworkBuilder,
+    PiecewiseLinear,
+    Sum,
+    Utility,
+)
 from rspmn.circuit.network import with_children
-from rspmn.infer.subtrees import Instances, Subtrees
-from rspmn.learn.rows import weigh
+from rspmn.infer.subtrees import Subtrees
+from rspmn.learn.flows import Flows
 from rspmn.model import RSPMN, weighted_top
+from rspmn.values import Value
 
-__all__ = ["Flows", "rebuilt", "spread"]
+__all__ = ["rebuilt"]
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-
-@dataclass(eq=False)
-class Flows:
-    """What flowed through a template, added up over a log."""
-
-    edges: Array  # [edges of all trees]
-    steps: Array  # [positions], steps whose successor is known
-    earned: Array  # [positions], the utility in these steps, added up
-    squares: Array  # [positions], and its square
-    led: dict[int, dict[int, float]]  # by position of a site, how often each interface followed
-    starts: Array  # [interfaces]
-    visits: Array  # [interfaces]
-
-    @classmethod
-    def none(cls, trees: Subtrees) -> "Flows":
-        """Return no flow at all."""
-        positions, interfaces = len(trees.nodes), len(trees.template.roots)
-        return cls(
-            np.zeros(len(trees.edge)), np.zeros(positions), np.zeros(positions),
-            np.zeros(positions), {}, np.zeros(interfaces), np.zeros(interfaces),
-        )  # fmt: skip
-
-
-def spread(instances: Instances, instance: Ints, logs: Array, amount: Array) -> tuple[Array, Array]:
-    """Share out amounts at sites over the places and edges above and beside them.
-
-    `instance` says which instance is the site of each amount, `logs` how likely it is to get
-    there. With what each site passes up set to the amount over the likelihood of the way there,
-    the flow that comes down to it is the amount. Returned are positions' and edges' flows.
-    """
-    sites = np.full(len(instances.node), -np.inf)
-    with np.errstate(divide="ignore"):
-        sites[instance] = np.log(amount) - logs
-    whole = weigh(instances.pair[instance], amount, len(instances.tops))
-    at, through = instances.down(instances.up(sites), whole)
-    trees = instances.trees
-    return (
-        weigh(instances.position, at, len(trees.nodes)),
-        weigh(instances.edge, through, len(trees.edge)),
-    )
 
 
 def rebuilt(model: RSPMN, trees: Subtrees, flows: Flows) -> RSPMN:
@@ -70,7 +38,10 @@ def rebuilt(model: RSPMN, trees: Subtrees, flows: Flows) -> RSPMN:
     top = model.top
     if flows.starts.sum() > 0:
         top = weighted_top((flows.starts / flows.starts.sum()).tolist())
-    template, visits = builder.build(*roots), tuple(flows.visits.tolist())
+    visited = flows.visits.copy()
+    frontier = (visited == 0) & (np.arange(model.num_interfaces) != model.end)
+    visited[frontier] = flows.arrived[frontier]
+    template, visits = builder.build(*roots), tuple(visited.tolist())
     return RSPMN(model.schema, top, template, visits, model.untried)
 
 
@@ -102,6 +73,8 @@ def _node(
         return builder.add(_utility(node, flows, position))
     if isinstance(node, Sum):
         return _sum(builder, node, children)
+    if isinstance(node, Leaf) and position in flows.leaves:
+        return builder.add(_leaf(node, flows.leaves[position]))
     return builder.add(with_children(node, tuple(child for child, _ in children)))
 
 
@@ -112,6 +85,25 @@ def _utility(node: Utility, flows: Flows, position: int) -> Utility:
     mean = float(flows.earned[position]) / steps
     variance = max(0.0, float(flows.squares[position]) / steps - mean * mean)
     return Utility(node.variable, mean, steps, variance)
+
+
+def _leaf(node: Leaf, seen: dict[Value, float]) -> Leaf:
+    """Return a leaf with the probabilities of what it saw; densities keep their pieces."""
+    match node.distribution:
+        case Categorical():
+            values = tuple(sorted(seen))  # type: ignore[type-var]
+            total = math.fsum(seen.values())
+            found = Categorical(values, tuple(seen[value] / total for value in values))
+            return Leaf(node.variable, found)
+        case IntegerHistogram(edges=edges):
+            flow = np.array([seen.get(k, 0.0) for k in range(len(edges) - 1)])
+            return Leaf(node.variable, IntegerHistogram(edges, tuple((flow / flow.sum()).tolist())))
+        case PiecewiseLinear(knots=knots):
+            flow = np.array([seen.get(k, 0.0) for k in range(len(knots) - 1)])
+            height = flow / np.diff(knots)
+            inner = (height[:-1] + height[1:]) / 2
+            heights = np.concatenate([height[:1], inner, height[-1:]])
+            return Leaf(node.variable, PiecewiseLinear.scaled(knots, tuple(heights.tolist())))
 
 
 def _sum(builder: NetworkBuilder, node: Sum, children: list[tuple[int, float]]) -> int:

@@ -14,10 +14,10 @@ from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.windows import Windows
 from rspmn.infer.placing import NOWHERE, SEVERAL, Placed, place
 from rspmn.learn.config import LearnConfig
+from rspmn.learn.flows import Flows, count_flows
 from rspmn.learn.future import FutureInfo, Moves, factored
-from rspmn.learn.future import counts as by_counts
 from rspmn.learn.independence import pair_statistics
-from rspmn.learn.reestimate import Flows, rebuilt, spread
+from rspmn.learn.reestimate import rebuilt
 from rspmn.learn.rows import Rows, table_of, weigh
 from rspmn.model import RSPMN
 from rspmn.schema import Kind
@@ -87,7 +87,6 @@ def refit(
     placed = place(model, windows)
     here, after = placed.here, placed.after
     flows, info.future = _flows(model, placed, windows, config)
-    _count_starts_and_visits(model, flows, windows, here, after)
     ended = windows.followed == Followed.END
     led = (windows.followed != Followed.UNKNOWN) & (after != SEVERAL)
     info.new_ends = int(windows.counts[ended & (after == NOWHERE)].sum())
@@ -106,28 +105,20 @@ def _flows(
     model: RSPMN, placed: Placed, windows: Windows, config: LearnConfig
 ) -> tuple[Flows, FutureInfo | None]:
     """Send every window with a known successor down its interface node; return what flowed."""
+    found = count_flows(model, placed, windows, with_leaves=False)
+    if config.future == "counts":
+        return found, None
     known = placed.chosen & (placed.after[placed.window] >= 0)
-    window, logs, instance = placed.window[known], placed.logs[known], placed.instance[known]
-    instances, trees = placed.instances, placed.trees
-    counts = windows.counts[window].astype(np.float64)
-    utility = windows.columns[windows.schema.utility].data[window]
-    found = Flows.none(trees)
-    low = float(utility.min(initial=0.0))
-    found.steps, found.edges = spread(instances, instance, logs, counts)
-    above = spread(instances, instance, logs, counts * (utility - low))[0]
-    squares = spread(instances, instance, logs, counts * (utility - low) ** 2)[0]
-    found.earned = above + low * found.steps
-    found.squares = squares + 2 * low * above + low * low * found.steps
-    position, site = np.unique(instances.position[instance], return_inverse=True)
-    moves = _moves(model, placed, windows, config.bins, window, site)
-    future = factored(moves) if config.future == "factored" else None
-    led = by_counts(moves) if future is None else future.successors
-    steps = weigh(site, counts)
+    window, instance = placed.window[known], placed.instance[known]
+    position, site = np.unique(placed.instances.position[instance], return_inverse=True)
+    future = factored(_moves(model, placed, windows, config.bins, window, site))
+    led = future.successors
+    steps = weigh(site, windows.counts[window].astype(np.float64))
     for k, at in enumerate(position.tolist()):
         part = slice(int(led.starts[k]), int(led.starts[k + 1]))
         flow = (led.weights[part] * steps[k]).tolist()
         found.led[at] = dict(zip(led.interfaces[part].tolist(), flow, strict=True))
-    return found, None if future is None else future.info
+    return found, future.info
 
 
 def _moves(
@@ -150,18 +141,6 @@ def _moves(
         placed.after[window],
         counts[window],
     )
-
-
-def _count_starts_and_visits(
-    model: RSPMN, flows: Flows, windows: Windows, here: Ints, after: Ints
-) -> None:
-    size = model.num_interfaces
-    at, to = here >= 0, after >= 0
-    flows.starts = weigh(here[at], windows.starts[at].astype(np.float64), size)
-    flows.visits = weigh(here[at], windows.counts[at].astype(np.float64), size)
-    arrived = weigh(after[to], windows.counts[to].astype(np.float64), size)
-    frontier = (flows.visits == 0) & (np.arange(size) != model.end)
-    flows.visits[frontier] = arrived[frontier]
 
 
 def _no_longer_alike(windows: Windows, state: Ints, here: Ints, after: Ints) -> list[int]:

@@ -92,6 +92,8 @@ class Rows:
         """Say whether a variable has several values, also where they fall into one bin."""
         column = self.table.columns[name]
         values = column.data[self.index]
+        if column.spread is not None and (column.spread[self.index] > 0).any():
+            return True
         if not len(values) or (values == values[0]).all():
             return False
         values = (

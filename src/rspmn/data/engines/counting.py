@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from rspmn.data.coding import missing_column
 from rspmn.data.engines.frames import Frame
-from rspmn.data.engines.offenders import Offenders
+from rspmn.data.engines.moments import Moments
 from rspmn.data.engines.pairs import MARK, STATE, STEP, YES, Asked, Marks, columns_of
 from rspmn.data.episodes import Ending, Followed
 from rspmn.data.readers import code_cells, endings_of
 from rspmn.data.tables import Cells, Table
 from rspmn.data.windows import Windows, fair_endings, group_windows, time_limit_of
 
-__all__ = ["COUNT", "Endings", "Lengths", "endings_in", "grouped", "windows_of"]
+__all__ = ["COUNT", "Endings", "GroupReader", "Lengths", "endings_in", "grouped"]
 
 #: The column of how often each group occurred.
 COUNT = "count"
@@ -105,39 +105,48 @@ def endings_in(groups: Frame, asked: Asked) -> Frame:
     return groups.group_by(MARK, SEEN).agg(nw.col(COUNT).sum().cast(nw.Int64))
 
 
-def windows_of(table: Table, asked: Asked, endings: Endings, offenders: Offenders) -> Windows:
-    """Return groups of pairs, or some of them, as windows."""
-    marks = table.cells(MARK).present.astype(np.int64)
-    offenders.check_marks(marks)
-    counts = table.cells(COUNT).present.astype(np.int64)
-    found = Marks(marks)
-    offenders.check_flags(found)
-    here, after = columns_of(asked)
-    columns, following = {}, {}
-    for name in asked.schema.variables:
-        cells = table.cells(here[name])
-        if name in after:
-            cells = _both(cells, table.cells(after[name]))
-        column = code_cells(cells, name, asked.schema)
-        columns[name] = column.take(np.arange(len(marks)))
-        if name in after:
-            following[name] = column.take(np.arange(len(marks), 2 * len(marks)))
-    offenders.check_complete({name: columns[name].missing for name in asked.chosen}, counts)
-    unseen = [following[name].missing for name in asked.schema.information_sets[0]]
-    last = endings.of(found, ~np.logical_and.reduce(unseen, initial=True), asked)
-    step = Followed.TUPLE if asked.told == asked.schema.variables else Followed.STATE
-    followed = np.where(found.follows == STEP, step, last).astype(np.int8)
-    nothing = np.isin(followed, (Followed.END, Followed.UNKNOWN))
-    for column in following.values():
-        column.data[nothing] = missing_column(1, column).data[0]
-    return group_windows(
-        asked.schema.with_kinds({name: column.kind for name, column in columns.items()}),
-        columns,
-        following,
-        followed,
-        counts,
-        np.where(found.first, counts, 0),
-    )
+@dataclass(frozen=True)
+class GroupReader:
+    """Reads groups of pairs, or some of them, as windows."""
+
+    asked: Asked
+    endings: Endings
+    moments: Moments | None = None  # where utilities were counted together
+
+    def __call__(self, table: Table) -> Windows:
+        """Code values, and say what followed."""
+        asked, schema = self.asked, self.asked.schema
+        found = Marks(table.cells(MARK).present.astype(np.int64))
+        counts = table.cells(COUNT).present.astype(np.int64)
+        here, after = columns_of(asked)
+        columns, following = {}, {}
+        rows = len(counts)
+        for name in schema.variables:
+            if name == schema.utility and self.moments is not None:
+                columns[name] = self.moments.column_of(table)
+                continue
+            cells = table.cells(here[name])
+            if name in after:
+                cells = _both(cells, table.cells(after[name]))
+            column = code_cells(cells, name, schema)
+            columns[name] = column.take(np.arange(rows))
+            if name in after:
+                following[name] = column.take(np.arange(rows, 2 * rows))
+        unseen = [following[name].missing for name in schema.information_sets[0]]
+        last = self.endings.of(found, ~np.logical_and.reduce(unseen, initial=True), asked)
+        step = Followed.TUPLE if asked.told == schema.variables else Followed.STATE
+        followed = np.where(found.follows == STEP, step, last).astype(np.int8)
+        nothing = np.isin(followed, (Followed.END, Followed.UNKNOWN))
+        for column in following.values():
+            column.data[nothing] = missing_column(1, column).data[0]
+        return group_windows(
+            schema.with_kinds({name: column.kind for name, column in columns.items()}),
+            columns,
+            following,
+            followed,
+            counts,
+            np.where(found.first, counts, 0),
+        )
 
 
 def _both(one: Cells, other: Cells) -> Cells:

@@ -34,6 +34,7 @@ from rspmn.data.engines.pairs import (
     Asked,
     Marks,
     columns_of,
+    gone,
 )  # fmt: skip
 from rspmn.errors import DataError
 
@@ -92,24 +93,23 @@ class Offenders:
             _, where = self._first((flags == YES) & (nw.col(MARK) % BY_FLAG == STEP))
             raise DataError(f"{where}: terminated, but the episode goes on after it")
 
-    def check_complete(
-        self, missing: Mapping[str, NDArray[np.bool_]], counts: NDArray[np.int64]
-    ) -> None:
+    def check_complete(self, groups: Frame) -> None:
         """Refuse steps that lack a decision or the utility."""
         here, _ = columns_of(self.asked)
-        for name, gone in missing.items():
-            if gone.any():
-                column = here[name]
-                dtype = self.pairs().collect_schema()[column]
-                empty = nw.col(column).is_null()
-                if dtype == nw.String:
-                    empty |= nw.col(column) == ""
-                elif dtype.is_float():
-                    empty |= nw.col(column).is_nan()
-                _, where = self._first(empty & (nw.col(MARK) >= 0))
+        types = dict(groups.collect_schema())
+        empty = {name: gone(types, here[name]) for name in self.asked.chosen}
+        rows = [
+            nw.when(fault).then(nw.col("count")).otherwise(nw.lit(0)).sum().alias(f"c{k}")
+            for k, fault in enumerate(empty.values())
+        ]
+        found = self.source.read(groups.select(*rows))
+        for k, (name, fault) in enumerate(empty.items()):
+            number = found.cells(f"c{k}").present
+            if len(number) and number[0] > 0:
+                _, where = self._first(fault & (nw.col(MARK) >= 0))
                 raise DataError(
                     f"{where}: {name!r} is missing; only state variables may be "
-                    f"({int(counts[gone].sum())} such rows)"
+                    f"({int(number[0])} such rows)"
                 )
 
     def _first(self, fault: nw.Expr) -> tuple[dict[str, Any], str]:

@@ -1,22 +1,35 @@
 """Windows that an engine keeps: counted there, and read as a whole or in parts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
 import narwhals as nw
+import numpy as np
 
-from rspmn.data.engines.counting import COUNT, Endings, Lengths, endings_in, grouped, windows_of
+from rspmn.data.engines.batches import map_batches
+from rspmn.data.engines.counting import (
+    COUNT,
+    Endings,
+    GroupReader,
+    Lengths,
+    endings_in,
+    grouped,
+)
 from rspmn.data.engines.frames import Frame, Source, numbered, open_source
 from rspmn.data.engines.keeping import Kept, keep, keep_parts
+from rspmn.data.engines.kinds import kinds_of
+from rspmn.data.engines.moments import Moments
 from rspmn.data.engines.offenders import Offenders
 from rspmn.data.engines.pairs import (
     MARK,
     SKIPPED,
     UNORDERED,
     Asked,
+    Marks,
+    columns_of,
     in_blocks,
     in_order,
     in_time,
@@ -24,6 +37,7 @@ from rspmn.data.engines.pairs import (
 )  # fmt: skip
 from rspmn.data.episodes import Ending, Episodes
 from rspmn.data.readers import check_block, check_ending, check_gaps
+from rspmn.data.tables import Table
 from rspmn.data.windows import Successor, Windows, told_of
 from rspmn.errors import DataError
 from rspmn.schema import Schema
@@ -40,19 +54,40 @@ class StoredWindows:
 
     kept: Kept
     source: Source
-    asked: Asked
-    endings: Endings
+    reader: GroupReader
     lengths: Lengths
-    offenders: Offenders
 
     def __len__(self) -> int:
         return self.kept.rows
 
+    @property
+    def schema(self) -> Schema:
+        """What the columns mean."""
+        return self.reader.asked.schema
+
     def read(self) -> Windows:
         """Read all of them into memory."""
-        table = self.source.read(self.kept.frame)
         with self.source.named():
-            return windows_of(table, self.asked, self.endings, self.offenders)
+            return self.reader(self.source.read(self.kept.frame))
+
+    def map(self, function: Callable[[Windows], str], size: int) -> Iterator[str]:
+        """Return what a function says of every batch of windows, of at most so many.
+
+        A cluster runs it where the windows are; only what it says comes back.
+        """
+        told = self._told_kinds()
+
+        def of_table(table: Table, reader: GroupReader = told) -> str:
+            return function(reader(table))
+
+        return map_batches(self.kept, self.source, of_table, size)
+
+    def _told_kinds(self) -> GroupReader:
+        """Return a reader that knows the kind of every variable: a batch may show less."""
+        here, after = columns_of(self.reader.asked)
+        kinds = kinds_of(self.kept.frame, self.source, self.schema, here, after)
+        asked = replace(self.reader.asked, schema=self.schema.with_kinds(kinds))
+        return replace(self.reader, asked=asked)
 
 
 def windows(
@@ -93,7 +128,9 @@ def windows(
         What DuckDB may take to read files, "1GB" if not given. What does not fit goes to a
         temporary folder.
     max_windows
-        More windows than this are refused, not read into memory.
+        More windows than this are not read into memory. If they are so many because the utility is
+        a measured number, those that earn about the same are counted together, with the sum of
+        their utilities and squares; if they are too many all the same, they are refused.
 
     >>> schema = Schema([["x"], ["a"]], ["a"], "u")
     >>> log = {"episode": [1, 1, 1], "time": [2, 0, 1], "x": [0, 0, 0], "a": ["r", "l", "l"],
@@ -106,7 +143,7 @@ def windows(
     stored = store_windows(
         source, schema, episode=episode, time=time, terminated=terminated, ending=ending,
         gaps=gaps, wide=wide, columns=columns, successor=successor, time_limit=time_limit,
-        memory_limit=memory_limit,
+        memory_limit=memory_limit, max_windows=max_windows,
     )  # fmt: skip
     with stored as kept:
         if len(kept) > max_windows:
@@ -132,11 +169,13 @@ def store_windows(
     successor: Successor = "state",
     time_limit: int | None = None,
     memory_limit: str | None = None,
+    max_windows: int = MAX_WINDOWS,
 ) -> Iterator[StoredWindows]:
     """Count the distinct windows of a log and leave them where they were counted.
 
     For logs with more distinct windows than memory holds; `learn_rspmn` takes what it needs of
-    them. The parameters are those of `windows`.
+    them. The parameters are those of `windows`; more windows than `max_windows` that differ in
+    nothing but a measured utility are counted together, with the moments of it.
     """
     check_gaps(gaps)
     check_ending(terminated, ending)
@@ -156,11 +195,19 @@ def store_windows(
             groups = kept.frame.filter(nw.col(MARK) != SKIPPED)
             number = opened.read(groups.select(nw.len().alias(COUNT))).cells(COUNT).present
             found = opened.read(endings_in(groups, asked))
-            offenders.check_marks(found.cells(MARK).present)
+            marks = found.cells(MARK).present.astype(np.int64)
+            offenders.check_marks(marks)
+            offenders.check_flags(Marks(marks))
+            offenders.check_complete(groups)
             endings = Endings.found(found, asked, ending, time_limit)
             lengths = endings.lengths(found, asked)
-        kept = Kept(groups, int(number[0]))
-        yield StoredWindows(kept, opened, asked, endings, lengths, offenders)
+            kept, moments = Kept(groups, int(number[0])), None
+            if kept.rows > max_windows:
+                earned = columns_of(asked)[0][schema.utility]
+                moments = Moments.wanted(groups, opened, earned)
+            if moments is not None:
+                kept = stack.enter_context(keep(moments.collapsed(groups), opened))
+        yield StoredWindows(kept, opened, GroupReader(asked, endings, moments), lengths)
 
 
 def _kept_wide(
