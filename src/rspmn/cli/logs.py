@@ -73,6 +73,12 @@ def _story(info: RSPMNInfo, lengths: Lengths, output: str) -> list[str]:
         f"{lengths.ended_by(Followed.STATE)} in a state that was kept, "
         f"{lengths.ended_by(Followed.UNKNOWN)} cut",
     ]
+    if info.sample is not None:
+        sample = info.sample
+        lines.append(
+            f"sampled: the structure is learned from {sample.share:.2%} of {sample.steps} steps, "
+            f"the parameters from all of them ({sample.steps_placed} have a place in it)"
+        )
     if info.steps_left_out:
         lines.append(f"left out: {info.steps_left_out} steps with missing values")
     if info.unsupported_branches:

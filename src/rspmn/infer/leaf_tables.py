@@ -36,6 +36,22 @@ class LeafTable:
                 found[row] = _log_probs(distribution, numbers)
         return found
 
+    def log_probs_of(self, leaf: Ints, values: Sequence[Value], codes: Ints) -> Array:  # [n]
+        """Return the log-probability of one value each under one leaf each; 0 for code -1."""
+        other = self.table.shape[1] - 1
+        places = np.array([*(self.place.get(value, other) for value in values), other])
+        found = self.table[leaf, places[codes]]
+        if self.numeric:
+            numbers = np.array([*map(_number, values), math.nan])
+            order = np.argsort(leaf, kind="stable")
+            starts = np.searchsorted(leaf[order], [row for row, _ in self.numeric], side="left")
+            stops = np.searchsorted(leaf[order], [row for row, _ in self.numeric], side="right")
+            for (_, distribution), start, stop in zip(self.numeric, starts, stops, strict=True):
+                here = order[start:stop]
+                if len(here):
+                    found[here] = _log_probs(distribution, numbers[codes[here]])
+        return np.where(codes < 0, 0.0, found)
+
 
 def leaf_tables(network: Network) -> dict[str, LeafTable]:
     """Return the leaves of a network by variable."""

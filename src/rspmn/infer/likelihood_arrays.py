@@ -79,9 +79,11 @@ class CompiledLikelihood:
         for name, table in self.leaves.items():
             if name in columns:
                 column = columns[name]
-                known = table.log_probs(column.values)
-                padded = np.hstack([known, np.zeros((len(known), 1))])  # code -1: not known
-                logs[table.nodes] = padded[:, column.codes[part]]
+                seen, place = np.unique(column.codes[part], return_inverse=True)
+                known = table.log_probs([column.values[c] for c in seen.tolist() if c >= 0])
+                if seen[0] < 0:  # code -1: not known
+                    known = np.hstack([np.zeros((len(known), 1)), known])
+                logs[table.nodes] = known[:, place]
         if future is not None:
             nodes, interfaces = self.latents
             logs[nodes] = future[interfaces, part]

@@ -265,9 +265,7 @@ class Instances:
 
 
 def _looked_up(table: LeafTable, leaf: Ints, column: Distinct, row: Ints) -> Array:
-    known = table.log_probs(column.values)
-    padded = np.hstack([known, np.zeros((len(known), 1))])  # code -1: not known
-    return np.asarray(padded[leaf, column.codes[row]])
+    return table.log_probs_of(leaf, column.values, column.codes[row])
 
 
 def steps_behind(template: Network, sites: Sites) -> Array:  # [sites]

@@ -42,12 +42,18 @@ class LearnConfig:
     soft_em: bool = False
     #: What of the successor tests look at: its state or, as in the paper, the whole next step.
     successor: Literal["state", "tuple"] = "state"
+    #: Of a log with more distinct windows the structure is learned from a sample of so many.
+    max_windows: int = 500_000
     #: Budgets; learning that reaches one ends early with a valid network.
     max_nodes: int | None = None
     max_depth: int | None = None  # sums on a path
     max_seconds: float | None = None
 
     def __post_init__(self) -> None:
+        if self.max_windows < 1:
+            raise DataError(
+                f"LearnConfig: max_windows must be 1 or more, found {self.max_windows!r}"
+            )
         for name in ("max_nodes", "max_depth", "max_seconds", "em_passes"):
             limit = getattr(self, name)
             if limit is not None and not limit >= 0:

@@ -123,16 +123,17 @@ def count_flows(model: RSPMN, placed: Placed, windows: Windows, with_leaves: boo
     instances, trees = placed.instances, placed.trees
     counts = windows.counts[window].astype(np.float64)
     column = windows.columns[windows.schema.utility]
-    utility = column.data[window]
     found = Flows.none(trees)
-    low = float(utility.min(initial=0.0))
+    low = float(column.data[window].min(initial=0.0))
     at, through = spread(instances, instance, logs, counts)
     found.steps, found.edges = _at(instances, at), weigh(instances.edge, through, len(trees.edge))
-    above = spread_over(instances, instance, logs, counts * (utility - low))[0]
-    deviations = (utility - low) ** 2
+    # a window goes one way only: what it earned flows wherever it does
+    earned = (column.data - low)[instances.row[instances.pair]]
+    above = _at(instances, at * earned)
+    deviations = earned**2
     if column.spread is not None:
-        deviations = deviations + column.spread[window]
-    squares = spread_over(instances, instance, logs, counts * deviations)[0]
+        deviations += column.spread[instances.row[instances.pair]]
+    squares = _at(instances, at * deviations)
     found.earned = above + low * found.steps
     found.squares = squares + 2 * low * above + low * low * found.steps
     found.led = _led(instances.position[instance], placed.after[window], counts)

@@ -35,6 +35,7 @@ from rspmn.learn.future.moves import at_sites
 from rspmn.learn.grow_spmn import grow_spmn
 from rspmn.learn.initial_template import initial_template
 from rspmn.learn.interfaces import Interface, interface_nodes, state_network
+from rspmn.learn.large_log import SampleInfo, count_all, sample_of
 from rspmn.learn.learner import Learner
 from rspmn.learn.numbering import Numbering, number_interfaces
 from rspmn.learn.outcome import Outcome
@@ -81,6 +82,7 @@ class RSPMNInfo:
     structure: LearnInfo = field(default_factory=LearnInfo)  # of LearnSPMN
     future: FutureInfo | None = None  # of factored futures
     em: EMInfo | None = None  # of further passes
+    sample: SampleInfo | None = None  # if the structure was learned from a sample
     stages: Stages | None = None
     #: All that was learned from; add those of new episodes and pass both to `refit`.
     windows_used: Windows | None = None
@@ -110,7 +112,9 @@ def learn_rspmn(
     ----------
     log
         Episodes, or their windows: all that is needed of them but for further passes of EM. They
-        know their schema.
+        know their schema. Of windows that an engine keeps (`rspmn.store_windows`), if they are more
+        than `config.max_windows`, the structure is learned from a sample; parameters are counted
+        on all of them, batch by batch.
     config
         How to learn; `LearnConfig()` if not given.
     rng
@@ -131,6 +135,8 @@ def learn_rspmn(
         raise DataError("em_passes need the episodes: windows do not tell what came before")
     info = RSPMNInfo()
     clock = perf_counter()
+    if isinstance(log, StoredWindows) and len(log) > config.max_windows:
+        return _learn_large(log, config, rng, report, keep_stages)
     if isinstance(log, Episodes):
         windows = Windows.from_episodes(log, config.successor)
     else:
@@ -181,6 +187,27 @@ def learn_rspmn(
         info.stages = Stages(two_step, one_step, initial, model.template, tied)
         info.sized("two steps", two_step)
         info.sized("initial", initial)
+    return model, info
+
+
+def _learn_large(
+    log: StoredWindows,
+    config: LearnConfig,
+    rng: np.random.Generator | int,
+    report: Report | None,
+    keep_stages: bool,
+) -> tuple[RSPMN, RSPMNInfo]:
+    """Learn the structure from a sample of the windows, and the parameters from all of them."""
+    clock = perf_counter()
+    seed = rng if isinstance(rng, int) else int(rng.integers(2**31))
+    sample, sampled = sample_of(log, config.max_windows, seed)
+    taken = perf_counter() - clock
+    model, info = learn_rspmn(sample, config, rng, report=report, keep_stages=keep_stages)
+    info.seconds["sample"], clock = taken, perf_counter()
+    model = count_all(model, log, sample, config, sampled)
+    info.timed("count all", clock)
+    info.sample, info.windows_used = sampled, None
+    info.sized("final", model.template)
     return model, info
 
 

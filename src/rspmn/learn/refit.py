@@ -22,7 +22,7 @@ from rspmn.learn.rows import Rows, table_of, weigh
 from rspmn.model import RSPMN
 from rspmn.schema import Kind
 
-__all__ = ["RefitInfo", "refit"]
+__all__ = ["RefitInfo", "factored_flows", "refit"]
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -108,16 +108,26 @@ def _flows(
     found = count_flows(model, placed, windows, with_leaves=False)
     if config.future == "counts":
         return found, None
+    led, info = factored_flows(model, placed, windows, config.bins)
+    found.led |= led
+    return found, info
+
+
+def factored_flows(
+    model: RSPMN, placed: Placed, windows: Windows, bins: int
+) -> tuple[dict[int, dict[int, float]], FutureInfo]:
+    """Return what followed at each site by counts and factors that sites share."""
     known = placed.chosen & (placed.after[placed.window] >= 0)
     window, instance = placed.window[known], placed.instance[known]
     position, site = np.unique(placed.instances.position[instance], return_inverse=True)
-    future = factored(_moves(model, placed, windows, config.bins, window, site))
+    future = factored(_moves(model, placed, windows, bins, window, site))
     led = future.successors
+    found: dict[int, dict[int, float]] = {}
     steps = weigh(site, windows.counts[window].astype(np.float64))
     for k, at in enumerate(position.tolist()):
         part = slice(int(led.starts[k]), int(led.starts[k + 1]))
         flow = (led.weights[part] * steps[k]).tolist()
-        found.led[at] = dict(zip(led.interfaces[part].tolist(), flow, strict=True))
+        found[at] = dict(zip(led.interfaces[part].tolist(), flow, strict=True))
     return found, future.info
 
 

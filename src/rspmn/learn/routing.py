@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from rspmn.circuit import Network
 from rspmn.data.states import States
 from rspmn.infer.placing import NOWHERE
-from rspmn.infer.row_likelihood import Distinct, root_log_likelihoods
+from rspmn.infer.likelihood_arrays import compile_likelihood
+from rspmn.infer.row_likelihood import Distinct
 
 __all__ = ["NOWHERE", "Routes", "route"]
 
@@ -63,12 +64,13 @@ def route(
         of_states[states.of_steps[known]] = learned_in[known]
     open_states = np.flatnonzero(of_states == NOWHERE)
     step = max(1, CHUNK // max(1, len(network)))
+    likelihood = compile_likelihood(network)
     with np.errstate(divide="ignore"):
         prior = np.log(visits)[:, None]
     for start in range(0, len(open_states), step):
         part = open_states[start : start + step]
         columns = {name: Distinct.of(c.take(part)) for name, c in states.columns.items()}
-        scores = root_log_likelihoods(network, columns, len(part)) + prior
+        scores = likelihood(columns, len(part)) + prior
         best = scores.argmax(axis=0)
         possible = (scores > -np.inf).sum(axis=0)
         of_states[part] = np.where(possible > 0, best, NOWHERE)

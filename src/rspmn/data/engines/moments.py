@@ -80,11 +80,9 @@ class Moments:
 
     def column_of(self, table: Table) -> Column:
         """Return mean and variance of the utility of each group."""
-        count, high, low, squares, bin_ = (
-            table.cells(name).present.astype(np.float64)
-            for name in (COUNT, HIGH, LOW, SQUARES, BIN)
-        )
-        least, most = (table.cells(n).present.astype(np.float64) for n in (self.column, MOST))
+        names = (COUNT, HIGH, LOW, SQUARES, BIN, self.column, MOST)
+        found = (table.cells(name).present.astype(np.float64) for name in names)
+        count, high, low, squares, bin_, least, most = found
         part = 2.0**BITS
         mean = (high / count + low / part / count) / self.scale
         mean = np.clip(mean, least, most)  # rounding does not lead outside

@@ -62,7 +62,7 @@ def _words(column: Column) -> Words:  # [n]
         numbers = np.where(column.missing, np.inf, column.data)  # there are many NaN
         return np.asarray(numbers.view(np.uint64))
     sums = [zlib.crc32(repr(value).encode()) for value in column.domain]
-    return np.array([*sums, 0], dtype=np.uint64)[column.data]
+    return np.asarray(np.array([*sums, 0], dtype=np.uint64)[column.data])
 
 
 def _mix(words: Words) -> Words:

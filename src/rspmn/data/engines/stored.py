@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Literal
 
 import narwhals as nw
 import numpy as np
+from numpy.typing import NDArray
 
 from rspmn.data.engines.batches import map_batches
 from rspmn.data.engines.counting import (
@@ -70,20 +71,33 @@ class StoredWindows:
         with self.source.named():
             return self.reader(self.source.read(self.kept.frame))
 
+    def occurrences(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return how often windows occurred, and how many did so often."""
+        groups = self.kept.frame.group_by(COUNT).agg(nw.len().alias("windows"))
+        table = self.source.read(groups)
+        counts, number = (table.cells(name).present.astype(np.int64) for name in (COUNT, "windows"))
+        return counts, number
+
     def map(self, function: Callable[[Windows], str], size: int) -> Iterator[str]:
         """Return what a function says of every batch of windows, of at most so many.
 
         A cluster runs it where the windows are; only what it says comes back.
         """
-        told = self._told_kinds()
+        told = self._told
 
         def of_table(table: Table, reader: GroupReader = told) -> str:
             return function(reader(table))
 
         return map_batches(self.kept, self.source, of_table, size)
 
-    def _told_kinds(self) -> GroupReader:
-        """Return a reader that knows the kind of every variable: a batch may show less."""
+    @property
+    def told_schema(self) -> Schema:
+        """The schema with the kinds of all variables."""
+        return self._told.asked.schema
+
+    @cached_property
+    def _told(self) -> GroupReader:
+        """A reader that knows the kind of every variable: a batch may show less."""
         here, after = columns_of(self.reader.asked)
         kinds = kinds_of(self.kept.frame, self.source, self.schema, here, after)
         asked = replace(self.reader.asked, schema=self.schema.with_kinds(kinds))
