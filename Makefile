@@ -4,10 +4,10 @@ VENV   ?= .venv
 RUN    := $(VENV)/bin/python
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test bcq bench soak lint types check clean
+.PHONY: help demo test bcq test-spark bench soak lint types check clean
 
 help:            ## list the targets
-	@sed -n 's/^\([a-z]*\): .*## /\1\t/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z-]*\): .*## /\1\t/p' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.ready-plot  ## the paper's 2x2 grid, decisions from a table, a policy from a log
 	@$(RUN) examples/paper_grid.py
@@ -20,6 +20,10 @@ test: $(VENV)/.ready-test  ## all tests and doctests
 # d3rlpy wants an old gymnasium and PyTorch, so it has an environment of its own.
 bcq: $(VENV)-bcq/.ready  ## the tests of the deep-learning baseline, with d3rlpy
 	@$(VENV)-bcq/bin/python -m pytest tests/baselines/test_bcq.py tests/envs/test_gym.py tests/envs/test_mdp_env.py
+
+# Spark wants Java 17 and half a gigabyte, so it has an environment of its own.
+test-spark: $(VENV)-spark/.ready  ## the tests of Spark, local and on a cluster of two workers
+	@$(VENV)-spark/bin/python -m pytest tests/spark
 
 bench: $(VENV)/.ready-test  ## benchmarks, as ratios in one run
 	@for file in benchmarks/*.py; do echo "== $$file"; $(RUN) $$file || exit 1; done
@@ -36,7 +40,7 @@ types: $(VENV)/.ready-test  ## mypy, strict
 check: test lint types  ## everything CI runs
 
 clean:           ## remove the environment and all that was built
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-bcq $(VENV)-spark build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(RUN):
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if v >= (3, 11) else f"rspmn needs Python 3.11 or newer, but $(PYTHON) is {v[0]}.{v[1]}: make PYTHON=python3.11 ...")'
@@ -48,6 +52,13 @@ $(VENV)-bcq/.ready: pyproject.toml
 	@$(PYTHON) -m venv $(VENV)-bcq
 	@$(VENV)-bcq/bin/python -m pip install --quiet --disable-pip-version-check 'torch==2.13.0'
 	@$(VENV)-bcq/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[bcq,gym,plot]' pytest hypothesis pandas polars pyarrow
+	@touch $@
+
+$(VENV)-spark/.ready: pyproject.toml
+	@command -v java >/dev/null || { echo "Spark needs Java 17 or newer: install it, and see that 'java' is found"; exit 1; }
+	@echo "making $(VENV)-spark with PySpark"
+	@$(PYTHON) -m venv $(VENV)-spark
+	@$(VENV)-spark/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[spark]' pytest hypothesis 'pandas>=2.2,<3' polars
 	@touch $@
 
 $(VENV)/.ready-%: pyproject.toml | $(RUN)

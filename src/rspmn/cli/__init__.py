@@ -226,6 +226,10 @@ def _add_sampling(sub: argparse.ArgumentParser) -> None:
 
 def _add_generating(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("domain", metavar="DOMAIN", help="as `rspmn domains` lists them")
+    sub.add_argument(
+        "--files", type=int, default=1,
+        help="divide the log into so many, NAME-0, NAME-1, …; one is in memory at a time",
+    )  # fmt: skip
     sub.add_argument("--episodes", type=int, help="default: as many as the paper's log has")
     sub.add_argument("--steps", type=int, help="of an episode at most; default: the paper's")
     sub.add_argument(

@@ -2,7 +2,10 @@
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from rspmn.data.writers import write_episodes
 from rspmn.envs.domains import WORLDS
@@ -54,15 +57,34 @@ def generate(arguments: argparse.Namespace) -> None:
             "a wide log cannot keep the state after the last step: --layout padded, flags or "
             "terminal_row"
         )
-    log = mdp.generate(episodes, steps, arguments.seed, arguments.layout)
+    if not 1 <= arguments.files <= episodes:
+        raise DataError(f"--files: expected 1 to {episodes}, the episodes, found {arguments.files}")
+    total = 0
+    paths = _paths(arguments.output, arguments.files)
+    first = np.linspace(0, episodes, len(paths) + 1).astype(np.int64)
     try:
-        write_episodes(log, arguments.output, arguments.wide)
+        for k, path in enumerate(paths):
+            seed = arguments.seed if len(paths) == 1 else np.random.default_rng([arguments.seed, k])
+            log = mdp.generate(int(first[k + 1] - first[k]), steps, seed, arguments.layout)
+            log = replace(log, ids=log.ids + first[k])
+            write_episodes(log, path, arguments.wide)
+            total += log.num_steps
         if arguments.schema:
             mdp.schema.save(Path(arguments.schema))
     except OSError as error:
         raise ModelFileError(f"{arguments.output}: cannot be written: {error.strerror}") from None
-    facts = {"file": arguments.output, "episodes": len(log), "steps": log.num_steps}
+    facts = {"file": arguments.output, "episodes": episodes, "steps": total}
     if arguments.json:
         print(json.dumps(facts))
     else:
-        print(f"{arguments.output}: {len(log)} episodes, {log.num_steps} steps of {mdp.name}")
+        where = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+        print(f"{where}: {episodes} episodes, {total} steps of {mdp.name}")
+
+
+def _paths(output: str, files: int) -> list[str]:
+    """Return the names of the files."""
+    if files == 1:
+        return [output]
+    path = Path(output)
+    digits = len(str(files - 1))
+    return [str(path.with_stem(f"{path.stem}-{k:0{digits}}")) for k in range(files)]

@@ -64,6 +64,13 @@ class Windows:
         )
 
     @property
+    def parts(self) -> tuple[Any, ...]:
+        """All that they are made of, in order."""
+        return (
+            self.schema, self.columns, self.next_columns, self.followed, self.counts, self.starts,
+        )  # fmt: skip
+
+    @property
     def _layout(self) -> tuple[object, ...]:
         """What two sets of windows must have in common to be added."""
         return self.schema.order, self.schema.decisions, self.schema.utility, [*self.next_columns]
@@ -227,6 +234,8 @@ def group_windows(
     starts: NDArray[np.int64],
 ) -> Windows:
     """Add up the counts of equal windows, in the order in which `from_episodes` has them."""
+    if not len(counts):
+        return Windows(schema, columns, next_columns, followed, counts, starts)
     order = np.array([2, 2, 0, 1], dtype=np.int8)[followed]  # END, UNKNOWN, then those that follow
     keys = [column_keys(columns[name]) for name in schema.variables] + [Keys(order, 3)]
     keys += [column_keys(column) for column in next_columns.values()]

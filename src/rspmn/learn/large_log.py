@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.data.coding import Column, encode
-from rspmn.data.engines.sampling import sampled
 from rspmn.data.engines.stored import StoredWindows
 from rspmn.data.tables import split_missing
 from rspmn.data.windows import Windows, group_windows
@@ -54,11 +53,8 @@ def sample_of(stored: StoredWindows, most: int, seed: int) -> tuple[Windows, Sam
     """Return a weighted sample of about so many windows."""
     share = _share(*stored.occurrences(), most)
 
-    def taken(windows: Windows) -> str:
-        return _to_json(sampled(windows, share, seed))
-
     schema = stored.told_schema
-    parts = [_from_json(text, schema) for text in stored.map(taken, BATCH)]
+    parts = [_from_json(text, schema) for text in stored.sample(share, seed, _to_json, BATCH)]
     found = reduce(add, parts)
     info = SampleInfo(len(stored), stored.lengths.steps, share, len(found))
     return found, info

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from rspmn.circuit import Network
 from rspmn.data.states import States
-from rspmn.infer.placing import NOWHERE
 from rspmn.infer.likelihood_arrays import compile_likelihood
+from rspmn.infer.placing import NOWHERE
 from rspmn.infer.row_likelihood import Distinct
 
 __all__ = ["NOWHERE", "Routes", "route"]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rspmn.data.coding import missing_column
 from rspmn.data.engines.frames import Frame
 from rspmn.data.engines.moments import Moments
-from rspmn.data.engines.pairs import MARK, STATE, STEP, YES, Asked, Marks, columns_of
+from rspmn.data.engines.pairs import MARK, STATE, STEP, YES, Asked, Marks, columns_of, is_key
 from rspmn.data.episodes import Ending, Followed
 from rspmn.data.readers import code_cells, endings_of
 from rspmn.data.tables import Cells, Table
@@ -30,7 +30,7 @@ SEEN = "seen"
 
 def grouped(pairs: Frame) -> Frame:
     """Count equal pairs: the query that is most of the work, whatever engine does it."""
-    keys = [name for name in pairs.collect_schema() if name == MARK or name[0] in "vn"]
+    keys = [name for name in pairs.collect_schema() if is_key(name)]
     return pairs.group_by(keys).agg(nw.len().cast(nw.Int64).alias(COUNT))
 
 
@@ -114,7 +114,11 @@ class GroupReader:
     moments: Moments | None = None  # where utilities were counted together
 
     def __call__(self, table: Table) -> Windows:
-        """Code values, and say what followed."""
+        """Code values, say what followed, and count together what is the same then."""
+        return group_windows(*self.apart(table).parts)
+
+    def apart(self, table: Table) -> Windows:
+        """Code values and say what followed; each group is a window of its own, equal or not."""
         asked, schema = self.asked, self.asked.schema
         found = Marks(table.cells(MARK).present.astype(np.int64))
         counts = table.cells(COUNT).present.astype(np.int64)
@@ -139,7 +143,7 @@ class GroupReader:
         nothing = np.isin(followed, (Followed.END, Followed.UNKNOWN))
         for column in following.values():
             column.data[nothing] = missing_column(1, column).data[0]
-        return group_windows(
+        return Windows(
             schema.with_kinds({name: column.kind for name, column in columns.items()}),
             columns,
             following,

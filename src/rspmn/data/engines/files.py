@@ -69,10 +69,13 @@ class LogFiles:
 
 @contextmanager
 def engine(memory_limit: str | None) -> Iterator["duckdb.DuckDBPyConnection"]:
-    """Open DuckDB with a limit on memory and a temporary folder for what does not fit."""
+    """Open DuckDB with a limit on memory, in a temporary folder for what does not fit."""
     import duckdb
 
-    with TemporaryDirectory(prefix="rspmn-") as folder, duckdb.connect() as connection:
+    with (
+        TemporaryDirectory(prefix="rspmn-") as folder,
+        duckdb.connect(f"{folder}/work.duckdb") as connection,
+    ):
         try:
             connection.execute(f"SET memory_limit = {literal(memory_limit or MEMORY_LIMIT)}")
         except duckdb.Error:

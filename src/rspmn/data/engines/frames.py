@@ -30,6 +30,7 @@ class Source:
 
     frame: Frame
     files: LogFiles | None = None  # that they are read from
+    is_ours: bool = False  # whether its DuckDB is our own, to make tables in
 
     @property
     def is_duckdb(self) -> bool:
@@ -52,7 +53,7 @@ class Source:
         if self.files is None or not self.files.is_text:
             return self
         with self.errors_named():
-            self.files.connection.execute(f"CREATE TEMP TABLE log AS {self.files.query}")
+            self.files.connection.execute(f"CREATE TABLE log AS {self.files.query}")
         stack.callback(self.files.connection.execute, "DROP TABLE log")
         return replace(self, frame=nw.from_native(self.files.connection.table("log")))
 
@@ -88,7 +89,7 @@ def open_source(source: object, memory_limit: str | None = None) -> Iterator[Sou
     if isinstance(source, str | Path):
         with engine(memory_limit) as connection:
             files = open_files(source, connection)
-            yield Source(nw.from_native(files.table), files)
+            yield Source(nw.from_native(files.table), files, is_ours=True)
         return
     lazy = _as_lazy(source)
     if lazy is not None:
@@ -100,7 +101,7 @@ def open_source(source: object, memory_limit: str | None = None) -> Iterator[Sou
         if not columns or not table.rows:
             raise DataError("the table has no rows")
         connection.register("log", columns)
-        yield Source(nw.from_native(connection.table("log")))
+        yield Source(nw.from_native(connection.table("log")), is_ours=True)
 
 
 def _as_lazy(source: object) -> Frame | None:

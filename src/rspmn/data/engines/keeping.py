@@ -38,7 +38,7 @@ def keep(frame: Frame, source: Source) -> Iterator[Kept]:
     native: Any = nw.to_native(frame)
     if source.is_duckdb:
         with source.errors_named():
-            name = _make(native, "TEMP TABLE")
+            name = _make(native, "TABLE" if source.is_ours else "TEMP TABLE")
         try:
             table = native.query("rspmn_result", f'SELECT *, rowid AS "{PLACE}" FROM {name}')
             yield Kept(nw.from_native(table), table.aggregate("count(*)").fetchall()[0][0])

@@ -18,6 +18,7 @@ import numpy as np
 
 from rspmn.data.coding import Column
 from rspmn.data.engines.frames import Frame, Source
+from rspmn.data.engines.pairs import is_key
 from rspmn.data.tables import Table
 from rspmn.errors import DataError
 from rspmn.schema import Kind
@@ -63,10 +64,11 @@ class Moments:
     def collapsed(self, groups: Frame) -> Frame:
         """Count together what differs in the utility alone, and not by a bin."""
         u, count = nw.col(self.column).cast(nw.Float64), nw.col(COUNT)
-        keys = [n for n in groups.collect_schema() if n[0] in "vnm" and n != self.column]
+        keys = [n for n in groups.collect_schema() if is_key(n) and n != self.column]
         part = 2.0**BITS
         scaled = u * self.scale
-        away = (u / self.width - (u / self.width).floor()) ** 2
+        from_border = u / self.width - (u / self.width).floor()
+        away = from_border * from_border  # not a power: engines round it differently
         split = groups.with_columns(
             (u / self.width).floor().cast(nw.Int64).alias(BIN),
             scaled.floor().cast(nw.Int64).alias(HIGH),

@@ -29,10 +29,12 @@ __all__ = [
     "Asked",
     "Marks",
     "columns_of",
+    "count_where",
     "gone",
     "in_blocks",
     "in_order",
     "in_time",
+    "is_key",
     "plain_column",
     "rows_of",
 ]
@@ -112,6 +114,11 @@ def columns_of(asked: Asked) -> tuple[dict[str, str], dict[str, str]]:
     return here, after
 
 
+def is_key(name: str) -> bool:
+    """Say whether a column of pairs is a value or a mark: what tells pairs apart."""
+    return name == MARK or (name[0] in "vn" and name[1:].isdigit())
+
+
 def rows_of(source: Source, asked: Asked) -> Frame:
     """Return the rows of a long table under their own names: e, t, f, v0, v1, …."""
     if asked.time is None:
@@ -172,6 +179,11 @@ def gone(types: dict[str, Any], name: str) -> nw.Expr:
     if types[name] in (nw.String, nw.Categorical, nw.Enum, nw.Unknown):
         return found.is_null() | (found == "")
     return found.is_null()
+
+
+def count_where(told: nw.Expr) -> nw.Expr:
+    """Return in how many rows something is so; not every engine adds up booleans."""
+    return nw.when(told).then(nw.lit(1)).otherwise(nw.lit(0)).sum()
 
 
 def _undecided(types: dict[str, Any], names: Sequence[str]) -> nw.Expr:
@@ -408,7 +420,7 @@ def _empty_text(
     ]
     if not doubtful:
         return set()
-    full = [(~gone(dict(types), c)).sum().alias(f"c{k}") for k, c in enumerate(doubtful)]
+    full = [count_where(~gone(dict(types), c)).alias(f"c{k}") for k, c in enumerate(doubtful)]
     counts = source.read(source.frame.select(*full))
     return {c for k, c in enumerate(doubtful) if not counts.cells(f"c{k}").present.any()}
 

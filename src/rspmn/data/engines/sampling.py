@@ -16,11 +16,12 @@ from rspmn.schema import Kind
 __all__ = ["sampled"]
 
 Words = NDArray[np.uint64]
+Ints = NDArray[np.int64]
 
 
-def sampled(windows: Windows, share: float, seed: int) -> Windows:
-    """Return the windows of a share of the steps."""
-    drawn = _uniform(windows, seed)
+def sampled(windows: Windows, share: float, seed: int, marks: Ints | None = None) -> Windows:
+    """Return the windows of a share of the steps; `marks` tell equal windows apart, [n]."""
+    drawn = _uniform(windows, seed, marks)
     counts = _binomial(windows.counts, share, drawn)
     starts = np.minimum(counts, np.round(windows.starts * (counts / windows.counts)))
     kept = np.flatnonzero(counts)
@@ -46,13 +47,15 @@ def _binomial(
     return found
 
 
-def _uniform(windows: Windows, seed: int) -> NDArray[np.float64]:  # [n]
+def _uniform(windows: Windows, seed: int, marks: Ints | None) -> NDArray[np.float64]:  # [n]
     """Return numbers between 0 and 1 that hang on the windows' values alone."""
     mixed = np.full(len(windows), seed, dtype=np.uint64)
     with np.errstate(over="ignore"):
         for column in (*windows.columns.values(), *windows.next_columns.values()):
             mixed = _mix(mixed ^ _words(column))
         mixed = _mix(mixed ^ windows.followed.astype(np.uint64))
+        if marks is not None:
+            mixed = _mix(mixed ^ marks.astype(np.uint64))
     return (mixed >> np.uint64(11)).astype(np.float64) / 2.0**53
 
 

@@ -36,10 +36,11 @@ from rspmn.data.engines.pairs import (
     in_time,
     rows_of,
 )  # fmt: skip
+from rspmn.data.engines.sampling import sampled
 from rspmn.data.episodes import Ending, Episodes
 from rspmn.data.readers import check_block, check_ending, check_gaps
 from rspmn.data.tables import Table
-from rspmn.data.windows import Successor, Windows, told_of
+from rspmn.data.windows import Successor, Windows, group_windows, told_of
 from rspmn.errors import DataError
 from rspmn.schema import Schema
 
@@ -83,10 +84,22 @@ class StoredWindows:
 
         A cluster runs it where the windows are; only what it says comes back.
         """
-        told = self._told
+        reader = self._told
+        return map_batches(self.kept, self.source, lambda table: function(reader(table)), size)
 
-        def of_table(table: Table, reader: GroupReader = told) -> str:
-            return function(reader(table))
+    def sample(
+        self, share: float, seed: int, function: Callable[[Windows], str], size: int
+    ) -> Iterator[str]:
+        """Return what a function says of a share of the steps of every batch.
+
+        Which are taken hangs on what they are, not on how they lie in batches.
+        """
+        reader = self._told
+
+        def of_table(table: Table) -> str:
+            marks = table.cells(MARK).present.astype(np.int64)
+            taken = sampled(reader.apart(table), share, seed, marks)
+            return function(group_windows(*taken.parts))
 
         return map_batches(self.kept, self.source, of_table, size)
 

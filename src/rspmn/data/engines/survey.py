@@ -8,7 +8,7 @@ import numpy as np
 
 from rspmn.data.coding import encode
 from rspmn.data.engines.frames import Source
-from rspmn.data.engines.pairs import gone, plain_column
+from rspmn.data.engines.pairs import count_where, gone, plain_column
 from rspmn.schema import Kind
 
 __all__ = ["Survey", "SurveyedColumn", "survey"]
@@ -64,12 +64,12 @@ def survey(source: Source) -> Survey:
     asked = [nw.len().alias("rows")]
     for k, name in enumerate(names):
         column = plain_column(types, name)
-        asked += [gone(types, name).sum().alias(f"m{k}"), column.n_unique().alias(f"d{k}")]
+        asked += [count_where(gone(types, name)).alias(f"m{k}"), column.n_unique().alias(f"d{k}")]
         if types[name].is_numeric():
             asked += [column.min().alias(f"a{k}"), column.max().alias(f"b{k}")]
         if types[name].is_float():
             parts = ~gone(types, name) & (column != column.floor())
-            asked.append(parts.sum().alias(f"p{k}"))
+            asked.append(count_where(parts).alias(f"p{k}"))
     found = source.read(source.frame.select(*asked))
     first = source.read(source.frame.select(names).head(GLANCE))
     facts = {n: _one(found.cells(n)) for n in found.names}

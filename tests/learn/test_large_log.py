@@ -1,0 +1,189 @@
+"""Logs of many windows: sampled structure, parameters of all of them, moments of utilities."""
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import rspmn
+from rspmn import Episodes, Schema, Windows
+from rspmn.data.engines.sampling import sampled
+from rspmn.envs.domains import DOMAINS
+from rspmn.errors import DataError
+from rspmn.infer.placing import place
+from rspmn.learn import LearnConfig, learn_rspmn
+from rspmn.learn.flows import Flows, count_flows
+from same_windows import assert_same
+
+SCHEMA = Schema([["x"], ["a"]], ["a"], "u")
+
+
+def measured(rows: int, seed: int) -> dict[str, list[Any]]:
+    """Draw a log whose utility is a measured number: right earns 1 more than left in x = 1."""
+    rng = np.random.default_rng(seed)
+    x, a = rng.integers(2, size=rows), rng.integers(2, size=rows)
+    u = rng.normal(size=rows) + (x == 1) * (a == 1)
+    return {
+        "episode": np.repeat(np.arange(rows // 10), 10).tolist(),
+        "time": np.tile(np.arange(10), rows // 10).tolist(),
+        "x": x.tolist(), "a": a.tolist(), "u": u.tolist(),
+    }  # fmt: skip
+
+
+def test_moments_are_exact() -> None:
+    """Counts, sums and sums of squares of what is counted together, by fractions."""
+    table = measured(20_000, 0)
+    whole = Windows.from_episodes(Episodes.from_long(table, SCHEMA, ending="cut"))
+    found = rspmn.windows(table, SCHEMA, ending="cut", max_windows=15_000)
+    assert len(found) < 15_000 < len(whole)
+    spread = found.columns["u"].spread
+    assert spread is not None
+    assert found.counts.sum() == whole.counts.sum()
+    for x in (0, 1):
+        for a in (0, 1):
+            sums, squares = [], []
+            for w in (whole, found):
+                here = (w.columns["x"].data == x) & (w.columns["a"].data == a)
+                u, n = w.columns["u"].data[here], w.counts[here]
+                within = w.columns["u"].spread
+                var = np.zeros(len(u)) if within is None else within[here]
+                sums.append(sum(Fraction(v) * int(k) for v, k in zip(u, n, strict=True)))
+                squares.append(float(n @ (u**2 + var)))
+            # 56 bits of the largest utility, rounded once for each of a few thousand windows
+            assert abs(float(sums[0] - sums[1])) < 4000 * 2.0**-52 * 5
+            assert squares[0] == pytest.approx(squares[1], rel=1e-6)
+
+
+def test_moments_are_the_same_on_every_engine_and_add_up() -> None:
+    table = measured(20_000, 1)
+    options: dict[str, Any] = {"ending": "cut", "max_windows": 15_000}
+    found = rspmn.windows(table, SCHEMA, **options)
+    assert_same(rspmn.windows(pl.DataFrame(table), SCHEMA, **options), found)
+    twice = found + found
+    assert np.array_equal(twice.counts, 2 * found.counts)
+    one, other = (w.columns["u"].spread for w in (found, twice))
+    assert one is not None
+    assert other is not None
+    assert np.allclose(one, other)
+
+
+def test_learning_from_moments() -> None:
+    table = measured(20_000, 2)
+    exact, _ = learn_rspmn(rspmn.windows(table, SCHEMA, ending="cut"))
+    found, _ = learn_rspmn(rspmn.windows(table, SCHEMA, ending="cut", max_windows=15_000))
+    assert float(found.meu(horizon=3)) == pytest.approx(float(exact.meu(horizon=3)), abs=1e-6)
+    assert found.best_decisions({"x": 1}, horizon=1)[0].value == 1
+
+
+def test_too_many_windows_are_refused() -> None:
+    table = measured(2000, 3)
+    table["x"] = list(range(2000))
+    with pytest.raises(DataError, match="distinct windows, more than 100: raise max_windows"):
+        rspmn.windows(table, SCHEMA, ending="cut", max_windows=100)
+
+
+# ---- samples -------------------------------------------------------------------------
+
+
+def test_a_sample_hangs_on_the_windows_alone() -> None:
+    log = DOMAINS["Taxi"]().generate(2000, 20, 0, "final")
+    whole = Windows.from_episodes(log)
+    found = sampled(whole, 0.3, 7)
+    # each step is taken with probability 0.3: five standard deviations
+    steps = whole.counts.sum()
+    assert abs(found.counts.sum() - 0.3 * steps) < 5 * np.sqrt(steps * 0.21)
+    assert (found.starts <= found.counts).all()
+    half = len(whole) // 2
+    order = np.random.default_rng(0).permutation(len(whole))
+    for part in (np.arange(half), order):
+        some = Windows(
+            whole.schema,
+            {n: c.take(part) for n, c in whole.columns.items()},
+            {n: c.take(part) for n, c in whole.next_columns.items()},
+            whole.followed[part], whole.counts[part], whole.starts[part],
+        )  # fmt: skip
+        assert sampled(some, 0.3, 7).counts.sum() == sum_of(whole, found, part)
+    assert sampled(whole, 0.3, 8).counts.sum() != found.counts.sum()
+
+
+def sum_of(whole: Windows, found: Windows, part: np.ndarray[Any, Any]) -> int:
+    """Return how many steps of some windows are in a sample of all."""
+    keys = [tuple(row) for row in _rows(whole)]
+    taken = dict(zip([tuple(row) for row in _rows(found)], found.counts.tolist(), strict=True))
+    return sum(taken.get(keys[k], 0) for k in part.tolist())
+
+
+def _rows(windows: Windows) -> list[tuple[Any, ...]]:
+    columns = [c.decode() for c in (*windows.columns.values(), *windows.next_columns.values())]
+    return list(zip(*columns, windows.followed.tolist(), strict=True))
+
+
+def test_flows_of_parts_add_up() -> None:
+    log = DOMAINS["Maze"]().generate(400, 8, 0, "final")
+    model, _ = learn_rspmn(log)
+    whole = Windows.from_episodes(log)
+    one, other = (
+        Windows.from_episodes(Episodes.from_long(_part(log, keep), log.schema,
+                                                 terminated="terminated"))
+        for keep in (True, False)
+    )  # fmt: skip
+    total = count_flows(model, place(model, whole), whole, with_leaves=True)
+    flows = [count_flows(model, place(model, w), w, with_leaves=True) for w in (one, other)]
+    added = Flows.from_json(flows[0].to_json()) + flows[1]
+    for name in ("edges", "steps", "starts", "visits", "arrived"):
+        assert np.array_equal(getattr(added, name), getattr(total, name)), name
+    assert np.allclose(added.earned, total.earned)
+    assert np.allclose(added.squares, total.squares)
+    assert added.led == total.led
+    assert added.leaves == total.leaves
+
+
+def _part(log: Episodes, even: bool) -> dict[str, list[Any]]:
+    table = log.to_long()
+    keep = [(e % 2 == 0) is even for e in table["episode"]]  # type: ignore[operator]
+    return {name: [v for v, k in zip(column, keep, strict=True) if k] for name, column in
+            table.items()}  # fmt: skip
+
+
+@pytest.mark.parametrize("make", [dict, pl.DataFrame])
+def test_parameters_are_those_of_all_windows(make: Any) -> None:
+    """The structure of a sample, the numbers of the whole: as if the sample had been all there is.
+
+    Here a tenth of the log shows the whole structure, so both models must be the same, but for
+    leaves and weights, which are of the whole.
+    """
+    log = DOMAINS["FrozenLake"]().generate(4000, 30, 0, "final")
+    table = make(log.to_long())
+    config = LearnConfig(future="counts")
+    exact, _ = learn_rspmn(log, config)
+    with rspmn.store_windows(table, log.schema, terminated="terminated") as stored:
+        config = LearnConfig(future="counts", max_windows=len(stored) * 3 // 4)
+        model, info = learn_rspmn(stored, config)
+        assert info.sample is not None
+        assert info.sample.windows == len(stored)
+        assert 0 < info.sample.share < 1
+        assert info.sample.sampled_windows < len(stored)
+        assert info.sample.steps_placed == log.num_steps
+        again, _ = learn_rspmn(stored, config)
+    for horizon in (1, 10, 50):
+        assert float(model.meu(horizon=horizon)) == pytest.approx(
+            float(exact.meu(horizon=horizon)), abs=1e-9
+        )
+    assert again.template == model.template
+
+
+def test_factors_of_the_sample_stay_beside_the_counts() -> None:
+    """They make successors possible that were not counted, and so add edges."""
+    log = DOMAINS["Elevators"]().generate(3000, 8, 0, "final")
+    edges = {}
+    with rspmn.store_windows(log.to_long(), log.schema, terminated="terminated") as stored:
+        for future in ("factored", "counts"):
+            config = LearnConfig(max_windows=len(stored) * 4 // 5, future=future)
+            model, info = learn_rspmn(stored, config)
+            edges[future] = model.template.num_edges
+            if future == "factored":
+                assert info.future is not None
+                assert info.future.strength > 0
+    assert edges["factored"] > edges["counts"]
