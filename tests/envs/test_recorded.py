@@ -240,3 +240,23 @@ def test_odd_data_sets() -> None:
         rspmn.from_minari(made)
     with pytest.raises(DataError, match="expected a Minari data set, found int"):
         rspmn.from_minari(3)
+
+
+def test_rewards_must_be_numbers() -> None:
+    class Odd(Counting):
+        earned: Any = None
+
+        def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+            seen, _, terminated, truncated, info = super().step(action)
+            return seen, self.earned, terminated, truncated, info
+
+    for earned, fine in ((np.array([1.0]), True), (float("nan"), False), (None, False)):
+        env = Odd(spaces.Discrete(4), spaces.Discrete(2), np.int64)
+        env.earned = earned
+        if fine:
+            assert rspmn.collect(env, episodes=1).columns["reward"].data.tolist() == [1.0] * 3
+        else:
+            with pytest.raises(DataError, match="collect: step 0 earned"):
+                rspmn.collect(env, episodes=1)
+    with pytest.raises(DataError, match="cannot make columns of OneOf"):
+        FlatSpace(spaces.OneOf([spaces.Discrete(2)]), "x")

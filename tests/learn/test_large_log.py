@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import rspmn
-from rspmn import Episodes, Schema, Windows
+from rspmn import Episodes, Followed, Schema, Windows
 from rspmn.data.engines.sampling import sampled
 from rspmn.envs.domains import DOMAINS
 from rspmn.errors import DataError
@@ -138,6 +138,25 @@ def test_flows_of_parts_add_up() -> None:
     assert np.allclose(added.squares, total.squares)
     assert added.led == total.led
     assert added.leaves == total.leaves
+
+
+def test_batches_without_a_place_flow_nowhere() -> None:
+    log = DOMAINS["Maze"]().generate(400, 8, 0, "final")
+    model, _ = learn_rspmn(log)
+    whole = Windows.from_episodes(log)
+    none = np.zeros(0, dtype=np.int64)
+    empty = Windows(
+        whole.schema,
+        {n: c.take(none) for n, c in whole.columns.items()},
+        {n: c.take(none) for n, c in whole.next_columns.items()},
+        whole.followed[none], whole.counts[none], whole.starts[none],
+    )  # fmt: skip
+    step = {"x": 99, "y": 99, "action": "up", "reward": 0.0}
+    strange = Episodes.from_steps([[step, step]], log.schema, [Followed.END])
+    for windows in (empty, Windows.from_episodes(strange)):
+        flows = count_flows(model, place(model, windows), windows, with_leaves=True)
+        assert flows.steps.sum() == 0
+        assert flows.leaves == {}
 
 
 def _part(log: Episodes, even: bool) -> dict[str, list[Any]]:

@@ -173,6 +173,7 @@ def test_a_job_on_a_cluster_of_two_workers(tmp_path: Path) -> None:
     command = [
         f"{home}/bin/spark-submit", "--master", "local-cluster[2,1,1024]",
         "--conf", "spark.ui.enabled=false", "--conf", "spark.executor.memory=1g",
+        "--conf", "spark.sql.shuffle.partitions=4",
         str(ROOT / "examples" / "spark_job.py"), log, schema, str(there),
     ]  # fmt: skip
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)

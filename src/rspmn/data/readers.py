@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rspmn.data.coding import Column, encode, infer_kind
 from rspmn.data.episodes import Ending, Episodes, Followed
-from rspmn.data.tables import Cells, Table, as_table
+from rspmn.data.tables import Cells, Table, as_table, with_booleans
 from rspmn.errors import DataError, did_you_mean
 from rspmn.schema import Kind, Schema
 
@@ -107,6 +107,8 @@ def _times(table: Table, name: str) -> NDArray[Any]:
         times = _dates(times)
     if times.dtype.kind not in "iufMm":
         raise refuse_time(name, times[0])
+    if times.dtype.kind == "f" and not np.all(np.isfinite(times)):
+        raise DataError(f"time column {name!r}: expected finite numbers")
     if times.dtype.kind == "f" and bool(np.all(times == np.floor(times))):
         return times.astype(np.int64)
     return times
@@ -131,7 +133,7 @@ def _dates(times: NDArray[Any]) -> NDArray[Any]:
 
 
 def _flags(table: Table, name: str) -> Column:
-    cells = table.cells(name, "terminated column")
+    cells = with_booleans(table.cells(name, "terminated column"))
     return encode(cells.present, cells.missing, Kind.BOOLEAN, name)
 
 

@@ -13,7 +13,15 @@ from rspmn.data.coding import sort_of
 from rspmn.errors import DataError, did_you_mean
 from rspmn.values import is_missing
 
-__all__ = ["Cells", "Table", "as_table", "eager_table", "split_missing"]
+__all__ = [
+    "Cells",
+    "Table",
+    "as_table",
+    "eager_table",
+    "native_frame",
+    "split_missing",
+    "with_booleans",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +48,7 @@ class Table:
         column = self._columns[name]
         if isinstance(column, np.ndarray):
             cells = split_missing(column)
-            return _with_booleans(cells) if self._is_text else cells
+            return with_booleans(cells) if self._is_text else cells
         nulls = column.is_null().to_numpy().astype(bool)
         inner = split_missing(np.asarray(column.drop_nulls().to_numpy()))
         missing = nulls.copy()
@@ -50,6 +58,11 @@ class Table:
     def column(self, name: str) -> NDArray[Any]:
         """Return a column with a mask where nothing is; text as objects."""
         cells = self.cells(name)
+        if cells.present.dtype.kind not in "biufMOUT":
+            raise DataError(
+                f"column {name!r}: expected strings, numbers, booleans or dates, found "
+                f"{cells.present.dtype}: leave it out of the table"
+            )
         if cells.present.dtype.kind in "OUT":
             sort_of(cells.present, name)  # DuckDB would make text of values of different types
             words = np.full(len(cells.missing), None, dtype=object)
@@ -105,11 +118,12 @@ def _all_int(column: Any) -> bool:
     return all(type(value) is int for value in column)
 
 
-def _frame(source: object) -> Table:
+def native_frame(source: object) -> Any:
+    """Return a data frame of any make as Narwhals has it."""
     import narwhals as nw
 
     try:
-        frame = nw.from_native(source)  # type: ignore[call-overload]
+        return nw.from_native(source)
     except nw.exceptions.DuplicateError as error:
         raise DataError(f"the table has columns of the same name: rename them ({error})") from None
     except TypeError:
@@ -118,6 +132,12 @@ def _frame(source: object) -> Table:
             "a mapping of names to arrays, or a 2-D numpy array, found "
             f"{type(source).__name__}"
         ) from None
+
+
+def _frame(source: object) -> Table:
+    import narwhals as nw
+
+    frame = native_frame(source)
     if isinstance(frame, nw.LazyFrame):
         from rspmn.data.engines.frames import read_frame
 
@@ -169,7 +189,7 @@ def _is_nothing(value: object) -> bool:
     return not value if isinstance(value, str) else is_missing(value)
 
 
-def _with_booleans(cells: Cells) -> Cells:
+def with_booleans(cells: Cells) -> Cells:
     """Turn text of true and false alone into booleans."""
     if cells.present.dtype.kind != "O":
         return cells

@@ -20,6 +20,8 @@ __all__ = ["Coverage", "balance_of", "coverage_of", "leak_findings", "step_findi
 RARE = 0.01
 #: Columns that agree this often are the same.
 SAME = 0.999
+#: Fewer steps than this agree by chance.
+FEW = 20
 
 
 @dataclass(frozen=True)
@@ -183,4 +185,4 @@ def _agree(
     """Say whether something holds in nearly all steps, of which there must be some."""
     chosen = np.ones(len(windows), dtype=bool) if among is None else among
     steps = windows.counts[chosen].sum()
-    return bool(steps > 0 and windows.counts[chosen & equal].sum() >= SAME * steps)
+    return bool(steps >= FEW and windows.counts[chosen & equal].sum() >= SAME * steps)

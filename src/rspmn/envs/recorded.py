@@ -143,7 +143,7 @@ def collect(
             now, earned, terminated, truncated, _info = env.step(chosen)
             observations.append(now)
             actions.append(chosen)
-            rewards.append(float(earned))
+            rewards.append(_reward(earned, len(rewards)))
         found.append(
             _Recorded(
                 seen.columns(seen.stacked(observations)),
@@ -170,6 +170,14 @@ def _chooser(
     raise DataError(
         f"collect: expected a policy, a function or None, found {type(policy).__name__}"
     )
+
+
+def _reward(earned: Any, t: int) -> float:
+    """Return what a step earned, which must be a number."""
+    found = np.asarray(earned)
+    if found.size != 1 or found.dtype.kind not in "biuf" or not np.isfinite(found).all():
+        raise DataError(f"collect: step {t} earned {earned!r}: expected a finite number")
+    return float(found.reshape(()))
 
 
 def _named(made: Any, done: FlatSpace) -> Mapping[str, Value]:

@@ -101,7 +101,7 @@ def _cells(space: Any, name: str, path: tuple[Any, ...]) -> tuple[_Cell, ...]:
     if isinstance(inner, Mapping):
         parts = [_cells(part, f"{name}_{key}", (*path, key)) for key, part in inner.items()]
         return tuple(cell for part in parts for cell in part)
-    if isinstance(inner, tuple):
+    if isinstance(inner, tuple) and type(space).__name__ != "OneOf":  # which is one of them
         parts = [_cells(part, f"{name}_{k}", (*path, k)) for k, part in enumerate(inner)]
         return tuple(cell for part in parts for cell in part)
     kind = _kind(space)

@@ -181,7 +181,8 @@ def leaf_flows(placed: Placed, windows: Windows, at: Array) -> dict[int, dict[Va
         here, row = here[order], row[order]
         position = instances.position[here]
         starts = np.flatnonzero(np.diff(position, prepend=-1))
-        for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(here)], strict=True):
+        stops = np.append(starts[1:], len(here))[: len(starts)]
+        for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
             node = trees.template.nodes[int(trees.nodes[position[start]])]
             assert isinstance(node, Leaf)
             part = slice(start, stop)

@@ -310,3 +310,102 @@ def test_wide_faults_are_named(rows: list[list[Any]], message: str) -> None:
         with pytest.raises(DataError) as caught:
             rspmn.windows(ENGINES[engine](table), schema, wide=True, ending="cut")
         assert message in str(caught.value)
+
+
+# ---- odd tables ----------------------------------------------------------------------
+
+
+PLAIN: Table = {
+    "episode": [1, 1, 1, 2, 2], "time": [0, 1, 2, 0, 1], "x": list("pqpqp"), "y": [1, 2, 1, 1, 2],
+    "a": list("lrllr"), "u": [0.0, 1.0, 2.0, 0.0, 1.0],
+}  # fmt: skip
+
+
+def test_several_files_have_the_types_of_all_of_them(tmp_path: Path) -> None:
+    """The first file's utilities are whole numbers; those of the second must not become so."""
+    one = PLAIN | {"u": [0, 1, 2, 0, 1]}
+    other = PLAIN | {"episode": [3, 3, 3, 4, 4], "u": [0.5] * 5, "y": [1.25] * 5}
+    both = {name: [*one[name], *other[name]] for name in PLAIN}
+    expected = rspmn.windows(both, SCHEMA, ending="cut")
+    for ending in ("parquet", "csv", "jsonl"):
+        for k, table in enumerate((one, other)):
+            frame = pl.DataFrame(table)
+            path = tmp_path / f"{ending}{k}.{ending}"
+            writers: dict[str, Any] = {
+                "parquet": frame.write_parquet,
+                "csv": frame.write_csv,
+                "jsonl": frame.write_ndjson,
+            }
+            writers[ending](path)
+        found = rspmn.windows(str(tmp_path / f"{ending}*.{ending}"), SCHEMA, ending="cut")
+        assert_same(found, expected)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_nothing_is_nothing_however_it_is_written(engine: str) -> None:
+    nan = float("nan")
+    table: Table = {
+        "episode": [1, 1, 2, 2, 3, 3, 3], "time": [0, 1, 0, 1, 0, 1, 2],
+        "x": ["p", "q", "p", "q", "p", "p", ""], "y": [1.0, 2.0, 1.0, 1.0, 2.0, 1.0, nan],
+        "a": ["l", "r", "l", "r", "l", "l", None], "u": [1.0, 0.0, 1.0, 0.0, 1.0, 1.0, None],
+        "done": [False, True, False, True, False, False, None],
+    }  # fmt: skip
+    expected = Windows.from_episodes(Episodes.from_long(table, SCHEMA, terminated="done"))
+    assert_same(rspmn.windows(ENGINES[engine](table), SCHEMA, terminated="done"), expected)
+    for change, message in (
+        ({"episode": ["b", "b", "b", "", ""]}, "episode column 'episode': a row is empty"),
+        ({"episode": [1.0, 1.0, 1.0, nan, 2.0]}, "episode column 'episode': a row is empty"),
+        ({"time": [0.0, 1.0, nan, 0.0, 1.0]}, "time column 'time': a row of episode 1"),
+        ({"time": [0.0, 1.0, float("inf"), 0.0, 1.0]}, "time column 'time': expected finite"),
+    ):
+        with pytest.raises(DataError) as caught:
+            rspmn.windows(ENGINES[engine](PLAIN | change), SCHEMA, ending="cut")
+        assert message in str(caught.value)
+
+
+def test_times_at_the_end_of_their_type() -> None:
+    table = {name: np.array(column) for name, column in PLAIN.items()}
+    table["time"] = np.array([253, 254, 255, 253, 254], np.uint8)
+    expected = rspmn.windows(PLAIN, SCHEMA, ending="cut")
+    assert_same(rspmn.windows(table, SCHEMA, ending="cut"), expected)
+
+
+def test_times_with_a_zone() -> None:
+    query = "SELECT * REPLACE ('2020-01-01 10:00'::TIMESTAMPTZ AS x) FROM log"
+    with duckdb.connect() as connection:
+        connection.register("log", pa.table(PLAIN))
+        found = rspmn.windows(connection.sql(query), SCHEMA, ending="cut")
+        assert len(found.columns["x"].domain) == 1
+        left = connection.sql("SELECT table_name FROM duckdb_tables()").fetchall()
+        assert left == []  # nothing of ours stays in another's database
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (PLAIN | {"X": [1] * 5}, "columns 'x' and 'X' differ in case only: rename one"),
+        (PLAIN | {"z": np.array([b"1"] * 5)}, "column 'z': expected strings, numbers"),
+        (PLAIN | {"z": np.array([1j] * 5)}, "column 'z': expected strings, numbers"),
+        (pd.DataFrame([[1, 2]], columns=["x", "x"]), "columns of the same name"),
+        (3, "expected a path, a pandas, Polars or PyArrow table"),
+    ],
+)
+def test_tables_that_are_none(source: Any, message: str) -> None:
+    with pytest.raises(DataError) as caught:
+        rspmn.windows(source, SCHEMA, ending="cut")
+    assert message in str(caught.value)
+
+
+def test_names_that_are_patterns() -> None:
+    schema = Schema([["*", "y"], ["a"]], ["a"], "u")
+    table = {("*" if name == "x" else name): column for name, column in PLAIN.items()}
+    for engine in ("mapping", "polars", "duckdb"):
+        with pytest.raises(DataError, match="engines take this name for a pattern: rename it"):
+            rspmn.windows(ENGINES[engine](table), schema, ending="cut")
+
+
+def test_files_that_do_not_go_together(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("episode,time,x,y,a,u\n1,0,p,1,l,0\n")
+    (tmp_path / "b.csv").write_text("episode;time;x;y;a;u\n2;0;p;1;l;0\n")
+    with pytest.raises(DataError, match=r"\.csv"):
+        rspmn.windows(str(tmp_path / "*.csv"), SCHEMA, ending="cut")

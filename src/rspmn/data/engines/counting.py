@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rspmn.data.coding import missing_column
 from rspmn.data.engines.frames import Frame
 from rspmn.data.engines.moments import Moments
-from rspmn.data.engines.pairs import MARK, STATE, STEP, YES, Asked, Marks, columns_of, is_key
+from rspmn.data.engines.pairs import MARK, STATE, STEP, YES, Asked, Marks, columns_of, gone, is_key
 from rspmn.data.episodes import Ending, Followed
 from rspmn.data.readers import code_cells, endings_of
 from rspmn.data.tables import Cells, Table
@@ -99,7 +99,8 @@ class Endings:
 def endings_in(groups: Frame, asked: Asked) -> Frame:
     """Return the distinct marks of a log, whether a state was seen after them, and how often."""
     _, after = columns_of(asked)
-    state = [~nw.col(after[name]).is_null() for name in asked.schema.information_sets[0]]
+    types = dict(groups.collect_schema())
+    state = [~gone(types, after[name]) for name in asked.schema.information_sets[0]]
     seen = nw.any_horizontal(nw.lit(False), *state, ignore_nulls=False)
     groups = groups.select(MARK, seen.alias(SEEN), COUNT)
     return groups.group_by(MARK, SEEN).agg(nw.col(COUNT).sum().cast(nw.Int64))

@@ -1,5 +1,6 @@
 """Files of tables, read by DuckDB: out of core, with a limit on memory."""
 
+import csv
 import gzip
 import re
 from collections.abc import Iterator
@@ -126,6 +127,8 @@ def open_files(path: str | Path, connection: "duckdb.DuckDBPyConnection") -> Log
         table = connection.sql(query)
     except duckdb.Error as error:
         raise DataError(_reason(error, paths, connection)) from None
+    if reader == "read_csv":
+        _check_header(table.columns, paths, connection)
     return LogFiles(connection, query, table, paths, reader == "read_csv")
 
 
@@ -163,10 +166,12 @@ def _kind(name: str) -> str | None:
 
 
 def _options(paths: list[str]) -> str:
+    # By name, so that a column has the type that holds what all files have, not the first file's.
+    by_name = ", union_by_name = true" if len(paths) > 1 else ""
     if _kind(paths[0]) == "read_parquet":
-        return ""
+        return by_name
     if _kind(paths[0]) == "read_json":
-        return ", sample_size = -1"
+        return f", sample_size = -1{by_name}"
     types = "[" + ", ".join(map(literal, TYPES)) + "]"
     return (
         f", delim = {literal(_delimiter(paths[0]))}, header = true, sample_size = -1, "
@@ -185,6 +190,16 @@ def _header(path: str) -> str:
         raise DataError(f"{path}: not a text file in UTF-8: save it as UTF-8") from None
     except (OSError, EOFError) as error:
         raise DataError(f"{path}: cannot be read: {error}") from None
+
+
+def _check_header(
+    found: list[str], paths: list[str], connection: "duckdb.DuckDBPyConnection"
+) -> None:
+    """Refuse a text file whose first line was not taken as its header: a row does not fit it."""
+    expected = next(csv.reader([_header(paths[0])], delimiter=_delimiter(paths[0])))
+    if len(found) != len(expected) + 1:  # and the column FILE
+        odd = DataError(_plainly(paths, connection) or "its rows do not fit its header")
+        raise DataError(_reason(odd, paths, None))
 
 
 def _delimiter(path: str) -> str:

@@ -10,7 +10,7 @@ import narwhals as nw
 import numpy as np
 
 from rspmn.data.engines.files import FILE, LogFiles, engine, name_of_file, open_files, quoted
-from rspmn.data.tables import Table, as_table, eager_table
+from rspmn.data.tables import Table, as_table, eager_table, native_frame
 from rspmn.errors import DataError
 
 __all__ = ["ROW", "Frame", "Source", "numbered", "open_source", "read_frame"]
@@ -97,6 +97,7 @@ def open_source(source: object, memory_limit: str | None = None) -> Iterator[Sou
         return
     table = as_table(source)
     with engine(memory_limit) as connection:
+        _check_names(table.names)
         columns = {name: table.column(name) for name in table.names}
         if not columns or not table.rows:
             raise DataError("the table has no rows")
@@ -104,11 +105,20 @@ def open_source(source: object, memory_limit: str | None = None) -> Iterator[Sou
         yield Source(nw.from_native(connection.table("log")), is_ours=True)
 
 
+def _check_names(names: list[str]) -> None:
+    """Refuse columns that DuckDB cannot tell apart."""
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(name.lower(), name)
+        if other != name:
+            raise DataError(f"columns {other!r} and {name!r} differ in case only: rename one")
+
+
 def _as_lazy(source: object) -> Frame | None:
     """Return a frame that an engine of its own can work on, None for what is plain memory."""
     if isinstance(source, np.ndarray | Mapping):
         return None
-    found: Any = nw.from_native(source, pass_through=True)
+    found = native_frame(source)
     if isinstance(found, nw.LazyFrame):
         return found
     if isinstance(found, nw.DataFrame) and found.implementation.is_polars():
@@ -128,6 +138,8 @@ def read_frame(frame: Frame, is_text: bool = False) -> Table:
 
 def numbered(source: Source) -> Source:
     """Return the rows with their number in a column ROW; Spark's have no order."""
+    if ROW in source.names:
+        raise DataError(f"a column is called {ROW!r}, as row numbers are here: rename it")
     native = nw.to_native(source.frame)
     if source.is_duckdb:
         made = native.select(f"*, row_number() OVER () AS {quoted(ROW)}")

@@ -6,7 +6,7 @@ differs between them.
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count, cycle
 from os import cpu_count
@@ -84,4 +84,8 @@ def _make(relation: Any, kind: str) -> str:
 
 
 def _drop(relation: Any, name: str) -> None:
-    relation.query("rspmn_result", f"DROP TABLE {name}")
+    """Drop a table; in a transaction that failed it is gone, and what failed is to be told."""
+    import duckdb
+
+    with suppress(duckdb.TransactionException):
+        relation.query("rspmn_result", f"DROP TABLE {name}")

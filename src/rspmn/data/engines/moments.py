@@ -6,8 +6,8 @@ and of their squares: means are exact, and no step counts as the middle of a bin
 
 Sums are of whole numbers, so that they are the same whatever engine adds them up and in whatever
 order: a utility is scaled by a power of two and cut into a high and a low part of 28 bits each,
-which is more than a float has. Squares are of the distance to the lower border of the bin, in 28
-bits of its width.
+which is more than a float as large as the largest of them has. Squares are of the distance to the
+lower border of the bin, in 28 bits of its width.
 """
 
 import math
@@ -57,8 +57,10 @@ class Moments:
         least, most = float(low[0]), float(high[0])
         if not math.isfinite(most - least):
             raise DataError("the utility: expected finite numbers, found an infinite one")
-        width = 2.0 ** math.ceil(math.log2((most - least) / BINS))
         largest = max(abs(least), abs(most))
+        if not 1e-100 < largest < 1e100:  # squares would not be numbers any more
+            return None
+        width = 2.0 ** math.ceil(math.log2((most - least) / BINS))
         return cls(column, width, 2.0 ** (BITS - math.ceil(math.log2(largest)) - 1))
 
     def collapsed(self, groups: Frame) -> Frame:

@@ -11,6 +11,7 @@ follows, what the flags say, whether it is the first step and, if it is the last
 were. So a pair costs one key more, and all that can be wrong with it can be read off its mark.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -20,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.data.engines.files import FILE, literal
-from rspmn.data.engines.frames import ROW, Frame, Source, numbered, read_frame
+from rspmn.data.engines.frames import ROW, Frame, Source, numbered
 from rspmn.data.readers import ISO_DATE, refuse_time
 from rspmn.errors import DataError, did_you_mean
 from rspmn.schema import Schema
@@ -141,12 +142,9 @@ def _with_dates(source: Source, rows: Frame, asked: Asked) -> Frame:
 def _rows_of(frame: Frame, asked: Asked) -> Frame:
     types = dict(frame.collect_schema())
     here, _ = columns_of(asked)
-    time = plain_column(types, asked.time or ROW, "time column")
-    if types[asked.time or ROW] == nw.Boolean:
-        raise refuse_time(asked.time or ROW, True)
     chosen = [
-        plain_column(types, asked.episode, "episode column").alias(EPISODE),
-        time.alias(TIME),
+        _present(types, asked.episode, "episode column").alias(EPISODE),
+        _time(types, asked.time or ROW).alias(TIME),
         *(plain_column(types, name).alias(alias) for name, alias in here.items()),
         _flag(types, asked.terminated).alias(FLAG),
         _undecided(types, asked.chosen).alias(UNDECIDED),
@@ -159,6 +157,8 @@ def plain_column(types: dict[str, Any], name: str, what: str = "column") -> nw.E
     if name not in types:
         names = [found for found in types if found not in (FILE, ROW)]
         raise DataError(f"no {what} {name!r} in the table: {did_you_mean(name, names)}")
+    if name == "*" or (name.startswith("^") and name.endswith("$")):
+        raise DataError(f"column {name!r}: engines take this name for a pattern: rename it")
     found, dtype = nw.col(name), types[name]
     if dtype in (nw.Categorical, nw.Enum, nw.Unknown):  # a column of nothing has no type
         return found.cast(nw.String)
@@ -169,6 +169,22 @@ def plain_column(types: dict[str, Any], name: str, what: str = "column") -> nw.E
             f"column {name!r}: expected strings, numbers, booleans or dates, found {dtype}"
         )
     return found
+
+
+def _present(types: dict[str, Any], name: str, what: str) -> nw.Expr:
+    """Return a column in which everything that is empty is null."""
+    found = plain_column(types, name, what)
+    if types[name].is_float() or types[name] == nw.String:
+        return nw.when(~gone(types, name)).then(found)
+    return found
+
+
+def _time(types: dict[str, Any], name: str) -> nw.Expr:
+    """Return the times, whole numbers as long ones: one more must not overflow."""
+    found = _present(types, name, "time column")
+    if types[name] == nw.Boolean:
+        raise refuse_time(name, True)
+    return found.cast(nw.Int64) if types[name].is_integer() and types[name] != nw.UInt64 else found
 
 
 def gone(types: dict[str, Any], name: str) -> nw.Expr:
@@ -220,7 +236,7 @@ def _hint() -> nw.Expr:
 # ---- long tables ---------------------------------------------------------------------
 
 
-def in_time(rows: Frame, asked: Asked) -> Frame:
+def in_time(source: Source, rows: Frame, asked: Asked) -> Frame:
     """Pair the rows of each episode in the order of their times."""
     here, after = columns_of(asked)
     coming = {NEXT_TIME: TIME, NEXT_HINT: HINT} | {after[name]: here[name] for name in after}
@@ -230,7 +246,7 @@ def in_time(rows: Frame, asked: Asked) -> Frame:
     )
     time, then = nw.col(TIME), nw.col(NEXT_TIME)
     wrong = nw.when(then == time).then(nw.lit(TIE)).otherwise(nw.lit(0))
-    if asked.gaps == "error" and _counts_steps(rows, asked):
+    if asked.gaps == "error" and _counts_steps(source, rows, asked):
         wrong = nw.when(then > time + 1).then(nw.lit(GAP)).otherwise(wrong)
     nowhere = nw.col(EPISODE).is_null() | time.is_null()
     place = Place(
@@ -243,15 +259,20 @@ def in_time(rows: Frame, asked: Asked) -> Frame:
     return _marked(paired, place, after, [EPISODE, TIME, NEXT_TIME, COUNT])
 
 
-def _counts_steps(rows: Frame, asked: Asked) -> bool:
+def _counts_steps(source: Source, rows: Frame, asked: Asked) -> bool:
     """Say whether times count steps: whole numbers, and not the numbers of rows."""
     dtype = rows.collect_schema()[TIME]
     if asked.time is None or not dtype.is_numeric():
         return False
     if dtype.is_integer():
         return True
-    parts = rows.filter(nw.col(TIME) != nw.col(TIME).floor()).select(nw.len().alias(COUNT))
-    return int(read_frame(parts).cells(COUNT).present[0]) == 0
+    time = nw.col(TIME)
+    endless = count_where((time * 0).is_nan()).alias("endless")  # infinity times 0 is not a number
+    fractions = count_where(time != time.floor()).alias("fractions")
+    found = source.read(rows.select(endless, fractions))
+    if found.cells("endless").present[0]:
+        raise DataError(f"time column {asked.time!r}: expected finite numbers")
+    return not found.cells("fractions").present[0]
 
 
 def in_order(source: Source, asked: Asked) -> list[Frame]:
@@ -268,21 +289,28 @@ def in_order(source: Source, asked: Asked) -> list[Frame]:
     heads = []
     for part in source.parts():
         rows = nw.to_native(_rows_of(part, asked).with_columns(_hint().alias(HINT)))
-        first = rows.limit(1).fetchall()
+        as_text = ", ".join(f"CAST({name} AS VARCHAR)" for name in rows.columns)
+        with source.errors_named():
+            first = rows.limit(1).select(as_text).fetchall()
         if first:
             heads.append((part, dict(zip(rows.columns, first[0], strict=True)), rows.types))
     if not heads or any(head[name] is None for _, head, _ in heads for name in (EPISODE, TIME)):
         return []  # an episode or a time is missing: `in_time` says which
-    heads.sort(key=lambda found: (found[1][EPISODE], found[1][TIME]))
-    zero = heads[0][1][TIME]
+    heads.sort(key=lambda found: (_sortable(found[1][EPISODE]), int(found[1][TIME])))
+    zero = int(heads[0][1][TIME])
     thens = [_literals(head, types) for _, head, types in heads[1:]] + [None]
     return [_in_order(p, asked, zero, then) for (p, *_), then in zip(heads, thens, strict=True)]
 
 
-def _literals(row: Mapping[str, Any], types: Sequence[Any]) -> dict[str, str]:
-    """Return a row's values as SQL has them."""
+def _sortable(episode: str) -> tuple[int, str]:
+    """Return what parts are ordered by; if it misleads, pairs show it, and rows are sorted."""
+    return (int(episode), "") if re.fullmatch(r"-?\d+", episode) else (0, episode)
+
+
+def _literals(row: Mapping[str, str | None], types: Sequence[Any]) -> dict[str, str]:
+    """Return a row's values, which are text, as SQL has them."""
     return {
-        name: "NULL" if value is None else f"CAST({literal(str(value))} AS {dtype})"
+        name: "NULL" if value is None else f"CAST({literal(value)} AS {dtype})"
         for (name, value), dtype in zip(row.items(), types, strict=True)
     }
 

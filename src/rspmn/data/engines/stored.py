@@ -214,7 +214,7 @@ def store_windows(
                 kept, offenders = _kept_wide(opened, asked, columns, stack)
             else:
                 rows = rows_of(opened, asked)
-                offenders = Offenders(opened, asked, partial(in_time, rows, asked))
+                offenders = Offenders(opened, asked, partial(in_time, opened, rows, asked))
                 kept = stack.enter_context(_kept_long(opened, rows, asked))
             if not kept.rows:
                 raise DataError("the table has no rows")
@@ -257,7 +257,7 @@ def _kept_long(source: Source, rows: Frame, asked: Asked) -> Iterator[Kept]:
             if source.read(wrong).cells(COUNT).present[0] == 0:
                 yield kept
                 return
-    with keep(grouped(in_time(rows, asked)), source) as kept:
+    with keep(grouped(in_time(source, rows, asked)), source) as kept:
         yield kept
 
 

@@ -6,15 +6,18 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from rspmn.data.coding import encode
+from rspmn.data.coding import infer_kind
 from rspmn.data.engines.frames import Source
 from rspmn.data.engines.pairs import count_where, gone, plain_column
+from rspmn.errors import DataError
 from rspmn.schema import Kind
 
 __all__ = ["Survey", "SurveyedColumn", "survey"]
 
 #: Look at so many rows to tell what sort of values a column has.
 GLANCE = 1000
+#: What cannot be learned from.
+STRANGE = (nw.Binary, nw.Time, nw.Duration)
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Survey:
 def survey(source: Source) -> Survey:
     """Survey all columns of a table."""
     types = dict(source.frame.collect_schema())
-    names = [n for n in source.names if not types[n].is_nested() and types[n] != nw.Binary]
+    names = [n for n in source.names if not types[n].is_nested() and types[n] not in STRANGE]
     asked = [nw.len().alias("rows")]
     for k, name in enumerate(names):
         column = plain_column(types, name)
@@ -71,6 +74,8 @@ def survey(source: Source) -> Survey:
             parts = ~gone(types, name) & (column != column.floor())
             asked.append(count_where(parts).alias(f"p{k}"))
     found = source.read(source.frame.select(*asked))
+    if not int(found.cells("rows").present[0]):
+        raise DataError("the table has no rows")
     first = source.read(source.frame.select(names).head(GLANCE))
     facts = {n: _one(found.cells(n)) for n in found.names}
     columns = []
@@ -80,7 +85,8 @@ def survey(source: Source) -> Survey:
             continue
         k, cells = names.index(name), first.cells(name)
         missing = int(facts[f"m{k}"] or 0)
-        kind = encode(cells.present, cells.missing, None, name).kind
+        is_date = cells.present.dtype.kind == "M"
+        kind = Kind.CATEGORICAL if is_date else infer_kind(cells.present, name)
         if types[name].is_float():
             kind = Kind.CONTINUOUS if facts[f"p{k}"] else Kind.INTEGER
         columns.append(

@@ -1,0 +1,104 @@
+"""Files that cannot be read: one sentence each, exit code 2, nothing written."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from rspmn.cli import main
+from rspmn.data.tables import as_table
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    for name in ("good.csv", "good.parquet"):
+        schema = str(tmp_path / "schema.toml")
+        arguments = ["--episodes", "60", "--schema", schema, "-o", str(tmp_path / name)]
+        assert main(["generate", "FrozenLake", *arguments]) == 0
+    return tmp_path
+
+
+def damage(folder: Path) -> None:
+    text = (folder / "good.csv").read_text()
+    lines = text.splitlines()
+    parquet = (folder / "good.parquet").read_bytes()
+    (folder / "cut.parquet").write_bytes(parquet[: len(parquet) // 2])
+    (folder / "not.parquet").write_text(text)
+    (folder / "empty.csv").write_text("")
+    (folder / "header.csv").write_text(lines[0] + "\n")
+    (folder / "short.csv").write_text("\n".join([*lines[:20], "7,1,2", *lines[20:]]) + "\n")
+    (folder / "long.csv").write_text("\n".join([*lines[:20], lines[20] + ",9"]) + "\n")
+    (folder / "utf16.csv").write_bytes(text.encode("utf-16"))
+    (folder / "latin.csv").write_bytes((text + "99,0,1,l\xe9ft,0.0,false\n").encode("latin-1"))
+    (folder / "mixed.csv").write_text(text + "99,0,1,left,much,false\n")
+    (folder / "column.csv").write_text(text.replace("reward", "gain"))
+    (folder / "bad.jsonl").write_text('{"episode": 1, "time":\n')
+    (folder / "cut.csv.gz").write_bytes(gzip.compress(text.encode())[:200])
+    (folder / "plain.csv.gz").write_text(text)
+    (folder / "folder").mkdir()
+    (folder / "table.xlsx").write_text("x")
+
+
+WRONG = {
+    "cut.parquet": "not a Parquet file, or cut short",
+    "not.parquet": "not a Parquet file, or cut short",
+    "empty.csv": "the file is empty",
+    "header.csv": "the table has no rows",
+    "short.csv": "expected 6 cells, found 3 in line 21",
+    "long.csv": "expected 6 cells, found 7 in line 21",
+    "utf16.csv": "not a text file in UTF-8",
+    "latin.csv": "not a text file in UTF-8",
+    "mixed.csv": "column 'reward' is continuous, but holds text, 'much'",
+    "column.csv": "no column 'reward' in the table",
+    "bad.jsonl": "cannot be read",
+    "cut.csv.gz": "cannot be read",
+    "plain.csv.gz": "cannot be read",
+    "folder": "a folder, not a file",
+    "table.xlsx": "expected a name ending in .csv",
+    "none.csv": "no such file",
+    "none*.csv": "no file has such a name",
+    "*.csv*": "",  # of several files, one is damaged
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("command", ["learn", "doctor"])
+def test_broken_files(
+    name: str, command: str, good: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damage(good)
+    before = sorted(good.iterdir())
+    model = good / "model.json"
+    arguments = [command, str(good / name), "--schema", str(good / "schema.toml")]
+    capsys.readouterr()
+    assert main([*arguments, "-o", str(model)] if command == "learn" else arguments) in (1, 2)
+    said = capsys.readouterr()
+    text = said.err + (said.out if command == "doctor" else "")
+    assert WRONG[name] in text
+    assert "Traceback" not in text
+    if command == "learn":
+        assert len(said.err.strip().splitlines()) == 1
+        assert not model.exists()
+    assert sorted(good.iterdir()) == before
+
+
+def test_several_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A log in parts is the log: the same model from the parts as from them all in one file."""
+    schema, parts, whole = (str(tmp_path / n) for n in ("s.toml", "part.csv", "whole.csv"))
+    options = ["--episodes", "900", "--schema", schema]
+    assert main(["generate", "Maze", *options, "--files", "11", "-o", parts]) == 0
+    names = sorted(path.name for path in tmp_path.glob("part-*.csv"))
+    assert names[0] == "part-00.csv"
+    assert len(names) == 11
+    table = [(tmp_path / name).read_text().splitlines() for name in names]
+    (tmp_path / "whole.csv").write_text(
+        "\n".join([table[0][0], *(line for part in table for line in part[1:])]) + "\n"
+    )
+    episodes = as_table(whole).cells("episode").present
+    assert len(set(episodes.tolist())) == 900
+    for log, model in ((str(tmp_path / "part-*.csv"), "a.json"), (whole, "b.json")):
+        assert main(["learn", log, "--schema", schema, "-o", str(tmp_path / model)]) == 0
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+    capsys.readouterr()
+    assert main(["generate", "Maze", "--episodes", "3", "--files", "4", "-o", parts]) == 2
+    assert "--files: expected 1 to 3" in capsys.readouterr().err
