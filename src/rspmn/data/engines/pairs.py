@@ -42,7 +42,7 @@ __all__ = [
 
 #: The columns of pairs: a mark beside v0, v1, … of the row and n0, n1, … of the one after it.
 MARK = "mark"
-EPISODE, TIME, FLAG, UNDECIDED, HINT = "e", "t", "f", "u", "h"
+EPISODE, TIME, HINT = "e", "t", "h"
 NEXT_EPISODE, NEXT_TIME, NEXT_HINT = "ne", "nt", "nh"
 SAME, FIRST, COUNT, WRONG, GONE = "same", "first", "k", "wrong", "gone"
 
@@ -146,8 +146,7 @@ def _rows_of(frame: Frame, asked: Asked) -> Frame:
         _present(types, asked.episode, "episode column").alias(EPISODE),
         _time(types, asked.time or ROW).alias(TIME),
         *(plain_column(types, name).alias(alias) for name, alias in here.items()),
-        _flag(types, asked.terminated).alias(FLAG),
-        _undecided(types, asked.chosen).alias(UNDECIDED),
+        _hint(types, asked).alias(HINT),
     ]
     return frame.select(*chosen)
 
@@ -228,9 +227,10 @@ def _flag(types: dict[str, Any], name: str | None) -> nw.Expr:
     return nw.when(gone(types, name)).then(nw.lit(UNSAID)).otherwise(said)
 
 
-def _hint() -> nw.Expr:
-    """Return what the row before must know of a row: whether it is a step, and its flag."""
-    return nw.when(nw.col(UNDECIDED)).then(nw.col(FLAG) + ADD).otherwise(nw.col(FLAG))
+def _hint(types: dict[str, Any], asked: Asked) -> nw.Expr:
+    """Return what the row before must know of a row, in one number: is it a step, and its flag."""
+    flag = _flag(types, asked.terminated)
+    return nw.when(_undecided(types, asked.chosen)).then(flag + ADD).otherwise(flag)
 
 
 # ---- long tables ---------------------------------------------------------------------
@@ -240,7 +240,7 @@ def in_time(source: Source, rows: Frame, asked: Asked) -> Frame:
     """Pair the rows of each episode in the order of their times."""
     here, after = columns_of(asked)
     coming = {NEXT_TIME: TIME, NEXT_HINT: HINT} | {after[name]: here[name] for name in after}
-    paired = rows.with_columns(_hint().alias(HINT)).with_columns(
+    paired = rows.with_columns(
         nw.col(TIME).cum_count().over(EPISODE, order_by=TIME).alias(COUNT),
         *(nw.col(v).shift(-1).over(EPISODE, order_by=TIME).alias(n) for n, v in coming.items()),
     )
@@ -250,8 +250,8 @@ def in_time(source: Source, rows: Frame, asked: Asked) -> Frame:
         wrong = nw.when(then > time + 1).then(nw.lit(GAP)).otherwise(wrong)
     nowhere = nw.col(EPISODE).is_null() | time.is_null()
     place = Place(
-        same=~then.is_null(),
         sound=~then.is_null() & (wrong == 0) & ~nowhere,
+        ends=then.is_null() & ~nowhere,
         first=nw.col(COUNT) == 1,
         count=nw.col(COUNT),
         wrong=nw.when(nowhere).then(nw.lit(EMPTY)).otherwise(wrong),
@@ -288,7 +288,7 @@ def in_order(source: Source, asked: Asked) -> list[Frame]:
         return []
     heads = []
     for part in source.parts():
-        rows = nw.to_native(_rows_of(part, asked).with_columns(_hint().alias(HINT)))
+        rows = nw.to_native(_rows_of(part, asked))
         as_text = ", ".join(f"CAST({name} AS VARCHAR)" for name in rows.columns)
         with source.errors_named():
             first = rows.limit(1).select(as_text).fetchall()
@@ -320,7 +320,7 @@ def _in_order(part: Frame, asked: Asked, zero: int, then: Mapping[str, str] | No
     here, after = columns_of(asked)
     coming = {NEXT_EPISODE: EPISODE, NEXT_TIME: TIME, NEXT_HINT: HINT}
     coming |= {after[name]: here[name] for name in after}
-    rows = _rows_of(part, asked).with_columns(_hint().alias(HINT))
+    rows = _rows_of(part, asked)
     end = {} if then is None else then
     leads = ", ".join(
         f"lead({v}, 1, {end.get(v, 'NULL')}) OVER () AS {n}" for n, v in coming.items()
@@ -329,16 +329,15 @@ def _in_order(part: Frame, asked: Asked, zero: int, then: Mapping[str, str] | No
     paired: Frame = nw.from_native(nw.to_native(rows).select(f"*, {leads}"))
     episode, time = nw.col(EPISODE), nw.col(TIME)
     next_episode, next_time = nw.col(NEXT_EPISODE), nw.col(NEXT_TIME)
-    same = (next_episode == episode) & (next_time == time + 1)
     begins = (next_episode > episode) & (next_time == zero)
     # The last row has nothing to be compared with, but must be in an episode at a time itself.
     alone = next_episode.is_null() & (episode == episode) & (time == time)
     place = Place(
-        same=same,
-        sound=same,
+        sound=(next_episode == episode) & (next_time == time + 1),
+        ends=begins | alone,
         first=time == zero,
         count=time - (zero - 1),
-        wrong=nw.when(same | begins | alone).then(nw.lit(0)).otherwise(nw.lit(UNORDERED)),
+        wrong=nw.lit(UNORDERED),
     )
     return _marked(paired, place, after, [])
 
@@ -352,7 +351,7 @@ def in_blocks(source: Source, asked: Asked, block: Sequence[str]) -> Frame:
     blocks = _Blocks(source, block)
     pairs = [blocks.pair(t, here, after, asked.chosen) for t in range(blocks.steps)]
     same, first, count, wrong = map(nw.col, (SAME, FIRST, COUNT, WRONG))
-    place = Place(same, same & (wrong == 0), first, count, wrong)
+    place = Place(same & (wrong == 0), ~same & (wrong == 0), first, count, wrong)
     names = [ROW, COUNT] if blocks.is_numbered else []
     return _marked(nw.concat(pairs, how="vertical"), place, after, names)
 
@@ -407,19 +406,20 @@ class _Blocks:
         """Return whether some variables are all missing in a step."""
         return nw.all_horizontal(*(self.gone(name, t) for name in names), ignore_nulls=False)
 
+    def _hint(self, chosen: Sequence[str], t: int) -> nw.Expr:
+        return nw.when(self.all_gone(chosen, t)).then(nw.lit(ADD)).otherwise(nw.lit(NO))
+
     def pair(
         self, t: int, here: Mapping[str, str], after: Mapping[str, str], chosen: Sequence[str]
     ) -> Frame:
         """Return each episode's step t with the step after it."""
         empty, then_empty = self.all_gone(self.columns, t), self.all_gone(self.columns, t + 1)
-        hint = nw.when(self.all_gone(chosen, t + 1)).then(nw.lit(ADD)).otherwise(nw.lit(NO))
         paired = self.frame.select(
             *(self.cell(name, t).alias(alias) for name, alias in here.items()),
             *(self.cell(name, t + 1).alias(alias) for name, alias in after.items()),
             *([ROW] if self.is_numbered else []),
-            nw.lit(NO).alias(FLAG),
-            self.all_gone(chosen, t).alias(UNDECIDED),
-            hint.alias(NEXT_HINT),
+            self._hint(chosen, t).alias(HINT),
+            self._hint(chosen, t + 1).alias(NEXT_HINT),
             empty.alias(GONE),
             (~then_empty).alias(SAME),
             nw.lit(t == 0).alias(FIRST),
@@ -460,34 +460,34 @@ def _empty_text(
 class Place:
     """Where a row stands in its episode."""
 
-    same: nw.Expr  # whether the row beside it is of the same episode
-    sound: nw.Expr  # and nothing is wrong between them
+    sound: nw.Expr  # whether the row beside it is the next one of its episode
+    ends: nw.Expr  # whether it is the last one
     first: nw.Expr
     count: nw.Expr  # steps of the episode up to it
-    wrong: nw.Expr  # 0, or the mark of what must not be
+    wrong: nw.Expr  # the mark of what must not be, if it is neither
 
 
 def _marked(paired: Frame, place: Place, after: Mapping[str, str], also: list[str]) -> Frame:
     """Return values, the next row's values and a mark; rows that are final states are SKIPPED.
 
     Most rows are a step like any other: the first branch tells them, and engines do not look
-    further.
+    further. So what a mark is made of stands in it, and is not computed before.
     """
     values = [name for name in paired.collect_schema() if name[0] == "v"]
-    hint, flag = nw.col(NEXT_HINT), nw.col(FLAG) * BY_FLAG
-    usual = place.sound & (hint < ADD) & (nw.col(FLAG) == NO)
+    hint, then = nw.col(HINT), nw.col(NEXT_HINT)
     first = nw.when(place.first).then(nw.lit(BY_FIRST)).otherwise(nw.lit(0))
-    ends = flag + first + place.count * BY_LENGTH
+    step = hint * BY_FLAG + first
+    ends = step + place.count * BY_LENGTH
     lone = nw.when(place.first).then(nw.lit(NO_STEP)).otherwise(nw.lit(SKIPPED))
-    last = nw.when(nw.col(UNDECIDED)).then(lone).otherwise(ends + NOTHING)
-    then_state = ends + (hint - ADD) * BY_NEXT_FLAG + STATE
-    mark = nw.when(place.same).then(then_state).otherwise(last)
-    mark = nw.when(place.same & (hint < ADD)).then(flag + first).otherwise(mark)
-    mark = nw.when(place.wrong < 0).then(place.wrong).otherwise(mark)
-    mark = nw.when(usual).then(first).otherwise(mark)
+    last = nw.when(hint >= ADD).then(lone).otherwise(ends + NOTHING)
+    mark = nw.when(place.ends).then(last).otherwise(place.wrong)
+    then_state = ends + (then - ADD) * BY_NEXT_FLAG + STATE
+    mark = nw.when(place.sound & (hint < ADD)).then(then_state).otherwise(mark)
+    mark = nw.when(place.sound & (then < ADD) & (hint < ADD)).then(step).otherwise(mark)
+    mark = nw.when(place.sound & (then < ADD) & (hint == NO)).then(first).otherwise(mark)
     return paired.select(
         *values,
-        *(nw.when(place.same).then(nw.col(name)).alias(name) for name in after.values()),
+        *(nw.when(place.sound).then(nw.col(name)).alias(name) for name in after.values()),
         mark.cast(nw.Int64).alias(MARK),
         *also,
     )
