@@ -57,7 +57,7 @@ def generate(arguments: argparse.Namespace) -> None:
             "a wide log cannot keep the state after the last step: --layout padded, flags or "
             "terminal_row"
         )
-    if not 1 <= arguments.files <= episodes:
+    if arguments.files < 1 or 1 < arguments.files > episodes:
         raise DataError(f"--files: expected 1 to {episodes}, the episodes, found {arguments.files}")
     total = 0
     paths = _paths(arguments.output, arguments.files)
