@@ -2,7 +2,7 @@
 
 There are three ways to pair them. `in_time` lets the engine sort by episode and time: it works on
 every engine and for rows in any order. `in_order` takes each row with the next one as they stand,
-which costs a twelfth, and marks every pair that shows that they do not stand in order: if none
+which costs far less, and marks every pair that shows that they do not stand in order: if none
 does, the rows are sorted by episode and time, so that each was paired with the row after it. And
 in the wide layout, `in_blocks`, pairs stand side by side already.
 
