@@ -60,7 +60,7 @@ SKIPPED = -8
 #: A decided row's hint is its flag; an undecided one's is more by this.
 ADD = 4
 
-Missing = Literal["error", "allow"]
+Gaps = Literal["error", "allow"]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Asked:
     episode: str = "episode"
     time: str | None = "time"
     terminated: str | None = None
-    gaps: Missing = "error"
+    gaps: Gaps = "error"
 
     @property
     def chosen(self) -> tuple[str, ...]:

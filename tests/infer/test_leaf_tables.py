@@ -1,0 +1,34 @@
+"""Leaves side by side: one value under one leaf each, as by the table of all under all."""
+
+import numpy as np
+
+from rspmn.circuit import (
+    Categorical,
+    IntegerHistogram,
+    Leaf,
+    NetworkBuilder,
+    PiecewiseLinear,
+)
+from rspmn.infer.leaf_tables import leaf_tables
+
+
+def test_one_each_as_all_under_all() -> None:
+    builder = NetworkBuilder()
+    leaves = [
+        builder.add(Leaf("x", distribution))
+        for distribution in (
+            Categorical((1, 2), (0.25, 0.75)),
+            IntegerHistogram((0, 2, 5), (0.5, 0.5)),
+            PiecewiseLinear((0.0, 4.0), (0.0, 0.5)),
+        )
+    ]
+    table = leaf_tables(builder.build(*leaves))["x"]
+    values = [1, 2, 3, 9, "word"]
+    rng = np.random.default_rng(0)
+    leaf, codes = rng.integers(3, size=200), rng.integers(-1, len(values), size=200)
+    found = table.log_probs_of(leaf, values, codes)
+    known = codes >= 0
+    assert np.array_equal(found[known], table.log_probs(values)[leaf[known], codes[known]])
+    assert (found[~known] == 0).all()  # of what is not known, every leaf is certain
+    assert np.isneginf(found[known]).any()
+    assert np.isfinite(found[known]).any()
