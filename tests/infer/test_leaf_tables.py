@@ -10,6 +10,7 @@ from rspmn.circuit import (
     PiecewiseLinear,
 )
 from rspmn.infer.leaf_tables import leaf_tables
+from rspmn.values import Value
 
 
 def test_one_each_as_all_under_all() -> None:
@@ -23,7 +24,7 @@ def test_one_each_as_all_under_all() -> None:
         )
     ]
     table = leaf_tables(builder.build(*leaves))["x"]
-    values = [1, 2, 3, 9, "word"]
+    values: list[Value] = [1, 2, 3, 9, "word"]
     rng = np.random.default_rng(0)
     leaf, codes = rng.integers(3, size=200), rng.integers(-1, len(values), size=200)
     found = table.log_probs_of(leaf, values, codes)
