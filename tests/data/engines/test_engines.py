@@ -15,16 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rspmn
+from odd_logs import SCHEMA, Table, logs, long_table, shuffled
 from rspmn import Episodes, Schema, Windows
-from rspmn.data.engines.frames import open_source
-from rspmn.data.engines.pairs import MARK, UNORDERED, Asked, in_order
 from rspmn.data.writers import write_episodes
 from rspmn.envs.domains import DOMAINS
 from rspmn.errors import DataError
 from same_windows import assert_same
-
-SCHEMA = Schema([["x", "y"], ["a"]], ["a"], "u")
-Table = dict[str, list[Any]]
 
 
 def relation(table: Table) -> Any:
@@ -41,34 +37,6 @@ ENGINES: dict[str, Callable[[Table], Any]] = {
     "duckdb": relation,
 }
 FILES = ["csv", "tsv", "parquet", "jsonl"]
-
-steps = st.fixed_dictionaries({
-    "x": st.sampled_from(["p", "q", None]),
-    "y": st.sampled_from([1, 2, None]),
-    "a": st.sampled_from(["l", "r"]),
-    "u": st.sampled_from([0.0, -2.5, 1.25]),
-})  # fmt: skip
-ends = st.sampled_from(["terminated", "cut", "state", "terminal state", "empty row"])
-logs = st.lists(st.tuples(st.lists(steps, min_size=1, max_size=4), ends), min_size=1, max_size=6)
-
-
-def long_table(log: list[tuple[list[dict[str, Any]], str]], zero: int) -> Table:
-    """Return a table of one row per step, in order."""
-    rows = []
-    for episode, (of_episode, end) in enumerate(log):
-        found = [dict(step, done=False) for step in of_episode]
-        if end in ("state", "terminal state", "empty row"):
-            state = {"x": None, "y": None} if end == "empty row" else {"x": "r", "y": 2}
-            found.append({**state, "a": None, "u": None, "done": end == "terminal state"})
-        elif end == "terminated":
-            found[-1]["done"] = True
-        rows += [{"episode": episode, "time": zero + t, **row} for t, row in enumerate(found)]
-    return {name: [row[name] for row in rows] for name in rows[0]}
-
-
-def shuffled(table: Table, rng: np.random.Generator) -> Table:
-    order = rng.permutation(len(table["time"]))
-    return {name: [column[k] for k in order] for name, column in table.items()}
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -123,27 +91,6 @@ def test_several_files_in_any_order(tmp_path: Path) -> None:
     shuffled_rows[50:].write_csv(tmp_path / "two.csv")
     found = rspmn.windows(str(tmp_path / "*.csv"), log.schema, terminated="terminated")
     assert_same(found, Windows.from_episodes(log))
-
-
-@settings(max_examples=30)
-@given(logs, st.integers(0, 2**32))
-def test_rows_that_are_not_in_order_are_seen(log: Any, seed: int) -> None:
-    """The plan that sorts nothing marks a pair if and only if the rows are not sorted."""
-    table = long_table(log, 0)
-    rng = np.random.default_rng(seed)
-    tried = [table, shuffled(table, rng)]
-    swapped = list(range(len(table["time"])))
-    k = int(rng.integers(len(swapped)))
-    swapped[k], swapped[k - 1] = swapped[k - 1], swapped[k]
-    tried.append({name: [column[i] for i in swapped] for name, column in table.items()})
-    asked = Asked(SCHEMA, ("x", "y"), terminated="done")
-    for rows in tried:
-        keys = list(zip(rows["episode"], rows["time"], strict=True))
-        with open_source(rows) as source:
-            (pairs,) = in_order(source, asked)
-            marks = source.read(pairs).cells(MARK).present
-        starts_well = rows["time"][0] == 0  # the first row's time is taken for that of all starts
-        assert (UNORDERED not in marks) == (keys == sorted(keys) and starts_well)
 
 
 def test_values_of_every_type() -> None:

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from rspmn.data.coding import missing_column
 from rspmn.data.engines.frames import Frame
+from rspmn.data.engines.marks import MARK, STATE, STEP, YES, Marks
 from rspmn.data.engines.moments import Moments
-from rspmn.data.engines.pairs import MARK, STATE, STEP, YES, Asked, Marks, columns_of, gone, is_key
+from rspmn.data.engines.rows import Asked, columns_of, gone, is_key
 from rspmn.data.episodes import Ending, Followed
 from rspmn.data.readers import code_cells, endings_of
 from rspmn.data.tables import Cells, Table

@@ -1,22 +1,28 @@
-"""Files of tables, read by DuckDB: out of core, with a limit on memory."""
+"""Files of tables, read by DuckDB: out of core, with a limit on memory.
 
-import csv
-import gzip
+Parquet is read where it lies. Text is read once, into a table on disk: to read it is most of what
+it costs, and a log is looked at more than once.
+"""
+
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from glob import glob, has_magic
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from rspmn.data.engines.reasons import reason, shown
+from rspmn.data.engines.sql import list_of, literal, quoted
+from rspmn.data.engines.text import load_text
 from rspmn.errors import DataError
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["MEMORY_LIMIT", "LogFiles", "engine", "find_files", "name_of_file", "open_files"]
+__all__ = ["MEMORY_LIMIT", "LogFiles", "engine", "find_files", "open_files"]
 
 #: What DuckDB may take unless told otherwise; what does not fit goes to a temporary folder.
 MEMORY_LIMIT = "1GB"
@@ -32,15 +38,11 @@ READERS = {
     ".json": "read_json",
 }
 
-#: What a column of text may be. DuckDB would also take yes and no for booleans, and text that looks
-#: like a date for one.
-TYPES = ["BIGINT", "DOUBLE", "VARCHAR"]
+#: What every connection is told: times are shown in one zone, and nothing is printed.
+SETTINGS = "SET TimeZone = 'UTC'; SET enable_progress_bar = false"
 
-#: The column that says which file a row is from.
-FILE = "rspmn: file"
-
-#: What may stand between the cells of a text file; the most frequent in its header does.
-DELIMITERS = ",;\t|"
+#: Files are read in at most so many parts; of more files, several are a part.
+MAX_PARTS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,24 +50,68 @@ class LogFiles:
     """Files that hold one table, opened by DuckDB."""
 
     connection: "duckdb.DuckDBPyConnection"
-    query: str  # all of them, with a column FILE
-    table: "duckdb.DuckDBPyRelation"
     paths: list[str]
-    is_text: bool  # types are guesses; booleans are words
+    reader: str
+    query: str  # all rows
 
     @property
     def name(self) -> str:
         """What to call them."""
-        return _shown(self.paths)
+        return shown(self.paths)
 
-    def part(self, path: str) -> "duckdb.DuckDBPyRelation":
-        """Return one file's rows in their order.
+    @property
+    def is_text(self) -> bool:
+        """Whether cells were text: booleans are words."""
+        return self.reader == "read_csv"
 
-        It has a connection of its own, so that several can be read at the same time.
-        """
+    @property
+    def is_parquet(self) -> bool:
+        """Whether they are read where they lie, and know the least and the most they hold."""
+        return self.reader == "read_parquet"
+
+    @cached_property
+    def table(self) -> "duckdb.DuckDBPyRelation":
+        """All rows."""
+        return self.connection.sql(self.query)
+
+    def cursor(self) -> "duckdb.DuckDBPyConnection":
+        """Return another connection, so that several parts can be read at the same time."""
         cursor = self.connection.cursor()
-        cursor.execute("SET TimeZone = 'UTC'")
-        return cursor.sql(f"{self.query} WHERE {quoted(FILE)} = {literal(path)}")
+        cursor.execute(SETTINGS)
+        return cursor
+
+    def queries(self) -> list[str]:
+        """Return queries of the rows in parts, each as its rows stand."""
+        if not self.is_parquet or len(self.paths) == 1:
+            return [self.query]
+        size = -(-len(self.paths) // MAX_PARTS)
+        return [self._query(self.paths[k : k + size]) for k in range(0, len(self.paths), size)]
+
+    def _query(self, paths: list[str]) -> str:
+        """Return a query of some files, with columns of the types that they have in all files."""
+        query = _query(self.reader, paths)
+        found = self.connection.sql(query)
+        if (found.columns, found.types) == (self.table.columns, self.table.types):
+            return query
+        cells = []
+        for name, dtype in zip(self.table.columns, self.table.types, strict=True):
+            cell = quoted(name) if name in found.columns else "NULL"
+            cells.append(f"CAST({cell} AS {dtype}) AS {quoted(name)}")
+        return f"SELECT {', '.join(cells)} FROM ({query})"
+
+    def bounds(self, names: Sequence[str]) -> list[tuple[int, int] | None]:
+        """Return the least and the most that columns of whole numbers hold, None if not known."""
+        if not self.is_parquet:
+            return [None for _ in names]
+        query = (
+            "SELECT path_in_schema, min(TRY_CAST(stats_min_value AS HUGEINT)), "
+            "max(TRY_CAST(stats_max_value AS HUGEINT)), bool_and(stats_min_value IS NOT NULL AND "
+            f"stats_max_value IS NOT NULL) FROM parquet_metadata({list_of(self.paths)}) "
+            f"WHERE path_in_schema IN ({', '.join(map(literal, names))}) GROUP BY path_in_schema"
+        )
+        rows = self.connection.execute(query).fetchall()
+        known = {name: (least, most) for name, least, most, all_known in rows if all_known}
+        return [known.get(name) for name in names]
 
 
 @contextmanager
@@ -84,12 +130,12 @@ def engine(memory_limit: str | None) -> Iterator["duckdb.DuckDBPyConnection"]:
                 f"memory_limit {memory_limit!r}: expected a size such as '1GB' or '500MB'"
             ) from None
         connection.execute(f"SET temp_directory = {literal(folder)}")
-        connection.execute("SET TimeZone = 'UTC'")
+        connection.execute(SETTINGS)
         yield connection
 
 
 def find_files(path: str | Path) -> list[str]:
-    """Return the files that a path or a pattern names, sorted."""
+    """Return the files that a path or a pattern names, sorted; numbers in names count as such."""
     named = str(path)
     if not has_magic(named) or Path(named).exists():
         source = Path(named)
@@ -101,7 +147,8 @@ def find_files(path: str | Path) -> list[str]:
             raise DataError(f"{path}: a folder, not a file{hint}")
         found = [named]
     else:
-        found = sorted(p for p in glob(named, recursive=True) if Path(p).is_file())  # noqa: PTH207
+        found = [p for p in glob(named, recursive=True) if Path(p).is_file()]  # noqa: PTH207
+        found.sort(key=_by_number)
         if not found:
             raise DataError(f"{path}: no file has such a name")
     kinds = {_kind(name) for name in found}
@@ -118,150 +165,42 @@ def find_files(path: str | Path) -> list[str]:
 
 def open_files(path: str | Path, connection: "duckdb.DuckDBPyConnection") -> LogFiles:
     """Open the files that a path or a pattern names, as one table."""
-    import duckdb
-
     paths = find_files(path)
     reader = _kind(paths[0]) or ""
-    query = f"SELECT * FROM {reader}({_list(paths)}, filename = {literal(FILE)}{_options(paths)})"
-    try:
-        table = connection.sql(query)
-    except duckdb.Error as error:
-        raise DataError(_reason(error, paths, connection)) from None
-    if reader == "read_csv":
-        _check_header(table.columns, paths, connection)
-    return LogFiles(connection, query, table, paths, reader == "read_csv")
+    query = _query(reader, paths)
+    with errors_named(paths):
+        if reader == "read_csv":
+            query = load_text(paths, "log", connection)
+        elif reader == "read_json":
+            connection.execute(f"CREATE TABLE log AS {query}")
+            query = "SELECT * FROM log"
+        files = LogFiles(connection, paths, reader, query)
+        files.table.columns  # noqa: B018  (what cannot be read is told now)
+    return files
 
 
 @contextmanager
-def name_of_file(files: LogFiles) -> Iterator[None]:
+def errors_named(paths: list[str]) -> Iterator[None]:
     """Turn what DuckDB says of files while it reads them into one sentence."""
     import duckdb
 
     try:
         yield
-    except duckdb.OutOfMemoryException as error:
-        raise DataError(
-            f"{files.name}: does not fit into the memory limit: {_first_line(error)}: "
-            "give it more, memory_limit='4GB'"
-        ) from None
     except duckdb.Error as error:
-        raise DataError(_reason(error, files.paths, files.connection)) from None
+        raise reason(error, paths) from None
 
 
-def quoted(name: str) -> str:
-    """Return a name of a column as SQL has it."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """Return a text as SQL has it."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-# ---- how each kind is read -----------------------------------------------------------
+def _query(reader: str, paths: list[str]) -> str:
+    # By name, so that a column has the type that holds what all files have, not the first file's.
+    by_name = ", union_by_name = true" if len(paths) > 1 else ""
+    whole = ", sample_size = -1" if reader == "read_json" else ""
+    return f"SELECT * FROM {reader}({list_of(paths)}{whole}{by_name})"
 
 
 def _kind(name: str) -> str | None:
     return READERS.get(Path(Path(name).name.lower().removesuffix(".gz")).suffix)
 
 
-def _options(paths: list[str]) -> str:
-    # By name, so that a column has the type that holds what all files have, not the first file's.
-    by_name = ", union_by_name = true" if len(paths) > 1 else ""
-    if _kind(paths[0]) == "read_parquet":
-        return by_name
-    if _kind(paths[0]) == "read_json":
-        return f", sample_size = -1{by_name}"
-    types = "[" + ", ".join(map(literal, TYPES)) + "]"
-    return (
-        f", delim = {literal(_delimiter(paths[0]))}, header = true, sample_size = -1, "
-        f"auto_type_candidates = {types}"
-    )
-
-
-def _header(path: str) -> str:
-    """Return the first line of a text file."""
-    opened: Any = gzip.open if path.lower().endswith(".gz") else open
-    try:
-        with opened(path, "rb") as file:
-            line: bytes = file.readline()
-        return line.decode("utf-8-sig").rstrip("\r\n")
-    except UnicodeDecodeError:
-        raise DataError(f"{path}: not a text file in UTF-8: save it as UTF-8") from None
-    except (OSError, EOFError) as error:
-        raise DataError(f"{path}: cannot be read: {error}") from None
-
-
-def _check_header(
-    found: list[str], paths: list[str], connection: "duckdb.DuckDBPyConnection"
-) -> None:
-    """Refuse a text file whose first line was not taken as its header: a row does not fit it."""
-    expected = next(csv.reader([_header(paths[0])], delimiter=_delimiter(paths[0])))
-    if len(found) != len(expected) + 1:  # and the column FILE
-        odd = DataError(_plainly(paths, connection) or "its rows do not fit its header")
-        raise DataError(_reason(odd, paths, None))
-
-
-def _delimiter(path: str) -> str:
-    header = _header(path)
-    return max(DELIMITERS, key=lambda sign: (header.count(sign), -DELIMITERS.index(sign)))
-
-
-# ---- what went wrong -----------------------------------------------------------------
-
-
-def _reason(
-    error: Exception, paths: list[str], connection: "duckdb.DuckDBPyConnection | None"
-) -> str:
-    """Say in one sentence why files cannot be read."""
-    text = str(error)
-    if "sniffing" in text and connection is not None:  # ask again without any guessing
-        text = _plainly(paths, connection) or text
-    path = next((p for p in paths if p in text), _shown(paths))
-    if "utf-8" in text.lower() or "unicode" in text.lower():
-        return f"{path}: not a text file in UTF-8{_at(text)}: save it as UTF-8"
-    if "No magic bytes" in text:
-        return f"{path}: not a Parquet file, or cut short: write it again"
-    wrong = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", text)
-    if wrong:
-        return f"{path}: expected {wrong[1]} cells, found {wrong[2]}{_at(text)}"
-    column = re.search(r'Error when converting column "(.*?)"', text)
-    value = re.search(r'Could not convert string "(.*?)" to', text)
-    if column and value:
-        return f"{path}: column {column[1]!r}: values of different types, {value[1]!r}{_at(text)}"
-    return f"{path}: cannot be read: {_first_line(error)}"
-
-
-def _plainly(paths: list[str], connection: "duckdb.DuckDBPyConnection") -> str:
-    """Read text files with all types told, and return what goes wrong."""
-    import duckdb
-
-    for path in paths:
-        sign = _delimiter(path)
-        cells = len(_header(path).split(sign))
-        columns = ", ".join(f"'c{k}': 'VARCHAR'" for k in range(cells))
-        try:
-            connection.sql(
-                f"SELECT count(*) FROM read_csv({literal(path)}, auto_detect = false, "
-                f"header = true, delim = {literal(sign)}, quote = '\"', columns = {{{columns}}})"
-            ).fetchall()
-        except duckdb.Error as error:
-            return f"{path}: {error}"
-    return ""
-
-
-def _at(text: str) -> str:
-    line = re.search(r"Line: (\d+)", text)
-    return f" in line {line[1]}" if line else ""
-
-
-def _shown(paths: list[str]) -> str:
-    return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
-
-
-def _list(paths: list[str]) -> str:
-    return "[" + ", ".join(map(literal, paths)) + "]"
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]
+def _by_number(path: str) -> list[tuple[int, str]]:
+    """Return what paths are sorted by: part-10 comes after part-9."""
+    return [(int(p), "") if p.isdecimal() else (-1, p) for p in re.split(r"([0-9]+)", path)]

@@ -1,7 +1,7 @@
 """Any source as a lazy frame: files, data frames, relations, tables of a cluster."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,17 +9,23 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 import numpy as np
 
-from rspmn.data.engines.files import FILE, LogFiles, engine, name_of_file, open_files, quoted
+from rspmn.data.engines.files import LogFiles, engine, errors_named, open_files
+from rspmn.data.engines.parts import OurPart, Part, TheirPart
+from rspmn.data.engines.sql import quoted
 from rspmn.data.tables import Table, as_table, eager_table, native_frame
 from rspmn.errors import DataError
 
 __all__ = ["ROW", "Frame", "Source", "numbered", "open_source", "read_frame"]
 
 if TYPE_CHECKING:
+    import duckdb
+
     Frame = nw.LazyFrame[Any]
 else:  # `typing` remembers what has been asked for, and would keep DuckDB alive after its end
     Frame = nw.LazyFrame
 
+#: What DuckDB calls a table in memory.
+LOG = "log"
 #: The column that numbers rows, where their order is all that tells when they were.
 ROW = "rspmn: row"
 
@@ -30,7 +36,7 @@ class Source:
 
     frame: Frame
     files: LogFiles | None = None  # that they are read from
-    is_ours: bool = False  # whether its DuckDB is our own, to make tables in
+    connection: "duckdb.DuckDBPyConnection | None" = None  # our own, to make tables in
 
     @property
     def is_duckdb(self) -> bool:
@@ -40,22 +46,15 @@ class Source:
     @property
     def names(self) -> list[str]:
         """The columns' names."""
-        return [name for name in self.frame.collect_schema() if name != FILE]
+        return list(self.frame.collect_schema())
 
-    def parts(self) -> list[Frame]:
-        """Return the rows in parts that can be read at the same time, each as its rows stand."""
-        if self.files is None or len(self.files.paths) == 1:
-            return [self.frame]
-        return [nw.from_native(self.files.part(path)) for path in self.files.paths]
-
-    def for_many_readings(self, stack: ExitStack) -> "Source":
-        """Return the same rows where reading them again is cheap: text is read once."""
-        if self.files is None or not self.files.is_text:
-            return self
-        with self.errors_named():
-            self.files.connection.execute(f"CREATE TABLE log AS {self.files.query}")
-        stack.callback(self.files.connection.execute, "DROP TABLE log")
-        return replace(self, frame=nw.from_native(self.files.connection.table("log")))
+    def parts(self) -> list[Part]:
+        """Return the rows in parts that DuckDB can read at the same time, as rows stand."""
+        if self.connection is None:
+            return [TheirPart(nw.to_native(self.frame))]
+        if self.files is None:
+            return [OurPart(self.connection, f"SELECT * FROM {LOG}")]
+        return [OurPart(self.files.cursor(), query) for query in self.files.queries()]
 
     @contextmanager
     def named(self) -> Iterator[None]:
@@ -69,7 +68,7 @@ class Source:
 
     def errors_named(self) -> AbstractContextManager[None]:
         """Return a context in which what is wrong with files is said of them by name."""
-        return nullcontext() if self.files is None else name_of_file(self.files)
+        return nullcontext() if self.files is None else errors_named(self.files.paths)
 
     def read(self, frame: Frame) -> Table:
         """Read what was asked of these rows into memory."""
@@ -89,7 +88,7 @@ def open_source(source: object, memory_limit: str | None = None) -> Iterator[Sou
     if isinstance(source, str | Path):
         with engine(memory_limit) as connection:
             files = open_files(source, connection)
-            yield Source(nw.from_native(files.table), files, is_ours=True)
+            yield Source(nw.from_native(files.table), files, connection)
         return
     lazy = _as_lazy(source)
     if lazy is not None:
@@ -101,8 +100,8 @@ def open_source(source: object, memory_limit: str | None = None) -> Iterator[Sou
         columns = {name: table.column(name) for name in table.names}
         if not columns or not table.rows:
             raise DataError("the table has no rows")
-        connection.register("log", columns)
-        yield Source(nw.from_native(connection.table("log")), is_ours=True)
+        connection.register(LOG, columns)
+        yield Source(nw.from_native(connection.table(LOG)), connection=connection)
 
 
 def _check_names(names: list[str]) -> None:

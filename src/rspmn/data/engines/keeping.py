@@ -4,17 +4,18 @@ Narwhals says what to compute; where the result is put is the engines' own affai
 differs between them.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import count, cycle
+from itertools import count
 from os import cpu_count
 from typing import Any
 
 import narwhals as nw
 
 from rspmn.data.engines.frames import Frame, Source
+from rspmn.data.engines.parts import PART, OurPart, Part, TheirPart
 
 __all__ = ["Kept", "keep", "keep_parts"]
 
@@ -37,13 +38,11 @@ def keep(frame: Frame, source: Source) -> Iterator[Kept]:
     """Compute a frame once and keep the result as long as the context lasts."""
     native: Any = nw.to_native(frame)
     if source.is_duckdb:
-        with source.errors_named():
-            name = _make(native, "TABLE" if source.is_ours else "TEMP TABLE")
-        try:
-            table = native.query("rspmn_result", f'SELECT *, rowid AS "{PLACE}" FROM {name}')
-            yield Kept(nw.from_native(table), table.aggregate("count(*)").fetchall()[0][0])
-        finally:
-            _drop(native, name)
+        ours = source.connection
+        part: Part = TheirPart(native) if ours is None else OurPart(ours, native.sql_query())
+        with source.errors_named(), _made({part: f"SELECT * FROM {PART}"}) as (name,):
+            table = part.table(f'SELECT *, rowid AS "{PLACE}" FROM {name}')
+            yield Kept(nw.from_native(table), part.ask(f"SELECT count(*) FROM {name}")[0][0])
     elif frame.implementation.is_spark_like():
         cached = native.persist()
         try:
@@ -57,35 +56,23 @@ def keep(frame: Frame, source: Source) -> Iterator[Kept]:
 
 @contextmanager
 def keep_parts(
-    parts: Sequence[Frame], source: Source, joined: Callable[[Frame], Frame]
+    queries: Mapping[Part, str], source: Source, joined: Callable[[Frame], Frame]
 ) -> Iterator[Kept]:
-    """Compute parts at the same time, and keep what they are when joined."""
-    if len(parts) == 1:
-        with keep(parts[0], source) as kept:
-            yield kept
-        return
-    with ExitStack() as stack:
-        with source.errors_named(), ThreadPoolExecutor(cpu_count()) as pool:
-            names = list(pool.map(_make, (nw.to_native(part) for part in parts), cycle(["TABLE"])))
-        for part, name in zip(parts, names, strict=True):
-            stack.callback(_drop, nw.to_native(part), name)
-        assert source.files is not None  # only files have parts
+    """Ask parts at the same time, and keep what their answers are when joined."""
+    with source.errors_named(), _made(queries) as names:
         union = " UNION ALL ".join(f"SELECT * FROM {name}" for name in names)
-        whole: Frame = nw.from_native(source.files.connection.sql(union))
+        whole: Frame = nw.from_native(next(iter(queries)).table(union))
         with keep(joined(whole), source) as kept:
             yield kept
 
 
-def _make(relation: Any, kind: str) -> str:
-    """Make a table of a relation, on its connection; a temporary one is seen on no other."""
-    name = f"rspmn_kept_{next(_numbers)}"
-    relation.query("rspmn_result", f"CREATE {kind} {name} AS SELECT * FROM rspmn_result")
-    return name
-
-
-def _drop(relation: Any, name: str) -> None:
-    """Drop a table; in a transaction that failed it is gone, and what failed is to be told."""
-    import duckdb
-
-    with suppress(duckdb.TransactionException):
-        relation.query("rspmn_result", f"DROP TABLE {name}")
+@contextmanager
+def _made(queries: Mapping[Part, str]) -> Iterator[list[str]]:
+    """Make tables of what parts answer, at the same time, as long as the context lasts."""
+    names = [f"rspmn_kept_{next(_numbers)}" for _ in queries]
+    with ExitStack() as stack:
+        with ThreadPoolExecutor(cpu_count()) as pool:
+            for part, name in zip(queries, names, strict=True):
+                stack.callback(part.drop, name)
+            list(pool.map(lambda part, name: part.make(name, queries[part]), queries, names))
+        yield names

@@ -18,7 +18,7 @@ import numpy as np
 
 from rspmn.data.coding import Column
 from rspmn.data.engines.frames import Frame, Source
-from rspmn.data.engines.pairs import is_key
+from rspmn.data.engines.rows import is_key
 from rspmn.data.tables import Table
 from rspmn.errors import DataError
 from rspmn.schema import Kind

@@ -13,29 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.data.engines.frames import ROW, Frame, Source
-from rspmn.data.engines.pairs import (
+from rspmn.data.engines.marks import (
     BY_FLAG,
     BY_NEXT_FLAG,
-    COUNT,
     EMPTY,
-    EPISODE,
     GAP,
     HOLE,
     MARK,
     NEITHER,
-    NEXT_TIME,
     NO_STEP,
     STEP,
     TIE,
-    TIME,
     UNSAID,
     VOID,
     YES,
-    Asked,
     Marks,
-    columns_of,
-    gone,
 )  # fmt: skip
+from rspmn.data.engines.rows import COUNT, EPISODE, NEXT_TIME, TIME, Asked, columns_of, gone
 from rspmn.errors import DataError
 
 __all__ = ["Offenders"]

@@ -20,22 +20,15 @@ from rspmn.data.engines.counting import (
     grouped,
 )
 from rspmn.data.engines.frames import Frame, Source, numbered, open_source
+from rspmn.data.engines.in_blocks import in_blocks
+from rspmn.data.engines.in_order import in_order
+from rspmn.data.engines.in_time import in_time
 from rspmn.data.engines.keeping import Kept, keep, keep_parts
 from rspmn.data.engines.kinds import kinds_of
+from rspmn.data.engines.marks import MARK, SKIPPED, UNEXPECTED, UNORDERED, Marks
 from rspmn.data.engines.moments import Moments
 from rspmn.data.engines.offenders import Offenders
-from rspmn.data.engines.pairs import (
-    MARK,
-    SKIPPED,
-    UNORDERED,
-    Asked,
-    Marks,
-    columns_of,
-    in_blocks,
-    in_order,
-    in_time,
-    rows_of,
-)  # fmt: skip
+from rspmn.data.engines.rows import Asked, columns_of, rows_of
 from rspmn.data.engines.sampling import sampled
 from rspmn.data.episodes import Ending, Episodes
 from rspmn.data.readers import check_block, check_ending, check_gaps
@@ -242,7 +235,6 @@ def _kept_wide(
 ) -> tuple[Kept, Offenders]:
     """Count the pairs of a wide table."""
     block = check_block(columns, asked.schema, len(source.names))
-    source = source.for_many_readings(stack)
     offenders = Offenders(source, asked, partial(_numbered_blocks, source, asked, block))
     return stack.enter_context(keep(grouped(in_blocks(source, asked, block)), source)), offenders
 
@@ -250,21 +242,17 @@ def _kept_wide(
 @contextmanager
 def _kept_long(source: Source, rows: Frame, asked: Asked) -> Iterator[Kept]:
     """Count the pairs of a long table: as its rows stand if they are in order, else sorted."""
-    parts = in_order(source, asked)
-    if parts:
-        with keep_parts([grouped(part) for part in parts], source, _added) as kept:
-            wrong = kept.frame.filter(nw.col(MARK) == UNORDERED).select(nw.len().alias(COUNT))
-            if source.read(wrong).cells(COUNT).present[0] == 0:
+    for found in in_order(source, asked):
+        with keep_parts(found.queries, source, found.marked) as kept:
+            wrong = nw.col(MARK).is_in([UNORDERED, UNEXPECTED])
+            marks = source.read(kept.frame.filter(wrong).select(MARK)).cells(MARK).present
+            if not len(marks):
                 yield kept
                 return
+        if UNORDERED in marks:
+            break
     with keep(grouped(in_time(source, rows, asked)), source) as kept:
         yield kept
-
-
-def _added(groups: Frame) -> Frame:
-    """Add up the counts of equal groups."""
-    keys = [name for name in groups.collect_schema() if name != COUNT]
-    return groups.group_by(keys).agg(nw.col(COUNT).sum().cast(nw.Int64))
 
 
 def _numbered_blocks(source: Source, asked: Asked, block: Sequence[str]) -> Frame:

@@ -8,7 +8,7 @@ import numpy as np
 
 from rspmn.data.coding import infer_kind
 from rspmn.data.engines.frames import Source
-from rspmn.data.engines.pairs import count_where, gone, plain_column
+from rspmn.data.engines.rows import count_where, gone, plain_column
 from rspmn.errors import DataError
 from rspmn.schema import Kind
 
