@@ -22,6 +22,16 @@ def test_it_learns_a_grid() -> None:
         bcq.learn_bcq(log, world, steps=0)
 
 
+@pytest.mark.parametrize("name", ["FrozenLake-v1", "Taxi-v3", "Blackjack-v1"])
+def test_d3rlpy_itself_refuses_states_that_are_no_numbers(name: str) -> None:
+    """`learn_bcq` gives it states as vectors of numbers, so that they can be compared at all."""
+    d3rlpy = pytest.importorskip("d3rlpy", reason="needs rspmn[bcq]: make bcq")
+    gymnasium = pytest.importorskip("gymnasium")
+    learner = d3rlpy.algos.DiscreteBCQConfig().create(device="cpu")
+    with pytest.raises(AssertionError, match="Unsupported observation space"):
+        learner.build_with_env(gymnasium.make(name))
+
+
 def test_without_it_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "d3rlpy", None)
     world = grid_universe()
