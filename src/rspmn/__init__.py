@@ -40,6 +40,10 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'rspmn' has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 __all__ = [
     "END",
     "RSPMN",

@@ -7,8 +7,10 @@ import argparse
 import importlib
 import io
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from rspmn import __version__
 from rspmn.errors import RspmnError
@@ -42,16 +44,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a sign shows a "?"
             stream.reconfigure(errors="replace")
     try:
-        arguments = _parser().parse_args(argv)
+        arguments = _parsed(argv)
         code = _function(arguments.command)(arguments)
         if sys.stdout is not None:  # it is None when the shell closed it
             sys.stdout.flush()
     except RspmnError as error:
-        print(f"rspmn: {error}", file=sys.stderr)
+        print(f"rspmn: {_with_flags(str(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("rspmn: interrupted; nothing was written", file=sys.stderr)
-        return 130
+        return _interrupted()
+    except RuntimeError as error:  # what DuckDB makes of Ctrl-C
+        if "interrupted" not in str(error).lower():
+            raise
+        return _interrupted()
     except BrokenPipeError:  # the reader of a pipe went away: nothing to say to anybody
         _close_stdout()
         return 141
@@ -60,6 +65,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"rspmn: cannot write the output: {error.strerror}", file=sys.stderr)
         return 2
     return code or 0
+
+
+def _interrupted() -> int:
+    print("rspmn: interrupted; nothing was written", file=sys.stderr)
+    return 130
+
+
+def _with_flags(message: str) -> str:
+    """Return a message with flags where it speaks of parameters."""
+    message = message.replace("gaps='allow'", "--gaps")
+    found = re.sub(r"\b(episode|time|terminated)='\.\.\.'", r"--\1 COLUMN", message)
+    return re.sub(
+        r"\b(ending|memory_limit)='(\w+)'", lambda m: f"--{m[1].replace('_', '-')} {m[2]}", found
+    )
 
 
 def run() -> None:
@@ -73,6 +92,17 @@ def run() -> None:
         if stream is not None and not stream.closed:
             stream.flush()
     os._exit(code)
+
+
+def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Parse arguments; several files in place of one are a pattern that the shell resolved."""
+    parser = _parser()
+    arguments, others = parser.parse_known_args(argv)
+    if others and all(Path(other).is_file() for other in others):
+        parser.error(f"one log is expected, found {others[0]}, too: quote the pattern, 'log/*.csv'")
+    if others:
+        parser.error(f"unrecognized arguments: {' '.join(others)}")
+    return arguments
 
 
 def _function(command: str) -> Callable[[argparse.Namespace], int | None]:
@@ -120,6 +150,7 @@ def _parser() -> argparse.ArgumentParser:
         )  # fmt: skip
     subs["schema"].add_argument("log", help="a CSV, TSV, Parquet or JSON lines file, or a pattern")
     subs["schema"].add_argument("-o", "--output", help="the schema.toml to write")
+    subs["schema"].add_argument("--force", action="store_true", help="write over an old one")
     for name in ("learn", "learn-spmn"):
         _add_learning(subs[name])
     _add_em(subs["learn"])

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from pathlib import Path
 
 from rspmn.cli.logs import log_options, print_table
 from rspmn.data.engines.frames import open_source
@@ -19,7 +20,8 @@ def doctor(arguments: argparse.Namespace) -> int:
     with open_source(arguments.log, arguments.memory_limit) as source:
         if arguments.schema is None:
             with source.named():
-                schema = propose(survey(source)).schema
+                named = (arguments.episode, arguments.time, arguments.terminated)
+                schema = propose(survey(source), named).schema
         else:
             schema = Schema.load(arguments.schema)
         options = log_options(arguments, source.names)
@@ -92,6 +94,11 @@ def propose_schema(arguments: argparse.Namespace) -> None:
     elif not arguments.output:
         print(found.toml(), end="")
     if arguments.output:
+        if Path(arguments.output).exists() and not arguments.force:
+            raise SchemaError(
+                f"{arguments.output}: exists already, and may have been edited: name another, or "
+                "write over it, --force"
+            )
         try:
             write_atomically(arguments.output, found.toml().encode())
         except OSError as error:

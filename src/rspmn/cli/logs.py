@@ -14,7 +14,6 @@ import numpy as np
 
 from rspmn.cli.learning import config_of
 from rspmn.cli.progress import learning_bar
-from rspmn.data.engines.counting import Lengths
 from rspmn.data.engines.frames import open_source
 from rspmn.data.engines.stored import StoredWindows, store_windows
 from rspmn.data.episodes import Episodes, Followed
@@ -52,7 +51,7 @@ def learn(arguments: argparse.Namespace) -> None:
         if arguments.json:
             print(json.dumps({"model": arguments.output, **_facts(info)}))
             return
-        for line in _story(info, stored.lengths, arguments.output):
+        for line in _story(info, stored, arguments.output):
             print(line)
 
 
@@ -62,8 +61,9 @@ def _facts(info: RSPMNInfo) -> dict[str, Any]:
     return {name: fact for name, fact in facts.items() if fact is not None}
 
 
-def _story(info: RSPMNInfo, lengths: Lengths, output: str) -> list[str]:
+def _story(info: RSPMNInfo, stored: StoredWindows, output: str) -> list[str]:
     """Tell a person what was learned, and what to be careful about."""
+    lengths, limit = stored.lengths, stored.reader.endings.time_limit
     seconds = sum(info.seconds.values())
     lines = [
         f"{output}: {info.interfaces} interface nodes, {info.nodes['final']} nodes in all, from "
@@ -73,6 +73,12 @@ def _story(info: RSPMNInfo, lengths: Lengths, output: str) -> list[str]:
         f"{lengths.ended_by(Followed.STATE)} in a state that was kept, "
         f"{lengths.ended_by(Followed.UNKNOWN)} cut",
     ]
+    late = int(lengths.counts[(lengths.endings == Followed.END) & (lengths.lengths == limit)].sum())
+    if late:
+        lines.append(
+            f"time limit: {limit} steps, where episodes were cut; of {late} that terminated in "
+            "that step it counts as unknown what followed (--time-limit 0: as the end)"
+        )
     if info.sample is not None:
         sample = info.sample
         lines.append(

@@ -142,7 +142,10 @@ class Episodes:
 
         if Path(path).suffix.lower() != ".parquet":
             raise DataError(f"{path}: expected a name ending in .parquet")
-        write_episodes(self, path)
+        try:
+            write_episodes(self, path)
+        except OSError as error:
+            raise DataError(f"{path}: cannot be written: {error.strerror}") from None
 
     # ---- readers -----------------------------------------------------------------
 

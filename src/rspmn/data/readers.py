@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rspmn.data.coding import Column, encode, infer_kind
 from rspmn.data.episodes import Ending, Episodes, Followed
 from rspmn.data.tables import Cells, Table, as_table, with_booleans
-from rspmn.errors import DataError, did_you_mean
+from rspmn.errors import DataError, SchemaError, did_you_mean
 from rspmn.schema import Kind, Schema
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "check_block",
     "check_ending",
     "check_gaps",
+    "check_schema",
     "code_cells",
     "endings_of",
     "read_long",
@@ -63,6 +64,7 @@ def read_long(
     if table.rows == 0:
         raise DataError("the table has no rows")
     check_gaps(gaps)
+    check_schema(schema, terminated)
     check_ending(terminated, ending)
     ids, codes = _episodes(table, episode)
     times = None if time is None else _times(table, time)
@@ -342,6 +344,20 @@ def endings_of(
                 raise AssertionError("check_ending lets nothing else through")
     cut = np.where(has_final, Followed.STATE, Followed.UNKNOWN)
     return np.where(ended, Followed.END, cut).astype(np.int8)
+
+
+def check_schema(schema: object, terminated: str | None) -> None:
+    """Refuse what is no schema, and one that shows the outcome before the decision."""
+    if not isinstance(schema, Schema):
+        raise SchemaError(
+            f"expected a Schema, found {type(schema).__name__}: Schema.load reads a schema.toml"
+        )
+    if terminated is not None and terminated in schema.variables:
+        raise DataError(
+            f"column {terminated!r} says whether an episode terminated, and is a variable of the "
+            "schema: known before the decision, it would give away what comes after it: take it "
+            "out of the schema"
+        )
 
 
 def check_ending(terminated: str | None, ending: Ending | None) -> None:

@@ -1,6 +1,6 @@
 """A schema proposed for a log: a start to edit, not an answer."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import tomli_w
@@ -123,6 +123,13 @@ class Proposal:
                 else f"# {what}: no column looks like it; name it when you learn, --{what}"
                 for what, name in besides.items()
             ),
+            *(
+                f"# Does {name!r} say that the episode ended? Then take it out of order and kinds, "
+                f"and learn with --terminated {name}: before the decision it is not known."
+                for name, kind in self.kinds
+                if kind is Kind.BOOLEAN and name in self.state and self.terminated is None
+            ),
+            f"# rspmn learn LOG --schema THIS{_flags(besides)} -o model.json",
             "",
             tomli_w.dumps({"kinds": kinds}).strip(),
             "",
@@ -130,11 +137,22 @@ class Proposal:
         return "\n".join(lines)
 
 
-def propose(found: Survey) -> Proposal:
-    """Propose a schema for a long table by its columns' names and values."""
+def _flags(columns: Mapping[str, str | None]) -> str:
+    """Return the flags that name columns which are not called as they are by default."""
+    named = {what: name for what, name in columns.items() if name not in (what, None)}
+    return "".join(f" --{what} {name}" for what, name in named.items())
+
+
+def propose(found: Survey, named: Sequence[str | None] = (None, None, None)) -> Proposal:
+    """Propose a schema for a long table by its columns' names and values.
+
+    Episode, time and terminated may be named; they are no variables then.
+    """
     names = {column.name.lower(): column for column in found.columns}
-    episode, time = _named(names, EPISODES), _named(names, TIMES)
-    terminated = _named(names, TERMINATED)
+    episode, time, terminated = (
+        next((c for c in found.columns if c.name == name), None) or _named(names, usual)
+        for name, usual in zip(named, (EPISODES, TIMES, TERMINATED), strict=True)
+    )
     taken = {column.name for column in (episode, time, terminated) if column is not None}
     utility = _named(names, UTILITIES, taken)
     if utility is not None and utility.kind in (Kind.CATEGORICAL, None):

@@ -125,6 +125,11 @@ def collect(
         raise DataError(f"collect: expected 1 episode or more, found {episodes}")
     if max_steps is not None and max_steps < 1:
         raise DataError(f"collect: expected max_steps of 1 or more, found {max_steps}")
+    if not hasattr(env, "observation_space") or not hasattr(env, "action_space"):
+        raise DataError(
+            f"collect: expected a Gymnasium environment, found {type(env).__name__}: "
+            "gymnasium.make(name) makes one"
+        )
     seen = FlatSpace(env.observation_space, observation)
     done = FlatSpace(env.action_space, action)
     choose = _chooser(env, policy, seen, done)

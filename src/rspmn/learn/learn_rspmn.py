@@ -131,6 +131,7 @@ def learn_rspmn(
     True
     """
     config = config or LearnConfig()
+    _check_arguments(log, config)
     if config.em_passes and not isinstance(log, Episodes):
         raise DataError("em_passes need the episodes: windows do not tell what came before")
     info = RSPMNInfo()
@@ -188,6 +189,20 @@ def learn_rspmn(
         info.sized("two steps", two_step)
         info.sized("initial", initial)
     return model, info
+
+
+def _check_arguments(log: object, config: object) -> None:
+    """Refuse a table where its windows are expected, and a schema where a config is."""
+    if not isinstance(log, Episodes | Windows | StoredWindows):
+        raise DataError(
+            f"expected Episodes or Windows, found {type(log).__name__}: of a table or a file, "
+            "rspmn.windows(log, schema, ...) makes them"
+        )
+    if not isinstance(config, LearnConfig):
+        raise DataError(
+            f"expected a LearnConfig, found {type(config).__name__}: the schema goes with the log, "
+            "rspmn.windows(log, schema, ...)"
+        )
 
 
 def _learn_large(

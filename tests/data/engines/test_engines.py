@@ -159,7 +159,7 @@ WRONG: dict[str, tuple[dict[str, list[Any]], dict[str, Any]]] = {
         {"terminated": "done"},
     ),
     "the terminated flag is empty": ({"done": [False, None, False, True]}, {"terminated": "done"}),
-    "column 'done' is boolean, but holds something else": (
+    "terminated column 'done': expected true and false, or 1 and 0": (
         {"done": [0, 0, 0, 2]},
         {"terminated": "done"},
     ),

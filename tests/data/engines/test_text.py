@@ -13,7 +13,8 @@ from rspmn.errors import DataError
     [
         (["1", "-2", "", " 3 ", "+4", "007"], [1, -2, None, 3, 4, 7]),
         (["1", "2.5", "", "1e3", "-inf"], [1.0, 2.5, None, 1000.0, float("-inf")]),
-        (["1", "99999999999999999999"], [1.0, 1e20]),
+        (["1", "99999999999999999999"], ["1", "99999999999999999999"]),
+        (["1.5", "99999999999999999999.5"], [1.5, 1e20]),
         (["1", "1_000"], ["1", "1_000"]),
         (["1", "0x10"], ["1", "0x10"]),
         (["1", "x"], ["1", "x"]),
@@ -51,6 +52,9 @@ def test_one_late_cell_counts(late: str, tmp_path: Path) -> None:
         (["a,a\n1,2\n"], "columns 'a' and 'a' are the same: rename one"),
         (["a,A\n1,2\n"], "columns 'a' and 'A' differ in case only: rename one"),
         (["a,b\n1,2\n3\n"], "expected 2 cells, found 1 in line 3"),
+        (["\n1,2\n3\n"], "its first line is empty: expected the names of columns"),
+        (["a,b\r1,2\r3,4\r"], "its first line is not one of names"),
+        (['a,b\n1,"2\n3,4\n'], "a quote is not closed"),
     ],
 )
 def test_headers_and_rows_that_do_not_fit(texts: list[str], message: str, tmp_path: Path) -> None:
@@ -59,6 +63,12 @@ def test_headers_and_rows_that_do_not_fit(texts: list[str], message: str, tmp_pa
     with pytest.raises(DataError) as caught:
         as_table(str(tmp_path / "*.csv"))
     assert message in str(caught.value)
+
+
+def test_signs_inside_quotes_do_not_count(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text('a;"b,c,d,e";f\n1;2;3\n')
+    assert as_table(path).names == ["a", "b,c,d,e", "f"]
 
 
 def test_signs_between_cells(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from rspmn.data.engines.reasons import reason, shown
+from rspmn.data.engines.reasons import errors_named, shown
 from rspmn.data.engines.sql import list_of, literal, quoted
 from rspmn.data.engines.text import load_text
 from rspmn.errors import DataError
@@ -53,6 +53,7 @@ class LogFiles:
     paths: list[str]
     reader: str
     query: str  # all rows
+    options: str = ""  # how they are read
 
     @property
     def name(self) -> str:
@@ -89,29 +90,33 @@ class LogFiles:
 
     def _query(self, paths: list[str]) -> str:
         """Return a query of some files, with columns of the types that they have in all files."""
-        query = _query(self.reader, paths)
+        query = _query(self.reader, paths, self.options)
         found = self.connection.sql(query)
         if (found.columns, found.types) == (self.table.columns, self.table.types):
             return query
-        cells = []
+        cells, names = [], {name.lower() for name in found.columns}
         for name, dtype in zip(self.table.columns, self.table.types, strict=True):
-            cell = quoted(name) if name in found.columns else "NULL"
+            cell = quoted(name) if name.lower() in names else "NULL"
             cells.append(f"CAST({cell} AS {dtype}) AS {quoted(name)}")
         return f"SELECT {', '.join(cells)} FROM ({query})"
 
     def bounds(self, names: Sequence[str]) -> list[tuple[int, int] | None]:
-        """Return the least and the most that columns of whole numbers hold, None if not known."""
+        """Return the least and the most that columns of whole numbers hold, None if not known.
+
+        Files say so themselves, and readers of Parquet rely on it. Names in different case are one
+        column, as they are for DuckDB.
+        """
         if not self.is_parquet:
             return [None for _ in names]
         query = (
-            "SELECT path_in_schema, min(TRY_CAST(stats_min_value AS HUGEINT)), "
+            "SELECT lower(path_in_schema) AS name, min(TRY_CAST(stats_min_value AS HUGEINT)), "
             "max(TRY_CAST(stats_max_value AS HUGEINT)), bool_and(stats_min_value IS NOT NULL AND "
-            f"stats_max_value IS NOT NULL) FROM parquet_metadata({list_of(self.paths)}) "
-            f"WHERE path_in_schema IN ({', '.join(map(literal, names))}) GROUP BY path_in_schema"
+            f"stats_max_value IS NOT NULL) FROM parquet_metadata({_files(self.paths)}) "
+            "GROUP BY name"
         )
         rows = self.connection.execute(query).fetchall()
         known = {name: (least, most) for name, least, most, all_known in rows if all_known}
-        return [known.get(name) for name in names]
+        return [known.get(name.lower()) for name in names]
 
 
 @contextmanager
@@ -167,34 +172,55 @@ def open_files(path: str | Path, connection: "duckdb.DuckDBPyConnection") -> Log
     """Open the files that a path or a pattern names, as one table."""
     paths = find_files(path)
     reader = _kind(paths[0]) or ""
-    query = _query(reader, paths)
+    options = ""
     with errors_named(paths):
         if reader == "read_csv":
-            query = load_text(paths, "log", connection)
+            query = load_text(paths, _files(paths), "log", connection)
         elif reader == "read_json":
-            connection.execute(f"CREATE TABLE log AS {query}")
+            connection.execute(f"CREATE TABLE log AS {_json_query(paths, connection)}")
             query = "SELECT * FROM log"
-        files = LogFiles(connection, paths, reader, query)
+        else:
+            options = _of_folders(paths, connection)
+            query = _query(reader, paths, options)
+        files = LogFiles(connection, paths, reader, query, options)
         files.table.columns  # noqa: B018  (what cannot be read is told now)
     return files
 
 
-@contextmanager
-def errors_named(paths: list[str]) -> Iterator[None]:
-    """Turn what DuckDB says of files while it reads them into one sentence."""
-    import duckdb
-
-    try:
-        yield
-    except duckdb.Error as error:
-        raise reason(error, paths) from None
-
-
-def _query(reader: str, paths: list[str]) -> str:
+def _query(reader: str, paths: list[str], options: str = "") -> str:
     # By name, so that a column has the type that holds what all files have, not the first file's.
     by_name = ", union_by_name = true" if len(paths) > 1 else ""
-    whole = ", sample_size = -1" if reader == "read_json" else ""
-    return f"SELECT * FROM {reader}({list_of(paths)}{whole}{by_name})"
+    return f"SELECT * FROM {reader}({_files(paths)}{by_name}{options})"
+
+
+def _files(paths: list[str]) -> str:
+    """Return paths as SQL has them; DuckDB would take them for patterns."""
+    return list_of(re.sub(r"([*?\[])", r"[\1]", path) for path in paths)
+
+
+#: Text in JSON is what it says, and so are numbers and words that stand in one column.
+AS_TEXT = ("DATE", "TIME", "TIMESTAMP", "UUID", "JSON")
+
+
+def _json_query(paths: list[str], connection: "duckdb.DuckDBPyConnection") -> str:
+    """Return a query with the types that all rows have; none is a guess at what text means."""
+    options = ", sample_size = -1, hive_partitioning = false"
+    query = _query("read_json", paths, options)
+    found = connection.sql(query)
+    types = {
+        name: "VARCHAR" if str(dtype).startswith(AS_TEXT) else str(dtype)
+        for name, dtype in zip(found.columns, found.types, strict=True)
+    }
+    columns = ", ".join(f"{literal(name)}: {literal(dtype)}" for name, dtype in types.items())
+    return f"SELECT * FROM read_json({_files(paths)}, columns = {{{columns}}})"
+
+
+def _of_folders(paths: list[str], connection: "duckdb.DuckDBPyConnection") -> str:
+    """Say whether folders called name=value are columns: only if files do not have them."""
+    names = {part.split("=")[0].lower() for part in Path(paths[0]).parts[:-1] if "=" in part}
+    off = ", hive_partitioning = false"
+    columns = connection.sql(_query("read_parquet", paths, off)).columns if names else []
+    return "" if names and not names & {name.lower() for name in columns} else off
 
 
 def _kind(name: str) -> str | None:

@@ -1,7 +1,7 @@
 """Any source as a lazy frame: files, data frames, relations, tables of a cluster."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 import numpy as np
 
-from rspmn.data.engines.files import LogFiles, engine, errors_named, open_files
+from rspmn.data.engines.files import LogFiles, engine, open_files
 from rspmn.data.engines.parts import OurPart, Part, TheirPart
+from rspmn.data.engines.reasons import errors_named
 from rspmn.data.engines.sql import quoted
 from rspmn.data.tables import Table, as_table, eager_table, native_frame
 from rspmn.errors import DataError
@@ -60,7 +61,8 @@ class Source:
     def named(self) -> Iterator[None]:
         """Say of which files it is that something is wrong."""
         try:
-            yield
+            with self.errors_named():
+                yield
         except DataError as error:
             if self.files is None or str(error).startswith(self.files.name):
                 raise
@@ -68,7 +70,7 @@ class Source:
 
     def errors_named(self) -> AbstractContextManager[None]:
         """Return a context in which what is wrong with files is said of them by name."""
-        return nullcontext() if self.files is None else errors_named(self.files.paths)
+        return errors_named([] if self.files is None else self.files.paths)
 
     def read(self, frame: Frame) -> Table:
         """Read what was asked of these rows into memory."""

@@ -93,10 +93,12 @@ class Ordered:
     def _decoded(self, groups: Frame) -> Frame:
         """Return groups with values for codes, and whether all of them have one."""
         native = nw.to_native(groups)
+        here, after = columns_of(self.asked)
+        of_row = {after[name]: here[name] for name in after}
         cells = [
-            f"{self.codes.cell(of_row, name)} AS {name}" if of_row in self.codes else name
+            f"{self.codes.cell(row, name)} AS {name}" if row in self.codes else name
             for name in native.columns
-            for of_row in [re.sub(r"^n(\d+)$", r"v\1", name)]
+            for row in [of_row.get(name, name)]
         ]
         codes = [f"{name} IS NOT NULL" for name in native.columns if name in self.codes]
         known = " AND ".join(codes) or "true"

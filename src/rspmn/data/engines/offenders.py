@@ -79,7 +79,10 @@ class Offenders:
         """Refuse flags that say nothing, or that an episode ended before its end."""
         name, flags = self.asked.terminated, nw.col(MARK) % BY_NEXT_FLAG // BY_FLAG
         if (marks.flags == NEITHER).any() or (marks.next_flags == NEITHER).any():
-            raise DataError(f"column {name!r} is boolean, but holds something else")
+            raise DataError(
+                f"terminated column {name!r}: expected true and false, or 1 and 0, found something "
+                "else"
+            )
         if (marks.flags == UNSAID).any():
             _, where = self._first(flags == UNSAID)
             raise DataError(f"{where}: the terminated flag is empty")

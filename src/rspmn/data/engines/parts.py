@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 __all__ = ["PART", "OurPart", "Part", "TheirPart"]
 
 #: What a part is called in what is asked of it.
-PART = "part"
+PART = "rspmn_part"
 
 
 class Part(Protocol):

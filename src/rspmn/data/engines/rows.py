@@ -89,7 +89,9 @@ def _with_dates(source: Source, rows: Frame, asked: Asked) -> Frame:
     found = source.read(odd)
     if found.rows:
         raise refuse_time(asked.time or ROW, found.cells(TIME).present.tolist()[0])
-    return rows.with_columns(nw.col(TIME).cast(nw.Datetime("us")))
+    time = nw.col(TIME)
+    is_polars = rows.implementation.is_polars()  # the only one that does not cast text
+    return rows.with_columns(time.str.to_datetime() if is_polars else time.cast(nw.Datetime("us")))
 
 
 def cells_of(frame: Frame, asked: Asked) -> Frame:
@@ -115,13 +117,20 @@ def plain_column(types: dict[str, Any], name: str, what: str = "column") -> nw.E
     found, dtype = nw.col(name), types[name]
     if dtype in (nw.Categorical, nw.Enum, nw.Unknown):  # a column of nothing has no type
         return found.cast(nw.String)
-    if isinstance(dtype, nw.Decimal) or dtype == nw.Decimal:
+    if dtype in (nw.Int128, nw.UInt128) or (dtype == nw.Decimal and not _has_parts(dtype)):
+        return found.cast(nw.Int64)
+    if dtype == nw.Decimal:
         return found.cast(nw.Float64)
     if dtype.is_nested() or dtype in (nw.Binary, nw.Duration, nw.Time):
         raise DataError(
             f"column {name!r}: expected strings, numbers, booleans or dates, found {dtype}"
         )
     return found
+
+
+def _has_parts(dtype: Any) -> bool:
+    """Say whether decimals have digits after the point."""
+    return getattr(dtype, "scale", 1) != 0
 
 
 def _present(types: dict[str, Any], name: str, what: str) -> nw.Expr:

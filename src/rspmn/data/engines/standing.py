@@ -36,7 +36,10 @@ class Standing:
 
     @classmethod
     def of(cls, zero: int, bounds: Sequence[tuple[int, int] | None]) -> "Standing":
-        """Tell it in one number if the bounds of episodes and times are known and it fits."""
+        """Tell it in one number if the bounds of episodes and times are known and it fits.
+
+        It is sound only if bounds hold of every row.
+        """
         match bounds:
             case [(first, last), (least, most)]:
                 span = most - least + 2
@@ -62,16 +65,17 @@ class Standing:
     @property
     def rest(self) -> str:
         """What is known of a pair besides its values."""
-        near = f"({NEXT}e = e AND {NEXT}t = t + 1)"
-        begins = f"({NEXT}e > e AND {NEXT}t = {self.zero})"
-        alone = f"({NEXT}e IS NULL AND e IS NOT NULL AND t IS NOT NULL)"
-        is_short = f"t < {self.zero + MAX_STEPS}"
+        episode, time, told = EPISODE, TIME, TOLD
+        near = f"({NEXT}{episode} = {episode} AND {NEXT}{time} = {time} + 1)"
+        begins = f"({NEXT}{episode} > {episode} AND {NEXT}{time} = {self.zero})"
+        alone = f"({NEXT}{episode} IS NULL AND {episode} IS NOT NULL AND {time} IS NOT NULL)"
+        is_short = f"{time} < {self.zero + MAX_STEPS}"
         return _rest(
-            step=f"{near} AND {NEXT}u = u",
+            step=f"{near} AND {NEXT}{told} = {told}",
             near=f"{near} AND {is_short}",
-            apart=f"{NEXT}u - u + {APART}",
+            apart=f"{NEXT}{told} - {told} + {APART}",
             last=f"({begins} OR {alone}) AND {is_short}",
-            steps=f"t - {self.zero - 1}",
+            steps=f"{time} - {self.zero - 1}",
         )
 
 
@@ -105,14 +109,14 @@ class _InOneNumber(Standing):
     @property
     def rest(self) -> str:
         """What is known of a pair besides its values."""
-        half, then = APART // 2, f"{NEXT}s"
-        begins = f"({then} >= s + {APART + half} AND {then} // {APART} % {self.span} = 0)"
+        half, here, then = APART // 2, PLACE, NEXT + PLACE
+        begins = f"({then} >= {here} + {APART + half} AND {then} // {APART} % {self.span} = 0)"
         return _rest(
-            step=f"{then} = s + {APART}",
-            near=f"{then} > s + {half} AND {then} < s + {APART + half}",
-            apart=f"{then} - s",
-            last=f"{begins} OR ({then} IS NULL AND s IS NOT NULL)",
-            steps=f"s // {APART} % {self.span} + 1",
+            step=f"{then} = {here} + {APART}",
+            near=f"{then} > {here} + {half} AND {then} < {here} + {APART + half}",
+            apart=f"{then} - {here}",
+            last=f"{begins} OR ({then} IS NULL AND {here} IS NOT NULL)",
+            steps=f"{here} // {APART} % {self.span} + 1",
         )
 
 

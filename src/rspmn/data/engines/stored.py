@@ -31,7 +31,7 @@ from rspmn.data.engines.offenders import Offenders
 from rspmn.data.engines.rows import Asked, columns_of, rows_of
 from rspmn.data.engines.sampling import sampled
 from rspmn.data.episodes import Ending, Episodes
-from rspmn.data.readers import check_block, check_ending, check_gaps
+from rspmn.data.readers import check_block, check_ending, check_gaps, check_schema
 from rspmn.data.tables import Table
 from rspmn.data.windows import Successor, Windows, group_windows, told_of
 from rspmn.errors import DataError
@@ -198,6 +198,7 @@ def store_windows(
     nothing but a measured utility are counted together, with the moments of it.
     """
     check_gaps(gaps)
+    check_schema(schema, terminated)
     check_ending(terminated, ending)
     told = told_of(schema, successor)
     asked = Asked(schema, told, episode, time, None if wide else terminated, gaps)

@@ -2,15 +2,16 @@
 
 Nothing is guessed from some rows. All cells are loaded as text; a column of which every cell is a
 whole number is one of whole numbers, one of which every cell is a number is one of numbers, and any
-other is text.
+other is text. Whole numbers that do not fit into 64 bits are names, and stay text.
 """
 
 import csv
 import gzip
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rspmn.data.engines.sql import list_of, literal, quoted
+from rspmn.data.engines.sql import literal, quoted
 from rspmn.errors import DataError
 
 if TYPE_CHECKING:
@@ -22,14 +23,16 @@ __all__ = ["load_text"]
 DELIMITERS = ",;\t|"
 
 
-def load_text(paths: Sequence[str], name: str, connection: "duckdb.DuckDBPyConnection") -> str:
+def load_text(
+    paths: Sequence[str], files: str, name: str, connection: "duckdb.DuckDBPyConnection"
+) -> str:
     """Load text files into a table of a name; return a query of it with the types of columns."""
     sign, names = _columns(paths)
     columns = ", ".join(f"{literal(column)}: 'VARCHAR'" for column in names)
     connection.execute(
-        f"CREATE TABLE {name} AS SELECT * FROM read_csv({list_of(paths)}, auto_detect = false, "
+        f"CREATE TABLE {name} AS SELECT * FROM read_csv({files}, auto_detect = false, "
         f"header = true, delim = {literal(sign)}, quote = '\"', escape = '\"', "
-        f"columns = {{{columns}}})"
+        f"columns = {{{columns}}}, hive_partitioning = false)"
     )
     checks = ", ".join(f"{_whole(c)}, {_number(c)}" for c in map(quoted, names))
     ((*told,),) = connection.execute(f"SELECT {checks} FROM {name}").fetchall()
@@ -62,7 +65,9 @@ def _number(column: str) -> str:
     cell = _cell(column)
     return (
         f"bool_and(CASE WHEN {cell} IS NULL THEN NULL "
-        f"ELSE TRY_CAST({cell} AS DOUBLE) IS NOT NULL AND NOT contains({cell}, '_') END)"
+        f"ELSE TRY_CAST({cell} AS DOUBLE) IS NOT NULL AND NOT contains({cell}, '_') "
+        f"AND NOT (length({cell}) > 18 AND TRY_CAST({cell} AS BIGINT) IS NULL "
+        f"AND regexp_full_match({cell}, '[+-]?[0-9]+')) END)"
     )
 
 
@@ -72,8 +77,11 @@ def _number(column: str) -> str:
 def _columns(paths: Sequence[str]) -> tuple[str, list[str]]:
     """Return what stands between cells, and the names of columns, the same in all files."""
     header = _header(paths[0])
-    sign = max(DELIMITERS, key=lambda s: (header.count(s), -DELIMITERS.index(s)))
-    found = [name.strip() for name in next(csv.reader([header], delimiter=sign), [])]
+    if not header.strip():
+        raise DataError(f"{paths[0]}: its first line is empty: expected the names of columns")
+    plain = re.sub('"[^"]*"', "", header)
+    sign = max(DELIMITERS, key=lambda s: (plain.count(s), -DELIMITERS.index(s)))
+    found = [name.strip() for name in _split(header, sign, paths[0])]
     names = [name or f"column{k}" for k, name in enumerate(found)]
     seen: dict[str, str] = {}
     for name in names:
@@ -89,6 +97,15 @@ def _columns(paths: Sequence[str]) -> tuple[str, list[str]]:
                 f"{_header(path)!r}"
             )
     return sign, names
+
+
+def _split(header: str, sign: str, path: str) -> list[str]:
+    try:
+        return next(csv.reader([header], delimiter=sign, skipinitialspace=True), [])
+    except csv.Error as error:
+        raise DataError(
+            f"{path}: its first line is not one of names: {error}: save it with a line for each row"
+        ) from None
 
 
 def _header(path: str) -> str:

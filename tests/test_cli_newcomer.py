@@ -1,0 +1,137 @@
+"""What somebody new to it runs into, on the shell and in Python."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import rspmn
+from rspmn import Episodes, Schema
+from rspmn.cli import COMMANDS, main
+from rspmn.errors import DataError, SchemaError
+from rspmn.learn import learn_rspmn
+
+
+@pytest.fixture
+def clinic(tmp_path: Path) -> Path:
+    """Patients who are cured or leave after three visits; columns have names of their own."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for patient in range(200):
+        for visit in range(3):
+            cured = bool(rng.random() < 0.3)
+            rows.append({
+                "patient": f"p{patient}", "visit": visit, "severity": int(rng.integers(3)),
+                "treatment": ["wait", "drug"][rng.integers(2)], "reward": float(cured),
+                "cured": cured,
+            })  # fmt: skip
+            if cured:
+                break
+    pl.DataFrame(rows).write_csv(tmp_path / "clinic.csv")
+    return tmp_path
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> str:
+    found = capsys.readouterr()
+    return found.out + found.err
+
+
+def test_a_flag_is_not_known_before_the_decision(
+    clinic: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, schema = str(clinic / "clinic.csv"), clinic / "schema.toml"
+    assert main(["schema", log, "-o", str(schema)]) == 0
+    assert "Does 'cured' say that the episode ended?" in schema.read_text()
+    assert "--episode patient --time visit -o model.json" in schema.read_text()
+    columns = ["--episode", "patient", "--time", "visit", "--terminated", "cured"]
+    model = str(clinic / "model.json")
+    assert main(["learn", log, "--schema", str(schema), *columns, "-o", model]) == 2
+    assert "take it out of the schema" in said(capsys)
+    with pytest.raises(DataError, match="would give away what comes after it"):
+        Episodes.from_long(
+            log, Schema.load(schema), episode="patient", time="visit", terminated="cured"
+        )
+    assert main(["doctor", log, *columns]) == 0  # a schema that is guessed leaves it out
+    assert "cured" in said(capsys)
+    edited = schema.read_text().replace('\n        "cured",', "").replace('cured = "boolean"\n', "")
+    schema.write_text(edited)
+    assert main(["learn", log, "--schema", str(schema), *columns, "-o", model]) == 0
+    assert "time limit: 3 steps, where episodes were cut" in said(capsys)
+
+
+def test_an_edited_schema_is_not_written_over(
+    clinic: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, schema = str(clinic / "clinic.csv"), clinic / "schema.toml"
+    schema.write_text("edited")
+    assert main(["schema", log, "-o", str(schema)]) == 2
+    assert "--force" in said(capsys)
+    assert schema.read_text() == "edited"
+    assert main(["schema", log, "-o", str(schema), "--force"]) == 0
+    assert schema.read_text() != "edited"
+
+
+def test_messages_speak_of_flags(clinic: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    schema = clinic / "schema.toml"
+    schema.write_text(
+        'order = [["severity"], ["treatment"]]\ndecisions = ["treatment"]\nutility = "reward"\n'
+    )
+    base = ["--schema", str(schema), "-o", str(clinic / "model.json"), "--episode", "patient"]
+    log = str(clinic / "clinic.csv")
+    assert main(["learn", log, *base, "--time", "visit"]) == 2
+    message = said(capsys)
+    assert "--ending end" in message
+    assert "--terminated COLUMN" in message
+    (clinic / "gap.csv").write_text(
+        "patient,visit,severity,treatment,reward,cured\n"
+        "p0,0,1,wait,0.0,false\np0,2,1,drug,1.0,true\n"
+    )
+    gap = [str(clinic / "gap.csv"), *base, "--time", "visit", "--terminated", "cured"]
+    assert main(["learn", *gap]) == 2
+    assert "steps are missing; if they are not, pass --gaps" in said(capsys)
+
+
+def test_a_pattern_that_the_shell_resolved(
+    clinic: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = str(clinic / "clinic.csv")
+    with pytest.raises(SystemExit) as left:
+        main(["schema", log, log])
+    assert left.value.code == 2
+    assert "quote the pattern" in said(capsys)
+    with pytest.raises(SystemExit):
+        main(["schema", log, "--such"])
+    assert "unrecognized arguments: --such" in said(capsys)
+
+
+def test_an_interrupted_query_is_an_interruption(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(_: Any) -> None:
+        raise RuntimeError("Query interrupted")
+
+    monkeypatch.setattr("rspmn.cli._function", lambda _: broken)
+    assert "domains" in COMMANDS
+    assert main(["domains"]) == 130
+    assert said(capsys) == "rspmn: interrupted; nothing was written\n"
+
+
+def test_natural_first_calls_are_answered(tmp_path: Path) -> None:
+    table: Any = pl.DataFrame({"x": [1], "a": [1], "u": [0.5]})
+    schema: Any = Schema([["x"], ["a"]], ["a"], "u")
+    with pytest.raises(DataError, match=r"rspmn\.windows\(log, schema, \.\.\.\) makes them"):
+        learn_rspmn(table)
+    log = rspmn.windows(table, schema, wide=True, ending="end")
+    with pytest.raises(DataError, match="the schema goes with the log"):
+        learn_rspmn(log, schema)
+    as_path: Any = "schema.toml"
+    with pytest.raises(SchemaError, match=r"Schema\.load reads a schema\.toml"):
+        rspmn.windows(table, as_path, ending="end")
+    with pytest.raises(DataError, match=r"gymnasium\.make\(name\) makes one"):
+        rspmn.collect("FrozenLake-v1")
+    episodes = Episodes.from_wide(table, schema, ending="end")
+    with pytest.raises(DataError, match=r"log\.parquet: cannot be written: No such file"):
+        episodes.to_parquet(tmp_path / "none" / "log.parquet")
+    assert {"windows", "collect", "Schema"} <= set(dir(rspmn))
