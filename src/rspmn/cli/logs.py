@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ COLUMNS = {"episode": "episode", "time": "time", "terminated": "terminated"}
 
 def learn(arguments: argparse.Namespace) -> None:
     """Learn a recurrent model from a log and write it."""
+    clock = perf_counter()
     schema = Schema.load(arguments.schema)
     config = config_of(arguments)
     config = replace(
@@ -51,7 +53,8 @@ def learn(arguments: argparse.Namespace) -> None:
         if arguments.json:
             print(json.dumps({"model": arguments.output, **_facts(info)}))
             return
-        for line in _story(info, stored, arguments.output):
+        print(f"{arguments.output}: learned in {perf_counter() - clock:.2f} s")
+        for line in _story(info, stored):
             print(line)
 
 
@@ -61,14 +64,12 @@ def _facts(info: RSPMNInfo) -> dict[str, Any]:
     return {name: fact for name, fact in facts.items() if fact is not None}
 
 
-def _story(info: RSPMNInfo, stored: StoredWindows, output: str) -> list[str]:
+def _story(info: RSPMNInfo, stored: StoredWindows) -> list[str]:
     """Tell a person what was learned, and what to be careful about."""
     lengths, limit = stored.lengths, stored.reader.endings.time_limit
-    seconds = sum(info.seconds.values())
     lines = [
-        f"{output}: {info.interfaces} interface nodes, {info.nodes['final']} nodes in all, from "
-        f"{info.steps} steps ({info.windows} distinct) of {lengths.episodes} episodes in "
-        f"{seconds:.2f} s",
+        f"{info.interfaces} interface nodes, {info.nodes['final']} nodes in all, from "
+        f"{info.steps} steps ({info.windows} distinct) of {lengths.episodes} episodes",
         f"episodes ended: {lengths.ended_by(Followed.END)} for good, "
         f"{lengths.ended_by(Followed.STATE)} in a state that was kept, "
         f"{lengths.ended_by(Followed.UNKNOWN)} cut",
@@ -98,7 +99,7 @@ def _story(info: RSPMNInfo, stored: StoredWindows, output: str) -> list[str]:
             f"{info.frontier_visits} steps led there; they are taken as the worst of all"
         )
     if info.future is not None and info.future.components and info.em is None:
-        lines.append(_about_future(info.future))
+        lines.append(_about_future(info.future, info.steps))
     if info.untried_branches:
         lines.append(
             f"untried: {info.untried_branches} decisions were never made in their state; "
@@ -112,16 +113,19 @@ def _story(info: RSPMNInfo, stored: StoredWindows, output: str) -> list[str]:
     return lines
 
 
-def _about_future(future: FutureInfo) -> str:
+def _about_future(future: FutureInfo, steps: int) -> str:
     sizes = ", ".join(map(str, future.leaves))
     kinds = f"{len(future.components)} components of {sizes} distributions"
     if future.given_up:
         return f"future: counts alone; {kinds} would take {future.given_up}"
     if not future.strength:
         return f"future: counts alone; {kinds} for {future.contexts} contexts predict no better"
+    weight = f"as much as {future.strength:g} steps in every state"
+    if future.strength > steps:
+        weight = "more than all counts together"
     return (
-        f"future: {kinds} for {future.contexts} contexts weigh as much as {future.strength:g} "
-        f"steps; {100 * future.outside:.2g} % of their mass is on states never seen"
+        f"future: {kinds} for {future.contexts} contexts weigh {weight}; "
+        f"{100 * future.outside:.2g} % of their mass is on states never seen"
     )
 
 
