@@ -12,6 +12,7 @@ from rspmn import Episodes, Schema
 from rspmn.cli import COMMANDS, main
 from rspmn.errors import DataError, SchemaError
 from rspmn.learn import learn_rspmn
+from same_windows import assert_same
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def test_a_flag_is_not_known_before_the_decision(
     log, schema = str(clinic / "clinic.csv"), clinic / "schema.toml"
     assert main(["schema", log, "-o", str(schema)]) == 0
     assert "Does 'cured' say that the episode ended?" in schema.read_text()
-    assert "--episode patient --time visit -o model.json" in schema.read_text()
+    assert 'episode = "patient"\ntime = "visit"\n' in schema.read_text()
     columns = ["--episode", "patient", "--time", "visit", "--terminated", "cured"]
     model = str(clinic / "model.json")
     assert main(["learn", log, "--schema", str(schema), *columns, "-o", model]) == 2
@@ -93,17 +94,47 @@ def test_messages_speak_of_flags(clinic: Path, capsys: pytest.CaptureFixture[str
     assert "steps are missing; if they are not, pass --gaps" in said(capsys)
 
 
-def test_a_pattern_that_the_shell_resolved(
+def test_several_files(clinic: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Patterns that the shell resolved, or a list of paths."""
+    log = pl.read_csv(clinic / "clinic.csv")
+    log[:100].write_csv(clinic / "part-2.csv")
+    log[100:].write_csv(clinic / "part-10.csv")
+    parts = [str(clinic / "part-10.csv"), str(clinic / "part-2.csv")]
+    assert main(["schema", *parts]) == 0
+    proposed = said(capsys)
+    assert main(["schema", str(clinic / "clinic.csv")]) == 0
+    assert said(capsys) == proposed
+    schema = Schema([["severity"], ["treatment"]], ["treatment"], "reward")
+    names: Any = {"episode": "patient", "time": "visit", "terminated": "cured"}
+    assert_same(rspmn.windows(parts, schema, **names), rspmn.windows(log, schema, **names))
+    log.write_ndjson(clinic / "log.jsonl")
+    with pytest.raises(DataError, match="files of different kinds"):
+        rspmn.windows([*parts, clinic / "log.jsonl"], schema, **names)
+
+
+def test_a_schema_names_the_columns_of_the_log(
     clinic: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    log = str(clinic / "clinic.csv")
-    with pytest.raises(SystemExit) as left:
-        main(["schema", log, log])
-    assert left.value.code == 2
-    assert "quote the pattern" in said(capsys)
-    with pytest.raises(SystemExit):
-        main(["schema", log, "--such"])
-    assert "unrecognized arguments: --such" in said(capsys)
+    log, schema, model = (str(clinic / name) for name in ("clinic.csv", "s.toml", "model.json"))
+    Path(schema).write_text(
+        'order = [["severity"], ["treatment"]]\ndecisions = ["treatment"]\nutility = "reward"\n'
+        '[log]\nepisode = "patient"\ntime = "visit"\nterminated = "cured"\n'
+    )
+    assert main(["check", schema]) == 0
+    assert main(["learn", log, "--schema", schema, "-o", model]) == 0
+    assert "of 200 episodes" in said(capsys)
+    assert main(["learn", log, "--schema", schema, "-o", model, "--ending", "cut"]) == 0
+    assert "200 cut" in said(capsys)  # flags come before what the file says
+    for table, message in (
+        ("[log]\nepisod = 1\n", "unknown key 'episod': did you mean 'episode'"),
+        ("[log]\ntime = 1\n", "time must be a column's name, found 1"),
+        ("log = 3\n", "'log' must be a table"),
+    ):
+        text = 'order = [["x"], ["a"]]\ndecisions = ["a"]\nutility = "u"\n'
+        is_table = table.startswith("[")
+        Path(schema).write_text(text + table if is_table else table + text)
+        with pytest.raises(SchemaError, match=message):
+            Schema.load(schema)
 
 
 def test_an_interrupted_query_is_an_interruption(

@@ -5,10 +5,11 @@ Sec. 2: I0 ≺ D1 ≺ I1 ≺ D2 ≺ … ≺ Dm ≺ Im, then the utility U.
 
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import tomli_w
 
@@ -16,7 +17,7 @@ from rspmn.errors import SchemaError, did_you_mean
 from rspmn.files import write_atomically
 from rspmn.values import is_text
 
-__all__ = ["Kind", "Schema"]
+__all__ = ["Kind", "LogColumns", "Schema"]
 
 
 class Kind(StrEnum):
@@ -174,17 +175,9 @@ class Schema:
 
     @classmethod
     def load(cls, path: str | Path) -> "Schema":
-        """Read a `schema.toml`."""
-        try:
-            raw = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise SchemaError(f"{path}: cannot be read: {error.strerror}") from None
-        except UnicodeDecodeError as error:
-            raise SchemaError(f"{path}: not a text file in UTF-8 (byte {error.start})") from None
-        except tomllib.TOMLDecodeError as error:
-            raise SchemaError(f"{path}: not a TOML file: {error}") from None
-        except RecursionError:
-            raise SchemaError(f"{path}: not a schema: nested too deeply") from None
+        """Read a `schema.toml`; what it says of the log besides, `LogColumns.load` reads."""
+        raw = _read_toml(path)
+        LogColumns.from_dict(raw.pop("log", {}), where=str(path))
         return cls.from_dict(raw, where=str(path))
 
     def save(self, path: str | Path) -> None:
@@ -193,6 +186,46 @@ class Schema:
             write_atomically(path, tomli_w.dumps(self.to_dict()).encode())
         except OSError as error:
             raise SchemaError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+@dataclass(frozen=True)
+class LogColumns:
+    """What columns of a log are called that are no variables: `[log]` in a schema.toml."""
+
+    episode: str | None = None
+    time: str | None = None
+    terminated: str | None = None
+
+    @classmethod
+    def load(cls, path: str | Path) -> "LogColumns":
+        """Read the table `[log]` of a `schema.toml`, if it has one."""
+        return cls.from_dict(_read_toml(path).get("log", {}), where=str(path))
+
+    @classmethod
+    def from_dict(cls, raw: object, where: str = "schema") -> "LogColumns":
+        """Read the plain form, `{"episode": …, "time": …, "terminated": …}`, all of it optional."""
+        if not isinstance(raw, Mapping):
+            raise SchemaError(f"{where}: 'log' must be a table of names of columns, found {raw!r}")
+        valid = [each.name for each in fields(cls)]
+        for key, name in raw.items():
+            if key not in valid:
+                raise SchemaError(f"{where}: unknown key {key!r}: {did_you_mean(key, valid)}")
+            if not isinstance(name, str) or not name:
+                raise SchemaError(f"{where}: 'log': {key} must be a column's name, found {name!r}")
+        return cls(**raw)
+
+
+def _read_toml(path: str | Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SchemaError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise SchemaError(f"{path}: not a text file in UTF-8 (byte {error.start})") from None
+    except tomllib.TOMLDecodeError as error:
+        raise SchemaError(f"{path}: not a TOML file: {error}") from None
+    except RecursionError:
+        raise SchemaError(f"{path}: not a schema: nested too deeply") from None
 
 
 def _check_names(order: Sequence[Sequence[str]], decisions: Sequence[str], utility: str) -> None:

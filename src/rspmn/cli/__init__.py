@@ -10,7 +10,6 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from rspmn import __version__
 from rspmn.errors import RspmnError
@@ -44,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a sign shows a "?"
             stream.reconfigure(errors="replace")
     try:
-        arguments = _parsed(argv)
+        arguments = _parser().parse_args(argv)
         code = _function(arguments.command)(arguments)
         if sys.stdout is not None:  # it is None when the shell closed it
             sys.stdout.flush()
@@ -94,17 +93,6 @@ def run() -> None:
     os._exit(code)
 
 
-def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Parse arguments; several files in place of one are a pattern that the shell resolved."""
-    parser = _parser()
-    arguments, others = parser.parse_known_args(argv)
-    if others and all(Path(other).is_file() for other in others):
-        parser.error(f"one log is expected, found {others[0]}, too: quote the pattern, 'log/*.csv'")
-    if others:
-        parser.error(f"unrecognized arguments: {' '.join(others)}")
-    return arguments
-
-
 def _function(command: str) -> Callable[[argparse.Namespace], int | None]:
     module, name, _ = COMMANDS[command]
     found: Callable[[argparse.Namespace], int | None] = getattr(
@@ -148,7 +136,9 @@ def _parser() -> argparse.ArgumentParser:
             "--memory-limit", metavar="SIZE",
             help="what reading files may take, such as 500MB; default 1GB; the rest goes to disk",
         )  # fmt: skip
-    subs["schema"].add_argument("log", help="a CSV, TSV, Parquet or JSON lines file, or a pattern")
+    subs["schema"].add_argument(
+        "log", nargs="+", help="CSV, TSV, Parquet or JSON lines files, or a pattern of them"
+    )
     subs["schema"].add_argument("-o", "--output", help="the schema.toml to write")
     subs["schema"].add_argument("--force", action="store_true", help="write over an old one")
     for name in ("learn", "learn-spmn"):
@@ -203,15 +193,17 @@ def _add_learning(sub: argparse.ArgumentParser) -> None:
 
 def _add_log(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
-        "log",
-        help="a CSV, TSV, Parquet or JSON lines file, one row per step; or a quoted pattern, "
-        "'log/*.parquet'",
+        "log", nargs="+",
+        help="CSV, TSV, Parquet or JSON lines files, one row per step; or a pattern of them",
+    )  # fmt: skip
+    sub.add_argument(
+        "--episode", help="the column of episodes; default as in the schema.toml, or episode"
     )
-    sub.add_argument("--episode", default="episode", help="the column of episodes, default episode")
-    sub.add_argument("--time", help="the column that orders the steps, default time")
+    sub.add_argument("--time", help="the column that orders the steps; likewise, or time")
     sub.add_argument("--in-order", action="store_true", help="rows stand in order: no time column")
     sub.add_argument(
-        "--terminated", help="a column: whether the episode terminated; default terminated, if any"
+        "--terminated",
+        help="a column: whether the episode terminated; likewise, or terminated, if there is one",
     )
     sub.add_argument(
         "--ending", choices=["end", "cut", "short", "final_row"],

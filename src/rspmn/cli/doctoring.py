@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rspmn.cli.logs import log_options, print_table
 from rspmn.data.engines.frames import open_source
+from rspmn.data.engines.reasons import shown
 from rspmn.data.engines.survey import survey
 from rspmn.doctor import Diagnosis, examine, propose
 from rspmn.errors import SchemaError
@@ -29,7 +30,7 @@ def doctor(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(found.to_dict(), default=str))
     else:
-        _print(found, arguments.log, arguments.schema)
+        _print(found, shown(arguments.log), arguments.schema)
     return 0 if found.is_sound else 1
 
 

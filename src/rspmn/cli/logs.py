@@ -16,6 +16,7 @@ import numpy as np
 from rspmn.cli.learning import config_of
 from rspmn.cli.progress import learning_bar
 from rspmn.data.engines.frames import open_source
+from rspmn.data.engines.reasons import shown
 from rspmn.data.engines.stored import StoredWindows, store_windows
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.tables import as_table
@@ -24,7 +25,7 @@ from rspmn.errors import DataError, ModelFileError
 from rspmn.files import write_atomically
 from rspmn.learn import FutureInfo, RSPMNInfo, learn_rspmn
 from rspmn.model_file import load_rspmn
-from rspmn.schema import Schema
+from rspmn.schema import LogColumns, Schema
 
 __all__ = ["learn", "log_options", "print_table", "sample", "show_likelihood", "show_policy"]
 
@@ -224,20 +225,23 @@ def _stored(
 
 
 def log_options(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
-    """Return which columns of a log mean what, as the arguments say."""
+    """Return which columns of a log mean what, as the arguments or else the schema.toml say."""
     if arguments.wide:
         return {"ending": arguments.ending}
+    schema = getattr(arguments, "schema", None)  # what is asked of a model has none
+    told = LogColumns() if schema is None else LogColumns.load(schema)
     terminated = arguments.terminated
-    if terminated is None and arguments.ending is None and "terminated" in names:
-        terminated = "terminated"  # what Gymnasium calls it, and `rspmn sample` writes
-    time = arguments.time or ("time" if "time" in names else None)
+    if terminated is None and arguments.ending is None:
+        # what Gymnasium calls it, and `rspmn sample` writes
+        terminated = told.terminated or ("terminated" if "terminated" in names else None)
+    time = arguments.time or told.time or ("time" if "time" in names else None)
     if time is None and not arguments.in_order:
         raise DataError(
-            f"{arguments.log}: there is no column 'time': name the one that orders the steps, "
-            "--time COLUMN, or say that the rows stand in order, --in-order"
+            f"{shown(arguments.log)}: there is no column 'time': name the one that orders the "
+            "steps, --time COLUMN, or say that the rows stand in order, --in-order"
         )
     return {
-        "episode": arguments.episode,
+        "episode": arguments.episode or told.episode or "episode",
         "time": None if arguments.in_order else time,
         "terminated": terminated,
         "ending": arguments.ending,

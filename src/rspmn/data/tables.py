@@ -1,10 +1,10 @@
 """Tables in memory, of any make: pandas, Polars, PyArrow, numpy, plain lists; files read whole."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,19 @@ from rspmn.values import is_missing
 
 __all__ = [
     "Cells",
+    "Paths",
     "Table",
     "as_table",
     "eager_table",
+    "is_paths",
     "native_frame",
     "split_missing",
     "with_booleans",
 ]
+
+
+#: A path or a pattern of files, or several.
+Paths = str | Path | Sequence[str | Path]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,11 +79,18 @@ class Table:
         return np.ma.array(full, mask=cells.missing) if cells.missing.any() else full
 
 
+def is_paths(source: object) -> TypeGuard[Paths]:
+    """Say whether it is a path or a pattern of files, or several."""
+    if isinstance(source, list | tuple):
+        return bool(source) and all(isinstance(each, str | Path) for each in source)
+    return isinstance(source, str | Path)
+
+
 def as_table(source: object) -> Table:
     """Read a file, a data frame, a mapping of names to arrays, or a 2-D array ("0", "1", …)."""
     if isinstance(source, Table):
         return source
-    if isinstance(source, str | Path):
+    if is_paths(source):
         from rspmn.data.engines.frames import open_source
 
         with open_source(source) as opened:

@@ -1,6 +1,6 @@
 """A schema proposed for a log: a start to edit, not an answer."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import tomli_w
@@ -118,29 +118,24 @@ class Proposal:
             tomli_w.dumps({"utility": self.utility or ""}).strip(),
             *(f"# left out: {name}: {why}" for name, why in self.left_out),
             *(
-                f"# {what}: column {name!r} of the log"
-                if name
-                else f"# {what}: no column looks like it; name it when you learn, --{what}"
+                f"# {what}: no column looks like it; name it under [log], or by --{what}"
                 for what, name in besides.items()
+                if name is None
             ),
             *(
                 f"# Does {name!r} say that the episode ended? Then take it out of order and kinds, "
-                f"and learn with --terminated {name}: before the decision it is not known."
+                f"and name it under [log], terminated = {name!r}: no decision can know it."
                 for name, kind in self.kinds
                 if kind is Kind.BOOLEAN and name in self.state and self.terminated is None
             ),
-            f"# rspmn learn LOG --schema THIS{_flags(besides)} -o model.json",
+            "",
+            "# Columns of the log that are no variables.",
+            tomli_w.dumps({"log": {what: name for what, name in besides.items() if name}}).strip(),
             "",
             tomli_w.dumps({"kinds": kinds}).strip(),
             "",
         ]
         return "\n".join(lines)
-
-
-def _flags(columns: Mapping[str, str | None]) -> str:
-    """Return the flags that name columns which are not called as they are by default."""
-    named = {what: name for what, name in columns.items() if name not in (what, None)}
-    return "".join(f" --{what} {name}" for what, name in named.items())
 
 
 def propose(found: Survey, named: Sequence[str | None] = (None, None, None)) -> Proposal:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from rspmn.data.engines.reasons import errors_named, shown
 from rspmn.data.engines.sql import list_of, literal, quoted
 from rspmn.data.engines.text import load_text
+from rspmn.data.tables import Paths
 from rspmn.errors import DataError
 
 if TYPE_CHECKING:
@@ -139,8 +140,11 @@ def engine(memory_limit: str | None) -> Iterator["duckdb.DuckDBPyConnection"]:
         yield connection
 
 
-def find_files(path: str | Path) -> list[str]:
-    """Return the files that a path or a pattern names, sorted; numbers in names count as such."""
+def find_files(path: Paths) -> list[str]:
+    """Return the files that paths or patterns name, sorted; numbers in names count as such."""
+    if not isinstance(path, str | Path):
+        found = sorted({name for each in path for name in find_files(each)}, key=_by_number)
+        return _checked(found, f"{len(found)} files")
     named = str(path)
     if not has_magic(named) or Path(named).exists():
         source = Path(named)
@@ -156,20 +160,25 @@ def find_files(path: str | Path) -> list[str]:
         found.sort(key=_by_number)
         if not found:
             raise DataError(f"{path}: no file has such a name")
+    return _checked(found, named)
+
+
+def _checked(found: list[str], named: str) -> list[str]:
+    """Refuse files that are no tables, or tables of different kinds."""
     kinds = {_kind(name) for name in found}
     if None in kinds:
         odd = next(name for name in found if _kind(name) is None)
         raise DataError(f"{odd}: expected a name ending in {', '.join(READERS)}, .gz included")
     if len(kinds) > 1:
-        raise DataError(f"{path}: files of different kinds, {', '.join(found[:3])}: name one kind")
+        raise DataError(f"{named}: files of different kinds, {', '.join(found[:3])}: name one kind")
     for name in found:
         if Path(name).stat().st_size == 0:
             raise DataError(f"{name}: the file is empty")
     return found
 
 
-def open_files(path: str | Path, connection: "duckdb.DuckDBPyConnection") -> LogFiles:
-    """Open the files that a path or a pattern names, as one table."""
+def open_files(path: Paths, connection: "duckdb.DuckDBPyConnection") -> LogFiles:
+    """Open the files that paths or patterns name, as one table."""
     paths = find_files(path)
     reader = _kind(paths[0]) or ""
     options = ""

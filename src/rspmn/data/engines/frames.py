@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
@@ -13,7 +12,7 @@ from rspmn.data.engines.files import LogFiles, engine, open_files
 from rspmn.data.engines.parts import OurPart, Part, TheirPart
 from rspmn.data.engines.reasons import errors_named
 from rspmn.data.engines.sql import quoted
-from rspmn.data.tables import Table, as_table, eager_table, native_frame
+from rspmn.data.tables import Table, as_table, eager_table, is_paths, native_frame
 from rspmn.errors import DataError
 
 __all__ = ["ROW", "Frame", "Source", "numbered", "open_source", "read_frame"]
@@ -87,7 +86,7 @@ def open_source(source: object, memory_limit: str | None = None) -> Iterator[Sou
     if isinstance(source, Source):
         yield source
         return
-    if isinstance(source, str | Path):
+    if is_paths(source):
         with engine(memory_limit) as connection:
             files = open_files(source, connection)
             yield Source(nw.from_native(files.table), files, connection)

@@ -132,9 +132,9 @@ def windows(
     ----------
     source
         The path of a CSV, TSV, Parquet or JSON lines file, gzipped text too, or a pattern such as
-        "log/*.parquet"; a pandas, Polars or PyArrow table; a DuckDB relation; a PySpark data frame;
-        a mapping of names to arrays; `Episodes`. Files are read by DuckDB, and Polars, DuckDB and
-        Spark count what they hold: only windows leave them.
+        "log/*.parquet", or a list of them; a pandas, Polars or PyArrow table; a DuckDB relation; a
+        PySpark data frame; a mapping of names to arrays; `Episodes`. Files are read by DuckDB, and
+        Polars, DuckDB and Spark count what they hold: only windows leave them.
     schema
         What the columns mean.
     episode, time, terminated, ending, gaps
