@@ -31,6 +31,8 @@ Ints = NDArray[np.int64]
 RARE = 5.0
 #: Indicators of at most so many numbers are kept for the next count.
 KEPT = 4_000_000
+#: All tables of a table of rows that are kept are not larger than this together.
+KEPT_IN_ALL = 4 * KEPT
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,11 +165,13 @@ def _pair_by_pair(rows: Rows, a: Cells, b: Cells, strata: Ints) -> Contingency:
 def _indicators(rows: Rows, cells: Cells, part: Ints) -> Array:  # [part, cells]
     """Return a 1 in the cell of each variable of some of the rows; none where it is missing."""
     size = len(rows.table.origin)
-    if size * cells.size > KEPT:
-        return _hot(rows, cells, rows.index[part])
-    kept = rows.table.memo.get(cells.names)
+    memo, kept = rows.table.memo, rows.table.memo.get(cells.names)
     if kept is None:
-        kept = rows.table.memo[cells.names] = _hot(rows, cells, np.arange(size))
+        in_all = memo.get("cells kept", 0) + size * cells.size
+        if size * cells.size > KEPT or in_all > KEPT_IN_ALL:
+            return _hot(rows, cells, rows.index[part])
+        kept = memo[cells.names] = _hot(rows, cells, np.arange(size))
+        memo["cells kept"] = in_all
     return np.asarray(kept[rows.index[part]])
 
 

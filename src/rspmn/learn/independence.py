@@ -5,6 +5,7 @@ decision is therefore tested *given* the decision: statistics and degrees of fre
 up over its values. A test says which pairs depend, and how strongly.
 """
 
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -120,14 +121,14 @@ def pair_statistics(
 ) -> PairStatistics:
     """Return the statistics of all pairs, in the way that is faster for so many of them.
 
-    What was computed is kept with the rows: clustering asks for it again.
+    What was computed is kept with the rows, as long as the strata are: clustering asks for it
+    again.
     """
     key = (tuple(left), tuple(right), id(strata))
-    if key not in rows.memo:
-        found = _statistics_of(rows, left, right, strata)
-        rows.memo[key] = (found, strata)  # to hold on to the strata keeps their id
-    statistics = rows.memo[key][0]
-    assert isinstance(statistics, PairStatistics)
+    statistics, owner = rows.memo.get(key, (None, None))
+    if not isinstance(statistics, PairStatistics) or owner is None or owner() is not strata:
+        statistics = _statistics_of(rows, left, right, strata)
+        rows.memo[key] = statistics, weakref.ref(strata)  # an id may be used again
     return statistics
 
 

@@ -5,6 +5,7 @@ distinct ones cost. Each variable has a code for tests of independence: its valu
 few, quantile bins if they are many. The values themselves stay with the rows, for the leaves.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -34,6 +35,9 @@ __all__ = [
 #: looked at for itself.
 MOST_VALUES = 64
 ENOUGH = 100
+#: Joint values of variables are coded as they are if they can be so many at most; of more, those
+#: that occur are looked up, and kept.
+FEW_CODES = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,11 +138,15 @@ class Rows:
             return np.zeros(len(self), dtype=np.int64)
         if len(names) == 1:
             return self.codes(names[0]).astype(np.int64) + 1
+        sizes = [self.table.sizes[name] + 1 for name in names]
+        if math.prod(sizes) <= FEW_CODES:
+            codes = (self.codes(name).astype(np.int64) + 1 for name in names)
+            return one_key(list(zip(codes, sizes, strict=True)))
         key = ("joint", *names)
         if key not in self.table.memo:
-            codes, sizes = self.table.codes, self.table.sizes
-            keys = [(codes[n].astype(np.int64) + 1, sizes[n] + 1) for n in names]
-            self.table.memo[key] = np.unique(one_key(keys), return_inverse=True)[1]
+            of_table = (self.table.codes[name].astype(np.int64) + 1 for name in names)
+            keys = one_key(list(zip(of_table, sizes, strict=True)))
+            self.table.memo[key] = np.unique(keys, return_inverse=True)[1]
         return np.asarray(self.table.memo[key][self.index])
 
 
