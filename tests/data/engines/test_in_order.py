@@ -61,7 +61,9 @@ def test_rows_that_are_not_in_order_are_seen(
     swapped[k], swapped[k - 1] = swapped[k - 1], swapped[k]
     twice.insert(k, k)
     del lost[k]
-    orders = [rows, rng.permutation(rows).tolist(), swapped, twice, *([lost] if lost else [])]
+    backwards = sorted(rows, key=lambda i: (-list(table["episode"]).index(table["episode"][i]), i))
+    orders = [rows, rng.permutation(rows).tolist(), swapped, twice, backwards]
+    orders += [lost] if lost else []
     for order in orders:
         tried = {name: [column[i] for i in order] for name, column in table.items()}
         keys = list(zip(tried["episode"], tried["time"], strict=True))
