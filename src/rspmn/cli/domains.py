@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rspmn.data.engines.reasons import shown
 from rspmn.data.writers import write_episodes
 from rspmn.envs.domains import WORLDS
 from rspmn.envs.mdp import MDP
@@ -77,8 +78,7 @@ def generate(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(json.dumps(facts))
     else:
-        where = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
-        print(f"{where}: {episodes} episodes, {total} steps of {mdp.name}")
+        print(f"{shown(paths)}: {episodes} episodes, {total} steps of {mdp.name}")
 
 
 def _paths(output: str, files: int) -> list[str]:

@@ -29,9 +29,6 @@ from rspmn.schema import LogColumns, Schema
 
 __all__ = ["learn", "log_options", "print_table", "sample", "show_likelihood", "show_policy"]
 
-#: The columns that a log may have besides the schema's, by what they are for.
-COLUMNS = {"episode": "episode", "time": "time", "terminated": "terminated"}
-
 
 def learn(arguments: argparse.Namespace) -> None:
     """Learn a recurrent model from a log and write it."""

@@ -126,3 +126,14 @@ def test_relations_that_fail_are_told_in_one_sentence(query: str) -> None:
         with pytest.raises(DataError) as caught:
             rspmn.windows(relation, SCHEMA, terminated="done")
         assert "\n" not in str(caught.value)
+
+
+def test_errors_of_the_caller_stay_as_they_are(tmp_path: Path) -> None:
+    """What fails while windows are kept, but not in reading them, is not a fault of the table."""
+    pl.DataFrame(TABLE).write_parquet(tmp_path / "log.parquet")
+    for source in (tmp_path / "log.parquet", pl.DataFrame(TABLE)):
+        with (
+            pytest.raises(duckdb.CatalogException, match="of_the_caller"),
+            rspmn.store_windows(source, SCHEMA, terminated="done"),
+        ):
+            duckdb.sql("SELECT * FROM of_the_caller")

@@ -40,7 +40,7 @@ def keep(frame: Frame, source: Source) -> Iterator[Kept]:
     if source.is_duckdb:
         ours = source.connection
         part: Part = TheirPart(native) if ours is None else OurPart(ours, native.sql_query())
-        with source.errors_named(), _made({part: f"SELECT * FROM {PART}"}) as (name,):
+        with _made({part: f"SELECT * FROM {PART}"}, source) as (name,):
             table = part.table(f'SELECT *, rowid AS "{PLACE}" FROM {name}')
             yield Kept(nw.from_native(table), part.ask(f"SELECT count(*) FROM {name}")[0][0])
     elif frame.implementation.is_spark_like():
@@ -59,7 +59,7 @@ def keep_parts(
     queries: Mapping[Part, str], source: Source, joined: Callable[[Frame], Frame]
 ) -> Iterator[Kept]:
     """Ask parts at the same time, and keep what their answers are when joined."""
-    with source.errors_named(), _made(queries) as names:
+    with _made(queries, source) as names:
         union = " UNION ALL ".join(f"SELECT * FROM {name}" for name in names)
         whole: Frame = nw.from_native(next(iter(queries)).table(union))
         with keep(joined(whole), source) as kept:
@@ -67,11 +67,11 @@ def keep_parts(
 
 
 @contextmanager
-def _made(queries: Mapping[Part, str]) -> Iterator[list[str]]:
+def _made(queries: Mapping[Part, str], source: Source) -> Iterator[list[str]]:
     """Make tables of what parts answer, at the same time, as long as the context lasts."""
     names = [f"rspmn_kept_{next(_numbers)}" for _ in queries]
     with ExitStack() as stack:
-        with ThreadPoolExecutor(cpu_count()) as pool:
+        with source.errors_named(), ThreadPoolExecutor(cpu_count()) as pool:
             for part, name in zip(queries, names, strict=True):
                 stack.callback(part.drop, name)
             list(pool.map(lambda part, name: part.make(name, queries[part]), queries, names))
