@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rspmn import Episodes, Windows
-from rspmn.data.coding import one_key
+from rspmn.data.columns import one_key
 from rspmn.envs.domains import DOMAINS
 from rspmn.envs.mdp import MDP
 from rspmn.learn import LearnConfig, learn_rspmn

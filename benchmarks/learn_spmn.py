@@ -10,7 +10,7 @@ import numpy as np
 
 from rspmn import Schema
 from rspmn.learn import GTest, learn_spmn
-from rspmn.learn.rows import read_rows
+from rspmn.learn.structure.rows import read_rows
 
 
 def timed(run: Callable[[], object], repeats: int = 5) -> float:

@@ -20,17 +20,17 @@ from rspmn.schema import Kind, Schema
 from rspmn.values import END, Value
 
 if TYPE_CHECKING:
-    from rspmn.data.engines.stored import store_windows, windows
-    from rspmn.envs.recorded import collect, from_minari
+    from rspmn.data.recorded import collect, from_minari
+    from rspmn.data.sources.count_windows import store_windows, windows
 
 __version__ = "0.1.0"
 
 #: What is imported when it is asked for: these bring engines with them.
 LATER = {
-    "collect": "rspmn.envs.recorded",
-    "from_minari": "rspmn.envs.recorded",
-    "store_windows": "rspmn.data.engines.stored",
-    "windows": "rspmn.data.engines.stored",
+    "collect": "rspmn.data.recorded",
+    "from_minari": "rspmn.data.recorded",
+    "store_windows": "rspmn.data.sources.count_windows",
+    "windows": "rspmn.data.sources.count_windows",
 }
 
 

@@ -7,18 +7,6 @@ next. All of them are `ValueError`, so a caller who does not care need not impor
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-__all__ = [
-    "CircuitError",
-    "ConvergenceError",
-    "DataError",
-    "EvidenceError",
-    "MissingExtraError",
-    "ModelFileError",
-    "RspmnError",
-    "SchemaError",
-    "did_you_mean",
-]
-
 
 class RspmnError(ValueError):
     """The base of every error that rspmn raises on purpose."""

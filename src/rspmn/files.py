@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["write_atomically", "written_whole"]
-
 
 def write_atomically(path: str | Path, content: bytes) -> None:
     """Put `content` at `path`; whatever interrupts it, the old file stays as it was."""

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rspmn.circuit import (
     Categorical,
@@ -26,27 +25,19 @@ from rspmn.circuit import (
 )
 from rspmn.circuit.rewrite import at_step, graft, with_branches
 from rspmn.circuit.scope import NEXT_STEPS
-from rspmn.conformity import check_variables, refuse, schema_order_violations
 from rspmn.data.episodes import Episodes
 from rspmn.errors import CircuitError
 from rspmn.schema import Schema
+from rspmn.schema_checks import check_variables, refuse, schema_order_violations
+from rspmn.types import Array
 from rspmn.values import END, UNKNOWN, Mark, Value
 
 if TYPE_CHECKING:
-    from rspmn.infer.bellman_arrays import Bellman
-    from rspmn.infer.decisions import ActionValue, ExpectedUtility
+    from rspmn.infer.actions import ActionValue, ExpectedUtility
+    from rspmn.infer.compiled.bellman import Bellman
     from rspmn.infer.policy import Policy
-    from rspmn.infer.sampling import Decide
+    from rspmn.infer.sample import Decide
 
-__all__ = [
-    "RSPMN",
-    "Untried",
-    "end_root",
-    "marked_root",
-    "uniform_top",
-    "unknown_root",
-    "weighted_top",
-]
 
 #: What is known of a step: values by variable; None, NaN or left out means not known.
 Evidence = Mapping[str, object]
@@ -199,7 +190,7 @@ class RSPMN:
     def starts(self) -> tuple[float, ...]:
         """The start distribution: what the top network gives each interface node."""
 
-        def form(node: Node, below: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+        def form(node: Node, below: list[Array]) -> Array:
             if isinstance(node, Latent):
                 return np.asarray(np.eye(self.num_interfaces)[node.interface])
             weights = node.weights if isinstance(node, Sum) else (1.0,) * len(below)
@@ -275,7 +266,7 @@ class RSPMN:
     @cached_property
     def bellman(self) -> "Bellman":
         """The template as matrices, for queries without evidence."""
-        from rspmn.infer.bellman_arrays import compile_bellman
+        from rspmn.infer.compiled.bellman import compile_bellman
 
         return compile_bellman(self.template, self.unknown)
 
@@ -359,13 +350,13 @@ class RSPMN:
 
     def log_likelihood(
         self, episodes: Episodes, smoothed: bool | float = True
-    ) -> NDArray[np.float64]:  # [num_episodes]
+    ) -> Array:  # [num_episodes]
         """Return the log-likelihood of each episode, given its decisions.
 
         A learned model is smoothed, so that what it never saw is improbable and not impossible:
         by the weight of one step or, if `smoothed` is a number, of so many.
         """
-        from rspmn.infer.episode_likelihood import log_likelihood_of_episodes
+        from rspmn.infer.compiled.episode_likelihood import log_likelihood_of_episodes
 
         return log_likelihood_of_episodes(self, episodes, smoothed)
 
@@ -394,7 +385,7 @@ class RSPMN:
             Who decides: a `Policy`, or a function as `rspmn.infer.Decide` describes it. If not
             given, decisions are made uniformly.
         """
-        from rspmn.infer.sampling import draw_episodes
+        from rspmn.infer.sample import draw_episodes
 
         return draw_episodes(self, episodes, horizon, np.random.default_rng(rng), policy)
 

@@ -13,14 +13,12 @@ from pathlib import Path
 from typing import NoReturn
 
 from rspmn.circuit import Network
-from rspmn.circuit.files import Fields, dumps, located, network_from_json, network_to_json
+from rspmn.circuit.json import Fields, dumps, located, network_from_json, network_to_json
 from rspmn.errors import ModelFileError, did_you_mean
 from rspmn.files import write_atomically
 from rspmn.model import RSPMN, Untried
 from rspmn.schema import Schema
 from rspmn.spmn import SPMN
-
-__all__ = ["VERSION", "load", "load_rspmn", "load_spmn", "save"]
 
 FORMAT = "rspmn"
 #: Raised whenever an older rspmn could misread a newer file.

@@ -17,8 +17,6 @@ from rspmn.errors import SchemaError, did_you_mean
 from rspmn.files import write_atomically
 from rspmn.values import is_text
 
-__all__ = ["Kind", "LogColumns", "Schema"]
-
 
 class Kind(StrEnum):
     """What sort of values a variable takes."""

@@ -6,19 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rspmn.circuit import Network, NetworkBuilder, validity_violations
-from rspmn.conformity import check_variables, refuse, schema_order_violations
 from rspmn.errors import CircuitError
 from rspmn.schema import Schema
+from rspmn.schema_checks import check_variables, refuse, schema_order_violations
+from rspmn.types import Array
 from rspmn.values import Value
 
 if TYPE_CHECKING:
-    from rspmn.infer.decisions import ActionValue, ExpectedUtility
-    from rspmn.infer.sampling import Decide
-
-__all__ = ["SPMN", "factorised"]
+    from rspmn.infer.actions import ActionValue, ExpectedUtility
+    from rspmn.infer.sample import Decide
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ class SPMN:
 
     def meu(self, evidence: Mapping[str, object] | None = None) -> "ExpectedUtility":
         """Return the maximum expected utility given evidence."""
-        from rspmn.infer.decisions import meu
+        from rspmn.infer.actions import meu
 
         return meu(self.network, evidence)
 
@@ -58,7 +56,7 @@ class SPMN:
         self, evidence: Mapping[str, object] | None = None
     ) -> "list[ActionValue]":
         """Return what every value of the next decision is worth, with its support."""
-        from rspmn.infer.decisions import expected_utilities
+        from rspmn.infer.actions import expected_utilities
 
         made = {} if evidence is None else evidence
         asked = next((d for d in self.schema.decisions if made.get(d) is None), None)
@@ -66,16 +64,16 @@ class SPMN:
 
     def best_decisions(self, evidence: Mapping[str, object] | None = None) -> "list[ActionValue]":
         """Return every best value of the next decision; the first is as good as any."""
-        from rspmn.infer.decisions import best_among
+        from rspmn.infer.actions import best_among
 
         return best_among(self.expected_utilities(evidence))
 
-    def log_likelihood(self, source: object) -> NDArray[np.float64]:  # [rows]
+    def log_likelihood(self, source: object) -> Array:  # [rows]
         """Return the log-likelihood of each row of a table, given its decisions.
 
         Never -inf for a learned model: see `background`.
         """
-        from rspmn.infer.row_likelihood import log_likelihood_of_rows
+        from rspmn.infer.compiled.row_likelihood import log_likelihood_of_rows
 
         return log_likelihood_of_rows(self, source)
 
@@ -93,7 +91,7 @@ class SPMN:
         evidence: Mapping[str, object] | None = None,
     ) -> dict[str, list[Value]]:
         """Draw rows as a table, decisions made uniformly unless `decide` makes them."""
-        from rspmn.infer.sampling import sample, uniformly
+        from rspmn.infer.sample import sample, uniformly
 
         rng = np.random.default_rng(rng)
         choose = decide or uniformly(rng)

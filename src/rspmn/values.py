@@ -1,7 +1,7 @@
 """The values that variables take, as they stand in the user's data.
 
 A network holds values, not codes: `Max("action", ("left", "right"), …)`. Codes are an
-affair of the arrays (`rspmn.data.coding`) and are made and undone at their border.
+affair of the arrays (`rspmn.data.columns`) and are made and undone at their border.
 """
 
 import math
@@ -11,8 +11,6 @@ from typing import Final, Literal
 import numpy as np
 
 from rspmn.errors import RspmnError
-
-__all__ = ["END", "UNKNOWN", "Mark", "Value", "as_value", "is_missing", "is_text", "show"]
 
 
 class Mark(Enum):

@@ -7,7 +7,7 @@ import pytest
 
 from rspmn import Episodes, Followed, Schema, Windows
 from rspmn.data.tables import as_table
-from rspmn.data.writers import write_episodes
+from rspmn.data.write import write_episodes
 from rspmn.envs.domains import DOMAINS
 from rspmn.envs.logs import LAYOUTS, Layout
 from rspmn.errors import DataError

@@ -10,8 +10,8 @@ import pytest
 
 from rspmn import Episodes, Followed, Kind, Schema
 from rspmn.cli import main
-from rspmn.data.engines.frames import open_source
-from rspmn.data.engines.survey import survey
+from rspmn.data.sources.column_stats import survey
+from rspmn.data.sources.open import open_source
 from rspmn.doctor import examine, propose
 from rspmn.doctor.markov import ALPHA, markov_test
 from rspmn.envs.domains import DOMAINS

@@ -8,13 +8,13 @@ import pytest
 from random_models import random_rspmn, random_setting, simplex
 from rspmn import RSPMN, NetworkBuilder, Schema
 from rspmn.circuit import Categorical, IntegerHistogram, Leaf, Network, PiecewiseLinear
+from rspmn.infer.actions import best_among
 from rspmn.infer.bellman import Future, update
-from rspmn.infer.bottom_up import NOTHING_FOLLOWS
-from rspmn.infer.decisions import best_among
+from rspmn.infer.compiled.layers import compile_likelihood
+from rspmn.infer.compiled.row_likelihood import Distinct
+from rspmn.infer.compiled.state_index import StateIndex
 from rspmn.infer.likelihood import episode_log_likelihood, evidence_of, log_likelihoods
-from rspmn.infer.likelihood_arrays import compile_likelihood
-from rspmn.infer.row_likelihood import Distinct
-from rspmn.infer.state_index import StateIndex
+from rspmn.infer.meu import NOTHING_FOLLOWS
 from rspmn.model import marked_root, unknown_root, weighted_top
 from rspmn.values import UNKNOWN, Value
 

@@ -9,7 +9,7 @@ from rspmn.circuit import (
     NetworkBuilder,
     PiecewiseLinear,
 )
-from rspmn.infer.leaf_tables import leaf_tables
+from rspmn.infer.compiled.leaf_tables import leaf_tables
 from rspmn.values import Value
 
 

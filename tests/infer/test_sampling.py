@@ -17,7 +17,7 @@ from rspmn.envs.paper_grid import paper_grid
 from rspmn.errors import EvidenceError
 from rspmn.infer import best_first, sample, uniformly
 from rspmn.infer.evidence import Known
-from rspmn.infer.sampling import sample_episodes
+from rspmn.infer.sample import sample_episodes
 from rspmn.learn import learn_rspmn
 from rspmn.model import RSPMN, end_root, weighted_top
 from rspmn.schema import Schema

@@ -10,9 +10,9 @@ from scipy import stats
 
 from rspmn import Schema
 from rspmn.learn import BehaviouralSplit, KMeansClustering
-from rspmn.learn.futures import Futures
-from rspmn.learn.outlook import outlook, within
-from rspmn.learn.rows import Rows, read_rows
+from rspmn.learn.structure.rows import Rows, read_rows
+from rspmn.learn.structure.targets import outlook, within
+from rspmn.learn.structure.value_groups import Futures
 
 SCHEMA = Schema([["x"], ["a"]], ["a"], "u")
 

@@ -11,9 +11,9 @@ from rspmn.envs.mdp import MDP
 from rspmn.envs.taxi import taxi
 from rspmn.evaluate import true_value
 from rspmn.learn import LearnConfig, learn_rspmn
-from rspmn.learn.evidence import seen_enough, split_evidence
-from rspmn.learn.outlook import Seen
-from rspmn.learn.rows import Rows, read_rows
+from rspmn.learn.structure.bayes_factor import seen_enough, split_evidence
+from rspmn.learn.structure.rows import Rows, read_rows
+from rspmn.learn.structure.targets import Seen
 
 
 def rows_of(x: list[int], y: list[int]) -> Rows:

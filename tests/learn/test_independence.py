@@ -9,8 +9,8 @@ from scipy import stats
 
 from rspmn import Schema
 from rspmn.learn import RDC, GTest
-from rspmn.learn.independence import _all_at_once, _pair_by_pair, pair_statistics
-from rspmn.learn.rows import Rows, read_rows
+from rspmn.learn.structure.independence import _all_at_once, _pair_by_pair, pair_statistics
+from rspmn.learn.structure.rows import Rows, read_rows
 
 
 def rows_of(**columns: object) -> Rows:

@@ -9,10 +9,10 @@ import pytest
 
 import rspmn
 from rspmn import Episodes, Followed, Schema, Windows
-from rspmn.data.engines.sampling import sampled
+from rspmn.data.sources.sample import sampled
 from rspmn.envs.domains import DOMAINS
 from rspmn.errors import DataError
-from rspmn.infer.placing import place
+from rspmn.infer.compiled.assign import place
 from rspmn.learn import LearnConfig, learn_rspmn
 from rspmn.learn.flows import Flows, count_flows
 from same_windows import assert_same

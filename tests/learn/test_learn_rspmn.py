@@ -5,7 +5,7 @@ import pytest
 
 from rspmn import RSPMN, Episodes, Followed, Schema, Windows
 from rspmn.circuit import Max, fold_up, soundness_violations, validity_violations
-from rspmn.data.grouping import joint_groups
+from rspmn.data.keys import joint_groups
 from rspmn.data.states import distinct_states
 from rspmn.envs.domains import DOMAINS
 from rspmn.envs.logs import LAYOUTS, Layout

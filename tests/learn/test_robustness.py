@@ -15,7 +15,7 @@ from rspmn.circuit import Leaf, Max, validity_violations
 from rspmn.errors import DataError
 from rspmn.infer import log_likelihood
 from rspmn.learn import LearnConfig, Progress, learn_spmn
-from rspmn.learn.learner import Learner
+from rspmn.learn.structure.learner import Learner
 from rspmn.spmn import SPMN
 
 SCHEMA = Schema([["x", "y"], ["a"]], ["a"], "u")

@@ -6,9 +6,9 @@ import weakref
 import numpy as np
 import pytest
 
-from rspmn.learn import contingency
-from rspmn.learn.independence import pair_statistics
-from rspmn.learn.rows import Rows, read_columns
+from rspmn.learn.structure import contingency
+from rspmn.learn.structure.independence import pair_statistics
+from rspmn.learn.structure.rows import Rows, read_columns
 
 NAMES = [f"x{k}" for k in range(6)]
 

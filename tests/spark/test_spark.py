@@ -16,7 +16,7 @@ import pytest
 import rspmn
 from rspmn import Episodes, Schema, Windows
 from rspmn.cli import main
-from rspmn.data.writers import write_episodes
+from rspmn.data.write import write_episodes
 from rspmn.doctor import examine
 from rspmn.envs.domains import DOMAINS
 from rspmn.errors import DataError

@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.data.episodes import Episodes, Followed
-from rspmn.data.grouping import joint_groups
+from rspmn.data.keys import joint_groups
 from rspmn.envs.mdp import MDP
 from rspmn.errors import DataError, MissingExtraError
+from rspmn.types import Ints
 from rspmn.values import Value
-
-__all__ = ["BCQ", "DEFAULTS", "TUNED", "Settings", "learn_bcq"]
 
 Array = NDArray[np.float32]
 
@@ -40,7 +39,7 @@ TUNED = Settings(1e-3, 64, 200)
 class BCQ:
     """A policy and what it says of itself."""
 
-    policy: NDArray[np.int64]  # [S], the greedy action in each state of the world
+    policy: Ints  # [S], the greedy action in each state of the world
     promised: float  # the mean Q-value of the greedy action over starts
     steps: int
     seconds: float
@@ -106,7 +105,7 @@ def _dataset(d3rlpy: Any, log: Episodes, mdp: MDP, shown: Array) -> Any:
 
 def _numbered(
     log: Episodes, known: tuple[tuple[Value, ...], ...], names: tuple[str, ...]
-) -> NDArray[np.int64]:  # [num_steps]
+) -> Ints:  # [num_steps]
     """Return the number that each step's values have among those known."""
     columns = [log.columns[name] for name in names]
     groups = joint_groups(columns, log.num_steps)

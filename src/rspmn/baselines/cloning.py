@@ -3,14 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rspmn.baselines.tabular import Tabular
 from rspmn.data.episodes import Episodes
 from rspmn.data.windows import Windows
 from rspmn.envs.mdp import MDP
-
-__all__ = ["Cloned"]
+from rspmn.types import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +30,7 @@ class Cloned:
         """Count a log."""
         return cls(Tabular.fit(log))
 
-    def policy_for(self, mdp: MDP) -> NDArray[np.float64]:  # [mdp's S, A]
+    def policy_for(self, mdp: MDP) -> Array:  # [mdp's S, A]
         """Return how often each action is taken in each state of a world.
 
         Where the log never decided, all alike.

@@ -16,8 +16,6 @@ from rspmn.learn.config import Report
 from rspmn.schema import Schema
 from rspmn.spmn import SPMN
 
-__all__ = ["learn_sequence_spmn"]
-
 
 def learn_sequence_spmn(
     log: Episodes,

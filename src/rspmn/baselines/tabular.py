@@ -9,21 +9,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rspmn.data.episodes import Episodes, Followed
-from rspmn.data.grouping import joint_groups
+from rspmn.data.keys import joint_groups
 from rspmn.data.states import States, distinct_states
 from rspmn.data.windows import Windows
 from rspmn.envs.mdp import MDP
 from rspmn.errors import DataError
-from rspmn.learn.rows import weigh
+from rspmn.learn.structure.rows import weigh
+from rspmn.types import Array, Bools, Ints
 from rspmn.values import Value
-
-__all__ = ["Tabular"]
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: Decisions whose values differ by less than this share of them are equally good.
 TIE = 1e-9
@@ -104,7 +99,7 @@ class Tabular:
         return values[:-1], policy
 
     @cached_property
-    def _offered(self) -> NDArray[np.bool_]:  # [S, A]
+    def _offered(self) -> Bools:  # [S, A]
         return (self.tried > 0).reshape(self.states.count, -1)
 
     def policy_for(self, mdp: MDP, horizon: int) -> Ints:  # [horizon, mdp's S]

@@ -17,8 +17,6 @@ import numpy as np
 from rspmn.errors import CircuitError
 from rspmn.values import Mark, Value, as_value, show
 
-__all__ = ["Categorical", "Distribution", "IntegerHistogram", "PiecewiseLinear", "check_simplex"]
-
 #: How far probabilities may be from summing to 1: what is left when a person writes
 #: them out with ten digits.
 SIMPLEX_TOLERANCE = 1e-9

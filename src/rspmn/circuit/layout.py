@@ -12,8 +12,6 @@ from rspmn.circuit.nodes import Max, Node, Sum
 from rspmn.circuit.traverse import fold_up, walk_down
 from rspmn.values import show
 
-__all__ = ["Drawing", "Edge", "Place", "lay_out"]
-
 #: A shared part of at most so many nodes is drawn again for each of its parents.
 MOST_REPEATED = 6
 

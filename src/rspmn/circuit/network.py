@@ -13,7 +13,6 @@ from rspmn.values import Value
 if TYPE_CHECKING:
     from rspmn.circuit.scope import Scope
 
-__all__ = ["Network", "NetworkBuilder", "with_children"]
 
 V = TypeVar("V", bound=Value)
 
@@ -77,19 +76,19 @@ class Network:
 
     def dot(self) -> str:
         """Return the picture as Graphviz text."""
-        from rspmn.circuit.pictures import dot
+        from rspmn.circuit.draw import dot
 
         return dot(self)
 
     def svg(self) -> str:
         """Return the picture as SVG text; needs `rspmn[plot]`."""
-        from rspmn.circuit.pictures import render
+        from rspmn.circuit.draw import render
 
         return render(self, "svg").decode()
 
     def png(self) -> bytes:
         """Return the picture as PNG; needs `rspmn[plot]`."""
-        from rspmn.circuit.pictures import render
+        from rspmn.circuit.draw import render
 
         return render(self, "png")
 

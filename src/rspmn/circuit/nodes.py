@@ -10,8 +10,6 @@ from rspmn.circuit.distributions import Distribution, check_simplex
 from rspmn.errors import CircuitError
 from rspmn.values import Value, as_value, show
 
-__all__ = ["Latent", "Leaf", "Max", "Node", "Product", "Sum", "Utility"]
-
 #: The largest number a utility may hold, so that sums over long horizons stay finite.
 LARGEST = 1e150
 

@@ -7,8 +7,6 @@ from rspmn.circuit.network import Network, NetworkBuilder
 from rspmn.circuit.nodes import Latent, Leaf, Max, Node, Product, Sum, Utility
 from rspmn.circuit.traverse import fold_up
 
-__all__ = ["at_step", "graft", "with_branches"]
-
 
 def at_step(variable: str, step: int) -> str:
     """Name a variable of one step of an unfolded network.

@@ -7,8 +7,6 @@ from rspmn.circuit.network import Network
 from rspmn.circuit.nodes import Latent, Leaf, Max, Node, Product, Sum, Utility
 from rspmn.circuit.traverse import fold_up
 
-__all__ = ["NEXT_STEPS", "Scope", "compute_scopes", "scopes", "show_scope"]
-
 
 class NextSteps(Enum):
     """The type of `NEXT_STEPS`."""

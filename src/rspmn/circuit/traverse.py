@@ -6,8 +6,6 @@ from typing import TypeVar
 from rspmn.circuit.network import Network
 from rspmn.circuit.nodes import Node
 
-__all__ = ["fold_up", "path_to", "walk_down"]
-
 T = TypeVar("T")
 M = TypeVar("M")
 

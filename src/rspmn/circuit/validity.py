@@ -11,19 +11,6 @@ from rspmn.circuit.nodes import Latent, Max, Node, Product, Sum, Utility
 from rspmn.circuit.scope import NEXT_STEPS, Scope, scopes, show_scope
 from rspmn.circuit.traverse import fold_up, path_to
 
-__all__ = [
-    "Violation",
-    "decomposable",
-    "in_order",
-    "max_complete",
-    "max_unique",
-    "order_violations",
-    "soundness_violations",
-    "sum_complete",
-    "top_violations",
-    "validity_violations",
-]
-
 #: A node that breaks a definition, and how.
 Finding = tuple[int, str]
 

@@ -5,15 +5,13 @@ import json
 from pathlib import Path
 
 from rspmn.cli.logs import log_options, print_table
-from rspmn.data.engines.frames import open_source
-from rspmn.data.engines.reasons import shown
-from rspmn.data.engines.survey import survey
+from rspmn.data.sources.column_stats import survey
+from rspmn.data.sources.engine_errors import shown
+from rspmn.data.sources.open import open_source
 from rspmn.doctor import Diagnosis, examine, propose
 from rspmn.errors import SchemaError
 from rspmn.files import write_atomically
 from rspmn.schema import Schema
-
-__all__ = ["doctor", "propose_schema"]
 
 
 def doctor(arguments: argparse.Namespace) -> int:

@@ -7,13 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from rspmn.data.engines.reasons import shown
-from rspmn.data.writers import write_episodes
+from rspmn.data.sources.engine_errors import shown
+from rspmn.data.write import write_episodes
 from rspmn.envs.domains import WORLDS
 from rspmn.envs.mdp import MDP
 from rspmn.errors import DataError, ModelFileError, did_you_mean
-
-__all__ = ["generate", "list_domains", "world"]
 
 
 def world(name: str) -> MDP:

@@ -8,8 +8,6 @@ from rspmn.data.tables import as_table
 from rspmn.learn import LearnConfig, learn_spmn
 from rspmn.schema import Schema
 
-__all__ = ["config_of", "learn_single_shot"]
-
 
 def config_of(arguments: argparse.Namespace) -> LearnConfig:
     """Return how to learn, as the arguments say."""

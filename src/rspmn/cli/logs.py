@@ -15,10 +15,10 @@ import numpy as np
 
 from rspmn.cli.learning import config_of
 from rspmn.cli.progress import learning_bar
-from rspmn.data.engines.frames import open_source
-from rspmn.data.engines.reasons import shown
-from rspmn.data.engines.stored import StoredWindows, store_windows
 from rspmn.data.episodes import Episodes, Followed
+from rspmn.data.sources.count_windows import StoredWindows, store_windows
+from rspmn.data.sources.engine_errors import shown
+from rspmn.data.sources.open import open_source
 from rspmn.data.tables import as_table
 from rspmn.data.windows import Successor
 from rspmn.errors import DataError, ModelFileError
@@ -26,8 +26,6 @@ from rspmn.files import write_atomically
 from rspmn.learn import FutureInfo, RSPMNInfo, learn_rspmn
 from rspmn.model_file import load_rspmn
 from rspmn.schema import LogColumns, Schema
-
-__all__ = ["learn", "log_options", "print_table", "sample", "show_likelihood", "show_policy"]
 
 
 def learn(arguments: argparse.Namespace) -> None:

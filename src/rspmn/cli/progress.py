@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from rspmn.learn import Progress
 from rspmn.learn.config import Report
 
-__all__ = ["learning_bar"]
-
 
 @contextmanager
 def learning_bar(quiet: bool = False) -> Iterator[Report | None]:

@@ -17,8 +17,6 @@ from rspmn.schema import Schema
 from rspmn.spmn import SPMN
 from rspmn.values import Mark, Value
 
-__all__ = ["check", "draw", "show_actions", "show_info", "show_meu"]
-
 Model = RSPMN | SPMN
 
 

@@ -11,8 +11,6 @@ from rspmn.errors import DataError, ModelFileError, did_you_mean
 from rspmn.reproduce import Campaign, run_campaign, write_report
 from rspmn.reproduce.campaign import BASELINES
 
-__all__ = ["reproduce"]
-
 
 def reproduce(arguments: argparse.Namespace) -> None:
     """Run the campaign, or what is left of it, and write the report."""

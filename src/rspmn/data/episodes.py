@@ -9,14 +9,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.data.coding import Column
+from rspmn.data.columns import Column
 from rspmn.errors import DataError
 from rspmn.schema import Schema
+from rspmn.types import Bools, Ints
 from rspmn.values import Value
-
-__all__ = ["Ending", "Episodes", "Followed"]
-
-Ints = NDArray[np.int64]
 
 
 class Followed(IntEnum):
@@ -41,7 +38,7 @@ class Episodes:
 
     schema: Schema  # with the kind of every variable
     columns: Mapping[str, Column]  # of each variable, [num_steps], one episode after the other
-    offsets: NDArray[np.int64]  # [num_episodes + 1]; episode e has steps offsets[e]:offsets[e+1]
+    offsets: Ints  # [num_episodes + 1]; episode e has steps offsets[e]:offsets[e+1]
     endings: NDArray[np.int8]  # [num_episodes]; STATE, END or UNKNOWN: what followed its last step
     finals: Mapping[str, Column]  # of I0's variables, [num_episodes]; the state where STATE
     ids: NDArray[Any]  # [num_episodes]
@@ -61,7 +58,7 @@ class Episodes:
         return int(self.offsets[-1])
 
     @property
-    def lengths(self) -> NDArray[np.int64]:  # [num_episodes]
+    def lengths(self) -> Ints:  # [num_episodes]
         """Return the number of steps of each episode."""
         return np.diff(self.offsets)
 
@@ -126,7 +123,7 @@ class Episodes:
         episode = np.repeat(np.arange(len(self)), rows)
         return step, final, episode, np.arange(ends[-1]) - (ends - rows)[episode]
 
-    def terminated_rows(self) -> NDArray[np.bool_]:
+    def terminated_rows(self) -> Bools:
         """Return, for each row of a long table, whether the episode terminated with it."""
         ends = np.cumsum(self.lengths + (self.endings == Followed.STATE))
         found = np.zeros(ends[-1], dtype=bool)
@@ -138,7 +135,7 @@ class Episodes:
 
         The same log gives the same bytes; a file that cannot be written whole is not written.
         """
-        from rspmn.data.writers import write_episodes
+        from rspmn.data.write import write_episodes
 
         if Path(path).suffix.lower() != ".parquet":
             raise DataError(f"{path}: expected a name ending in .parquet")

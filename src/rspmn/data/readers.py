@@ -8,26 +8,12 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.data.coding import Column, encode, infer_kind
+from rspmn.data.columns import Column, encode, infer_kind
 from rspmn.data.episodes import Ending, Episodes, Followed
 from rspmn.data.tables import Cells, Table, as_table, with_booleans
 from rspmn.errors import DataError, SchemaError, did_you_mean
 from rspmn.schema import Kind, Schema
-
-__all__ = [
-    "ISO_DATE",
-    "assemble_steps",
-    "check_block",
-    "check_ending",
-    "check_gaps",
-    "check_schema",
-    "code_cells",
-    "endings_of",
-    "read_long",
-    "read_wide",
-    "refuse_time",
-]
-
+from rspmn.types import Bools, Ints
 
 #: How text that is a date, or a date and a time, begins.
 ISO_DATE = r"\d{4}-\d{2}-\d{2}"
@@ -38,7 +24,7 @@ class Rows:
     """All rows of a log, those of one episode together and in the order of time."""
 
     columns: dict[str, Column]  # of each variable, [n]
-    offsets: NDArray[np.int64]  # [num_episodes + 1]
+    offsets: Ints  # [num_episodes + 1]
     ids: NDArray[Any]  # [num_episodes]
 
     def where(self, row: int) -> str:
@@ -91,7 +77,7 @@ def _full(table: Table, name: str, what: str) -> NDArray[Any]:
     return cells.present
 
 
-def _episodes(table: Table, name: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def _episodes(table: Table, name: str) -> tuple[NDArray[Any], Ints]:
     """Return the sorted names of the episodes, and the episode of each row."""
     found = _full(table, name, "episode column")
     if found.dtype.kind in "OU":
@@ -201,7 +187,7 @@ def check_block(columns: Sequence[str] | None, schema: Schema, found: int) -> li
     return block
 
 
-def _check_filled(filled: NDArray[np.bool_], lengths: NDArray[np.int64]) -> None:
+def _check_filled(filled: Bools, lengths: Ints) -> None:
     empty = np.flatnonzero(~filled.any(axis=0))
     if len(empty):
         raise DataError(f"row {empty[0]} is empty: every row must be an episode")
@@ -310,7 +296,7 @@ def _assemble(rows: Rows, schema: Schema, flags: Column | None, ending: Ending |
     )
 
 
-def _check_complete(rows: Rows, chosen: list[str], is_step: NDArray[np.bool_]) -> None:
+def _check_complete(rows: Rows, chosen: list[str], is_step: Bools) -> None:
     """Only state variables may be missing in a step."""
     for name in chosen:
         gone = np.flatnonzero(rows.columns[name].missing & is_step)
@@ -322,10 +308,10 @@ def _check_complete(rows: Rows, chosen: list[str], is_step: NDArray[np.bool_]) -
 
 
 def endings_of(
-    ended: NDArray[np.bool_] | None,  # [n], where something says so
-    no_step: NDArray[np.bool_],  # [n], whether a row that is not a step follows
-    has_final: NDArray[np.bool_],  # [n], and if so, whether it holds a state
-    lengths: NDArray[np.int64],  # [n], of their episodes
+    ended: Bools | None,  # [n], where something says so
+    no_step: Bools,  # [n], whether a row that is not a step follows
+    has_final: Bools,  # [n], and if so, whether it holds a state
+    lengths: Ints,  # [n], of their episodes
     longest: int,
     ending: Ending | None,
 ) -> NDArray[np.int8]:  # [n]
@@ -375,7 +361,7 @@ def check_ending(terminated: str | None, ending: Ending | None) -> None:
         )
 
 
-def _terminated(rows: Rows, column: Column, no_step: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _terminated(rows: Rows, column: Column, no_step: Bools) -> Bools:
     """Return which episodes terminated: by the flag of their last step or of a final row."""
     last = rows.offsets[1:] - 1
     last_step = last - no_step

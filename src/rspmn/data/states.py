@@ -3,16 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rspmn.data.coding import Column
+from rspmn.data.columns import Column
 from rspmn.data.episodes import Followed
-from rspmn.data.grouping import joint_groups
+from rspmn.data.keys import joint_groups
 from rspmn.data.windows import Windows
-
-__all__ = ["States", "distinct_states"]
-
-Ints = NDArray[np.int64]
+from rspmn.types import Ints
 
 
 @dataclass(frozen=True, eq=False)

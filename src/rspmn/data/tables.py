@@ -9,22 +9,10 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.data.coding import sort_of
+from rspmn.data.columns import sort_of
 from rspmn.errors import DataError, did_you_mean
+from rspmn.types import Bools
 from rspmn.values import is_missing
-
-__all__ = [
-    "Cells",
-    "Paths",
-    "Table",
-    "as_table",
-    "eager_table",
-    "is_paths",
-    "native_frame",
-    "split_missing",
-    "with_booleans",
-]
-
 
 #: A path or a pattern of files, or several.
 Paths = str | Path | Sequence[str | Path]
@@ -35,7 +23,7 @@ class Cells:
     """One column: what is there, and where nothing is. An empty string is nothing."""
 
     present: NDArray[Any]  # [n - number missing]
-    missing: NDArray[np.bool_]  # [n]
+    missing: Bools  # [n]
 
 
 class Table:
@@ -91,7 +79,7 @@ def as_table(source: object) -> Table:
     if isinstance(source, Table):
         return source
     if is_paths(source):
-        from rspmn.data.engines.frames import open_source
+        from rspmn.data.sources.open import open_source
 
         with open_source(source) as opened:
             return opened.read(opened.frame.select(opened.names))
@@ -152,7 +140,7 @@ def _frame(source: object) -> Table:
 
     frame = native_frame(source)
     if isinstance(frame, nw.LazyFrame):
-        from rspmn.data.engines.frames import read_frame
+        from rspmn.data.sources.open import read_frame
 
         return read_frame(frame)
     return eager_table(frame)

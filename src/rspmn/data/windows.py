@@ -14,13 +14,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.data.coding import Column, missing_column, narrowest, same_domain
+from rspmn.data.columns import Column, missing_column, narrowest, same_domain
 from rspmn.data.episodes import Episodes, Followed
-from rspmn.data.grouping import Groups, Keys, column_keys, join
+from rspmn.data.keys import Groups, Keys, column_keys, join
 from rspmn.errors import DataError, did_you_mean
 from rspmn.schema import Schema
-
-__all__ = ["Successor", "Windows", "fair_endings", "group_windows", "time_limit_of", "told_of"]
+from rspmn.types import Ints
 
 Successor = Literal["state", "tuple"]
 
@@ -41,8 +40,8 @@ class Windows:
     columns: Mapping[str, Column]  # of each variable of the step, [n]
     next_columns: Mapping[str, Column]  # of the successor's variables, [n]; missing without one
     followed: NDArray[np.int8]  # [n], a Followed
-    counts: NDArray[np.int64]  # [n], how often the window occurred
-    starts: NDArray[np.int64]  # [n], how often of these it began an episode
+    counts: Ints  # [n], how often the window occurred
+    starts: Ints  # [n], how often of these it began an episode
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -127,7 +126,7 @@ def told_of(schema: Schema, successor: Successor) -> tuple[str, ...]:
     return schema.information_sets[0] if successor == "state" else schema.variables
 
 
-def time_limit_of(lengths: NDArray[np.int64], endings: NDArray[np.int8]) -> int:
+def time_limit_of(lengths: Ints, endings: NDArray[np.int8]) -> int:
     """Return the length at which episodes were cut and beyond which none goes; 0: none.
 
     Where what followed the longest was kept, nothing was lost, and there is no limit.
@@ -139,7 +138,7 @@ def time_limit_of(lengths: NDArray[np.int64], endings: NDArray[np.int8]) -> int:
 
 
 def fair_endings(
-    lengths: NDArray[np.int64], endings: NDArray[np.int8], time_limit: int | None = None
+    lengths: Ints, endings: NDArray[np.int8], time_limit: int | None = None
 ) -> NDArray[np.int8]:
     """Return what followed the last steps, an END at the time limit being as good as unknown."""
     if time_limit is None:
@@ -182,7 +181,7 @@ def _column(like: Column, data: NDArray[Any]) -> Column:
 
 
 def _successors(
-    episodes: Episodes, names: Sequence[str], state: Keys, after: NDArray[np.int64]
+    episodes: Episodes, names: Sequence[str], state: Keys, after: Ints
 ) -> dict[str, Column]:
     """Return the successors' variables; missing where there is none."""
     known = after >= 2
@@ -196,9 +195,7 @@ def _successors(
     return found
 
 
-def _followed(
-    state: Keys, after: NDArray[np.int64], successor: Successor
-) -> NDArray[np.int8]:  # [n]
+def _followed(state: Keys, after: Ints, successor: Successor) -> NDArray[np.int8]:  # [n]
     """Return what followed; of whole tuples, those without decisions are states."""
     kinds = np.full(len(after), Followed.STATE, dtype=np.int8)
     kinds[after == 0], kinds[after == 1] = Followed.END, Followed.UNKNOWN
@@ -230,8 +227,8 @@ def group_windows(
     columns: Mapping[str, Column],
     next_columns: Mapping[str, Column],
     followed: NDArray[np.int8],
-    counts: NDArray[np.int64],
-    starts: NDArray[np.int64],
+    counts: Ints,
+    starts: Ints,
 ) -> Windows:
     """Add up the counts of equal windows, in the order in which `from_episodes` has them."""
     if not len(counts):
@@ -257,7 +254,7 @@ def group_windows(
     )
 
 
-def _added(groups: Keys, numbers: NDArray[np.int64]) -> NDArray[np.int64]:  # [groups]
+def _added(groups: Keys, numbers: Ints) -> Ints:  # [groups]
     total = np.zeros(groups.size, dtype=np.int64)
     np.add.at(total, groups.codes, numbers)
     return total

@@ -2,11 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from rspmn.data.engines.survey import Survey
+from rspmn.data.sources.column_stats import Survey
 from rspmn.doctor.findings import Finding
 from rspmn.schema import Kind, Schema
-
-__all__ = ["column_findings"]
 
 #: A category with more values than this, each seen less than FEW times, will not be learned well.
 MANY, FEW = 100, 20

@@ -7,11 +7,11 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from rspmn.data.engines.counting import Lengths
-from rspmn.data.engines.frames import Source, open_source
-from rspmn.data.engines.stored import MAX_WINDOWS, store_windows
-from rspmn.data.engines.survey import Survey, survey
 from rspmn.data.episodes import Ending, Episodes, Followed
+from rspmn.data.sources.column_stats import Survey, survey
+from rspmn.data.sources.count_windows import MAX_WINDOWS, store_windows
+from rspmn.data.sources.open import Source, open_source
+from rspmn.data.sources.window_groups import Lengths
 from rspmn.doctor.columns import column_findings
 from rspmn.doctor.findings import Finding
 from rspmn.doctor.markov import MarkovTest, markov_test
@@ -24,8 +24,6 @@ from rspmn.doctor.steps import (
 )
 from rspmn.errors import DataError, did_you_mean
 from rspmn.schema import Schema
-
-__all__ = ["Diagnosis", "examine"]
 
 #: The Markov property is tested on so many rows at most: whole episodes, the first by name.
 SAMPLE = 200_000

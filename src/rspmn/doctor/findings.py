@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Finding", "Level"]
-
 #: An error: nothing can be learned. A warning: what is learned may be wrong. A note: good to know.
 Level = Literal["error", "warning", "note"]
 

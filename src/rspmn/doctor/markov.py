@@ -8,15 +8,13 @@ step t+1 and the utility of step t, given the state and the decisions of step t.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rspmn.data.episodes import Episodes
 from rspmn.doctor.findings import Finding
-from rspmn.learn.independence import pair_statistics
-from rspmn.learn.rows import Rows, group_rows
+from rspmn.learn.structure.independence import pair_statistics
+from rspmn.learn.structure.rows import Rows, group_rows
 from rspmn.schema import Kind
-
-__all__ = ["MarkovTest", "markov_test"]
+from rspmn.types import Ints
 
 #: How likely it is that a log of a Markov process is said not to be one.
 ALPHA = 0.01
@@ -95,7 +93,7 @@ def _name(column: str) -> str:
     return column.split(" ", 1)[1]
 
 
-def _share(rows: Rows, name: str, strata: NDArray[np.int64], excess: float) -> float:
+def _share(rows: Rows, name: str, strata: Ints, excess: float) -> float:
     """Return the share of a variable's entropy, given the strata, that G beyond chance explains."""
     codes = rows.codes(name).astype(np.int64)
     _, stratum = np.unique(strata, return_inverse=True)

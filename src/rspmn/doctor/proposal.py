@@ -5,11 +5,9 @@ from dataclasses import dataclass
 
 import tomli_w
 
-from rspmn.data.engines.survey import Survey, SurveyedColumn
+from rspmn.data.sources.column_stats import Survey, SurveyedColumn
 from rspmn.errors import DataError
 from rspmn.schema import Kind, Schema
-
-__all__ = ["Proposal", "propose"]
 
 #: Names by which a column is taken for what it is; the first that is there counts.
 EPISODES = [

@@ -4,17 +4,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rspmn.data.coding import Column
+from rspmn.data.columns import Column
 from rspmn.data.episodes import Followed
-from rspmn.data.grouping import joint_groups
+from rspmn.data.keys import joint_groups
 from rspmn.data.states import distinct_states
 from rspmn.data.windows import Windows
 from rspmn.doctor.findings import Finding
 from rspmn.schema import Kind
-
-__all__ = ["Coverage", "balance_of", "coverage_of", "leak_findings", "step_findings"]
+from rspmn.types import Array, Bools
 
 #: A choice made less often than this is hardly known.
 RARE = 0.01
@@ -159,7 +157,7 @@ def leak_findings(windows: Windows) -> Iterator[Finding]:
                 )
 
 
-def _numbers(column: Column) -> NDArray[np.float64] | None:
+def _numbers(column: Column) -> Array | None:
     if column.kind is Kind.CONTINUOUS:
         return np.asarray(column.data, dtype=np.float64)
     if column.kind is Kind.CATEGORICAL:
@@ -168,7 +166,7 @@ def _numbers(column: Column) -> NDArray[np.float64] | None:
     return np.asarray(values[column.data])
 
 
-def _equal(one: Column, other: Column) -> NDArray[np.bool_]:
+def _equal(one: Column, other: Column) -> Bools:
     if one.kind is Kind.CONTINUOUS or other.kind is Kind.CONTINUOUS:
         a, b = _numbers(one), _numbers(other)
         return np.zeros(len(one), bool) if a is None or b is None else np.asarray(a == b)
@@ -179,9 +177,7 @@ def _equal(one: Column, other: Column) -> NDArray[np.bool_]:
     return np.asarray(codes[one.data] == other.data)
 
 
-def _agree(
-    windows: Windows, equal: NDArray[np.bool_], among: NDArray[np.bool_] | None = None
-) -> bool:
+def _agree(windows: Windows, equal: Bools, among: Bools | None = None) -> bool:
     """Say whether something holds in nearly all steps, of which there must be some."""
     chosen = np.ones(len(windows), dtype=bool) if among is None else among
     steps = windows.counts[chosen].sum()

@@ -5,8 +5,6 @@ from functools import lru_cache
 from rspmn.envs.factored import Bits, factored
 from rspmn.envs.mdp import MDP
 
-__all__ = ["crossing_traffic"]
-
 SIZE = 3
 CELLS = [(x, y) for x in range(1, SIZE + 1) for y in range(1, SIZE + 1)]
 GOAL = (3, 3)

@@ -9,8 +9,6 @@ import numpy as np
 from rspmn.schema import Schema
 from rspmn.values import Value
 
-__all__ = ["Chances", "DecisionProblem", "Past"]
-
 #: What has been seen and decided so far.
 Past = Mapping[str, Value]
 #: The probability of each value, given the past. (Any: a mapping's keys are invariant.)

@@ -12,8 +12,6 @@ from rspmn.envs.skill_teaching import skill_teaching
 from rspmn.envs.sys_admin import sys_admin
 from rspmn.envs.taxi import taxi
 
-__all__ = ["DOMAINS", "WORLDS"]
-
 #: Each as the paper logs it.
 DOMAINS: dict[str, Callable[[], MDP]] = {
     "GridUniverse": grid_universe,

@@ -5,8 +5,6 @@ from functools import lru_cache
 from rspmn.envs.factored import Bits, factored
 from rspmn.envs.mdp import MDP
 
-__all__ = ["elevators"]
-
 FLOORS = ["f0", "f1", "f2"]
 BOTTOM, TOP = "f0", "f2"
 ARRIVES = {"f0": 0.0, "f1": 0.14635538, "f2": 0.0}  # a person, per step and direction

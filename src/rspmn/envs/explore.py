@@ -8,8 +8,6 @@ import numpy as np
 from rspmn.envs.mdp import MDP, Joint
 from rspmn.schema import Schema
 
-__all__ = ["Outcomes", "explore"]
-
 #: What may come of an action in a state: probability, next state, reward.
 Outcomes = Iterable[tuple[float, Any, float]]
 #: The probability of each next state and reward.

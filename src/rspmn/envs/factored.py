@@ -9,8 +9,6 @@ from rspmn.envs.explore import Outcomes, explore
 from rspmn.envs.mdp import MDP
 from rspmn.schema import Schema
 
-__all__ = ["Bits", "factored"]
-
 #: What is true, by name.
 Bits = Mapping[str, bool]
 

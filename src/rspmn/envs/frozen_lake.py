@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from rspmn.envs.mdp import MDP
 from rspmn.errors import DataError
 from rspmn.schema import Schema
-
-__all__ = ["MAP_4X4", "frozen_lake", "random_map"]
+from rspmn.types import Array, Bools, Ints
 
 MAP_4X4 = ("SFFF", "FHFH", "FFFH", "HFFG")
 MOVES = {"left": (0, -1), "down": (1, 0), "right": (0, 1), "up": (-1, 0)}  # row, column
@@ -82,7 +81,7 @@ def _tiles(lake: Sequence[str]) -> NDArray[np.str_]:  # [rows, columns]
     return tiles
 
 
-def _neighbours(shape: tuple[int, ...]) -> NDArray[np.int64]:  # [cells, 4]
+def _neighbours(shape: tuple[int, ...]) -> Ints:  # [cells, 4]
     """Return where each move leads from each cell, on a lake without holes."""
     row, column = (axis.ravel()[:, None] for axis in np.indices(shape))
     down, right = np.array(list(MOVES.values())).T
@@ -90,9 +89,7 @@ def _neighbours(shape: tuple[int, ...]) -> NDArray[np.int64]:  # [cells, 4]
     return np.asarray(below * shape[1] + beside)
 
 
-def _reached(
-    moves: NDArray[np.int64], over: NDArray[np.bool_], start: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
+def _reached(moves: Ints, over: Bools, start: Bools) -> Bools:
     """Return the cells that can be reached, by widening the start step by step."""
     seen, edge = start.copy(), start
     while edge.any():
@@ -104,8 +101,8 @@ def _reached(
 
 
 def _slips(
-    after: NDArray[np.int64],  # [S, 4], where each move leads
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    after: Ints,  # [S, 4], where each move leads
+) -> tuple[Ints, Ints, Array]:
     """Return each row's distinct successors and their probabilities, in thirds."""
     S, A = after.shape
     slipped = np.stack([np.roll(after, turn, axis=1) for turn in (1, 0, -1)], axis=2)

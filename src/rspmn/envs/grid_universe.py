@@ -4,8 +4,6 @@ from rspmn.envs.explore import Outcomes, explore
 from rspmn.envs.mdp import MDP
 from rspmn.schema import Schema
 
-__all__ = ["grid_universe"]
-
 ROWS, COLUMNS = 3, 4
 START, GOAL, LAVA, WALL = 0, 11, 7, 5
 MOVES = {"up": (-1, 0), "right": (0, 1), "down": (1, 0), "left": (0, -1)}  # row, column

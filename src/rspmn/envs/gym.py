@@ -38,7 +38,6 @@ try:
 except ImportError:
     raise MissingExtraError("ModelEnv needs gymnasium: pip install 'rspmn[gym]'") from None
 
-__all__ = ["ModelEnv", "Observation"]
 
 #: For each state variable the index of a category, or a number in an array of one.
 Observation = dict[str, Any]

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.data.coding import MISSING, Column, encode
+from rspmn.data.columns import MISSING, Column, encode
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.errors import DataError, did_you_mean
 from rspmn.schema import Kind
+from rspmn.types import Array, Bools, Ints
 from rspmn.values import Value
 
 if TYPE_CHECKING:
     from rspmn.envs.mdp import MDP
 
-__all__ = ["LAYOUTS", "Layout", "draw_log"]
 
 #: How a log shows that an episode ended: see `MDP.generate`.
 Layout = Literal["flags", "final", "padded", "terminal_row"]
@@ -28,7 +28,7 @@ def draw_log(
     horizon: int,
     rng: np.random.Generator,
     layout: Layout,
-    chances: Callable[[int], NDArray[np.float64]],
+    chances: Callable[[int], Array],
 ) -> Episodes:
     """Draw a log; `chances(t)` are the probabilities [S, A] of the actions at step t."""
     states, actions, rewards = _walk(mdp, episodes, horizon, rng, chances)
@@ -60,8 +60,8 @@ def _walk(
     episodes: int,
     horizon: int,
     rng: np.random.Generator,
-    chances: Callable[[int], NDArray[np.float64]],
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
+    chances: Callable[[int], Array],
+) -> tuple[NDArray[np.int32], NDArray[np.int32], Array]:
     """Draw states [E, T + 1], actions [E, T] and rewards [E, T]; terminal states stay."""
     states = np.empty((horizon + 1, episodes), dtype=np.int32)
     actions = np.empty((horizon, episodes), dtype=np.int32)
@@ -79,7 +79,7 @@ def _walk(
     return states.T, actions.T, rewards.T
 
 
-def _raised_cumulative(mdp: "MDP") -> NDArray[np.float64]:  # [num_transitions]
+def _raised_cumulative(mdp: "MDP") -> Array:  # [num_transitions]
     """Return every row's distribution function, raised by the row: one sorted array for all."""
     sums = np.concatenate([[0.0], np.cumsum(mdp.probabilities)])
     rows = np.repeat(np.arange(len(mdp.indptr) - 1), np.diff(mdp.indptr))
@@ -87,9 +87,9 @@ def _raised_cumulative(mdp: "MDP") -> NDArray[np.float64]:  # [num_transitions]
 
 
 def _cut(
-    terminal: NDArray[np.bool_],  # [E, T + 1], whether each state is terminal
+    terminal: Bools,  # [E, T + 1], whether each state is terminal
     layout: Layout,
-) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
+) -> tuple[Ints, NDArray[np.int8]]:
     """Return how many steps of each episode are logged, and what followed the last."""
     lengths = (~terminal[:, :-1]).sum(axis=1)
     horizon = terminal.shape[1] - 1

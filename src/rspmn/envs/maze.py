@@ -4,8 +4,6 @@ from rspmn.envs.explore import Outcomes, explore
 from rspmn.envs.mdp import MDP
 from rspmn.schema import Schema
 
-__all__ = ["maze"]
-
 MOVES = {"N": (0, -1), "S": (0, 1), "E": (1, 0), "W": (-1, 0)}  # x, y; y grows downwards
 GOAL = (2, 2)
 #: The pairs of cells (x, y) with no wall between them.

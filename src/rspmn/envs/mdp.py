@@ -12,9 +12,8 @@ from rspmn.data.episodes import Episodes
 from rspmn.envs.logs import Layout, draw_log
 from rspmn.errors import CircuitError, DataError
 from rspmn.schema import Kind, Schema
+from rspmn.types import Array, Bools, Ints
 from rspmn.values import Value
-
-__all__ = ["MDP", "Joint"]
 
 #: The values of several variables at once: of a state, or of an action.
 Joint = tuple[Value, ...]
@@ -43,15 +42,15 @@ class MDP:
     schema: Schema  # with the kind of every variable; states are known before the first decision
     states: tuple[Joint, ...]  # [S], values of the schema's state variables
     actions: tuple[Joint, ...]  # [A], values of the schema's decisions
-    indptr: NDArray[np.int64]  # [S * A + 1]
-    successors: NDArray[np.int64]  # [num_transitions]
-    probabilities: NDArray[np.float64]  # [num_transitions], positive, sum to 1 per row
-    rewards: NDArray[np.float64]  # [num_transitions]
-    start: NDArray[np.float64]  # [S], sums to 1
-    terminal: NDArray[np.bool_]  # [S]
+    indptr: Ints  # [S * A + 1]
+    successors: Ints  # [num_transitions]
+    probabilities: Array  # [num_transitions], positive, sum to 1 per row
+    rewards: Array  # [num_transitions]
+    start: Array  # [S], sums to 1
+    terminal: Bools  # [S]
     episodes: int  # the paper's E: how many episodes its log has
     horizon: int  # the paper's T: how many steps each has
-    behaviour: NDArray[np.float64] | None = None  # [S, A], who made the log; None: uniform
+    behaviour: Array | None = None  # [S, A], who made the log; None: uniform
 
     def __post_init__(self) -> None:
         for name, dtype in ARRAYS.items():
@@ -68,9 +67,7 @@ class MDP:
 
     # ---- exact values --------------------------------------------------------------
 
-    def value_iteration(
-        self, horizon: int, discount: float = 1.0
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def value_iteration(self, horizon: int, discount: float = 1.0) -> tuple[Array, Ints]:
         """Return the best value [S] with `horizon` steps to go, and a policy [horizon, S].
 
         `policy[t]` is the action at t steps from the start, the first of those equally good.
@@ -84,7 +81,7 @@ class MDP:
             policy[t] = np.argmax(worth >= near[:, None], axis=1)
         return values, policy
 
-    def action_values(self, horizon: int, discount: float = 1.0) -> NDArray[np.float64]:
+    def action_values(self, horizon: int, discount: float = 1.0) -> Array:
         """Return what each action is worth in each state with `horizon` steps to go, [S, A]."""
         after, _ = self.value_iteration(_at_least(1, horizon, "horizon") - 1, discount)
         return self._worth(after, discount)
@@ -101,7 +98,7 @@ class MDP:
             values = (chances(t) * self._worth(values, discount)).sum(axis=1)
         return float(self.start @ values)
 
-    def occupancy(self, policy: NDArray[Any] | None, horizon: int) -> NDArray[np.float64]:
+    def occupancy(self, policy: NDArray[Any] | None, horizon: int) -> Array:
         """Return the probability of each state at each step under a policy, [horizon, S]."""
         chances = self._chances(policy, _at_least(1, horizon, "horizon"))
         visits = np.zeros((horizon, len(self.states)))
@@ -118,17 +115,15 @@ class MDP:
         return csr_array((self.probabilities, self.successors, self.indptr), shape=shape)
 
     @cached_property
-    def _expected_rewards(self) -> NDArray[np.float64]:  # [S * A]
+    def _expected_rewards(self) -> Array:  # [S * A]
         return np.add.reduceat(self.probabilities * self.rewards, self.indptr[:-1])
 
-    def _worth(self, later: NDArray[np.float64], discount: float) -> NDArray[np.float64]:
+    def _worth(self, later: Array, discount: float) -> Array:
         """Return what each action earns in each state if the next one is worth `later`, [S, A]."""
         worth = self._expected_rewards + discount * (self._matrix @ later)
         return np.asarray(worth).reshape(len(self.states), len(self.actions))
 
-    def _chances(
-        self, policy: NDArray[Any] | None, horizon: int
-    ) -> Callable[[int], NDArray[np.float64]]:
+    def _chances(self, policy: NDArray[Any] | None, horizon: int) -> Callable[[int], Array]:
         """Return the function that gives the policy's probabilities [S, A] at step t."""
         S, A = len(self.states), len(self.actions)
         if policy is None:

@@ -20,7 +20,6 @@ try:
 except ImportError:
     raise MissingExtraError("MDPEnv needs gymnasium: pip install 'rspmn[gym]'") from None
 
-__all__ = ["MDPEnv", "make_env"]
 
 METADATA: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}
 

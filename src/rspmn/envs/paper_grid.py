@@ -17,8 +17,6 @@ from rspmn.circuit import Categorical, NetworkBuilder
 from rspmn.model import RSPMN, weighted_top
 from rspmn.schema import Schema
 
-__all__ = ["CELLS", "MOVES", "paper_grid"]
-
 CELLS = [(0, 0), (0, 1), (1, 0), (1, 1)]  # (x, y) of interface nodes 0 to 3
 MOVES = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0), "noop": (0, 0)}
 REWARD = {(1, 0): -10, (1, 1): 10}

@@ -5,8 +5,6 @@ from typing import Any
 from rspmn.envs.decision_problem import Chances, DecisionProblem, Past
 from rspmn.schema import Schema
 
-__all__ = ["SINGLE_SHOT", "diagnosis", "export_timing", "oil_wildcatter", "used_car"]
-
 
 def oil_wildcatter() -> DecisionProblem:
     """Test the ground or not, see the result, drill or not.

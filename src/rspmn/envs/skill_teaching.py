@@ -5,8 +5,6 @@ from functools import lru_cache
 from rspmn.envs.factored import Bits, factored
 from rspmn.envs.mdp import MDP
 
-__all__ = ["skill_teaching"]
-
 SKILLS = ["s0", "s1"]
 WEIGHT = {"s0": 1.1778302, "s1": 1.2346091}
 #: How likely a question is answered right by a student of high, medium or no proficiency.

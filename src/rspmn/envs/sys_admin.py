@@ -12,8 +12,6 @@ import numpy as np
 from rspmn.envs.mdp import MDP
 from rspmn.schema import Schema
 
-__all__ = ["sys_admin"]
-
 STAYS_UP = {True: 0.95, False: 0.70}  # a machine that runs, by whether its neighbour does
 COMES_UP = 0.1  # a machine that is down, by itself
 REBOOT = -0.75

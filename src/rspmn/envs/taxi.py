@@ -9,8 +9,6 @@ from rspmn.envs.explore import Outcomes, explore
 from rspmn.envs.mdp import MDP
 from rspmn.schema import Schema
 
-__all__ = ["taxi"]
-
 SIZE = 5
 STANDS = [(0, 0), (0, 4), (4, 0), (4, 3)]  # row, column of R, G, Y and B
 IN_TAXI = 4  # where the passenger is when at none of the stands

@@ -1,16 +1,14 @@
 """The exact value of a learned policy in a world that is known as tables."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rspmn.envs.mdp import MDP
 from rspmn.errors import DataError
 from rspmn.infer.policy import Policy
+from rspmn.types import Ints
 
-__all__ = ["policy_array", "true_value"]
 
-
-def policy_array(mdp: MDP, policy: Policy, horizon: int) -> NDArray[np.int64]:  # [horizon, S]
+def policy_array(mdp: MDP, policy: Policy, horizon: int) -> Ints:  # [horizon, S]
     """Return the action that a policy takes in each state of an MDP at each time.
 
     In states that the policy's model never saw, where it has no `otherwise`, the first action.

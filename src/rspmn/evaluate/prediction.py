@@ -4,18 +4,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rspmn.data.episodes import Episodes
 from rspmn.data.windows import Windows
-from rspmn.infer.placing import place
-from rspmn.infer.subtrees import Sites, steps_behind
+from rspmn.infer.compiled.assign import place
+from rspmn.infer.compiled.subtrees import Sites, steps_behind
 from rspmn.model import RSPMN
-
-__all__ = ["Predictions", "predictions"]
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from rspmn.types import Array, Ints
 
 #: How much is smoothed: shares of the whole, and steps against those behind an S_L.
 SHARES = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3)

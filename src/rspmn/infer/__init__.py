@@ -1,6 +1,6 @@
 """Inference in its plain form: every query reads like its definition."""
 
-from rspmn.infer.decisions import (
+from rspmn.infer.actions import (
     ActionValue,
     ExpectedUtility,
     best_among,
@@ -10,7 +10,7 @@ from rspmn.infer.decisions import (
 )
 from rspmn.infer.likelihood import log_likelihood
 from rspmn.infer.mpe import mpe
-from rspmn.infer.sampling import Decide, best_first, sample, uniformly
+from rspmn.infer.sample import Decide, best_first, sample, uniformly
 
 __all__ = [
     "ActionValue",

@@ -8,11 +8,9 @@ to go there.
 import math
 from dataclasses import dataclass
 
-from rspmn.infer.bottom_up import Evaluation, evaluate
-from rspmn.infer.evidence import Evidence, known_values
-from rspmn.model import RSPMN
-
-__all__ = ["Future", "pessimistic", "update"]
+from rspmn.infer.evidence import known_values
+from rspmn.infer.meu import Evaluation, evaluate
+from rspmn.model import RSPMN, Evidence
 
 
 @dataclass(frozen=True)

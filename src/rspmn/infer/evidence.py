@@ -7,8 +7,6 @@ from rspmn.errors import EvidenceError, did_you_mean
 from rspmn.model import Evidence
 from rspmn.values import Mark, Value, as_value, is_missing
 
-__all__ = ["Evidence", "Known", "known_values"]
-
 #: Evidence that has been checked: only what is known, as plain values.
 Known = dict[str, Value]
 

@@ -20,16 +20,9 @@ from rspmn.circuit import (
     fold_up,
 )
 from rspmn.data.episodes import Episodes, Followed
-from rspmn.infer.evidence import Evidence, Known, known_values
-from rspmn.model import RSPMN
+from rspmn.infer.evidence import Known, known_values
+from rspmn.model import RSPMN, Evidence
 from rspmn.values import END
-
-__all__ = [
-    "episode_log_likelihood",
-    "evidence_of",
-    "log_likelihood",
-    "log_likelihoods",
-]
 
 
 def log_likelihood(network: Network, evidence: Evidence) -> float:

@@ -22,11 +22,9 @@ from rspmn.circuit import (
     fold_up,
     walk_down,
 )
-from rspmn.infer.evidence import Evidence, Known, known_values
-from rspmn.model import RSPMN
+from rspmn.infer.evidence import Known, known_values
+from rspmn.model import RSPMN, Evidence
 from rspmn.values import Value
-
-__all__ = ["episode_mpe", "mpe"]
 
 
 def mpe(network: Network, evidence: Evidence) -> dict[str, Value] | None:

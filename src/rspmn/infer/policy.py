@@ -15,20 +15,17 @@ from numpy.typing import NDArray
 from rspmn.circuit import Latent, Max, Product, Sum, Utility
 from rspmn.data.tables import as_table
 from rspmn.errors import EvidenceError
-from rspmn.infer import decisions
-from rspmn.infer.bottom_up import TIE, Evaluation
-from rspmn.infer.decisions import ActionValue, best_among
+from rspmn.infer import actions
+from rspmn.infer.actions import ActionValue, best_among
+from rspmn.infer.compiled.infinite_horizon import limit
+from rspmn.infer.compiled.state_index import StateIndex
 from rspmn.infer.evidence import Known, known_values
-from rspmn.infer.limit import limit
+from rspmn.infer.meu import TIE, Evaluation
 from rspmn.infer.recurrent import check_steps
-from rspmn.infer.state_index import StateIndex
 from rspmn.model import RSPMN, Evidence
 from rspmn.schema import Schema
+from rspmn.types import Array, Ints
 from rspmn.values import Mark, Value, as_value, is_missing, show
-
-__all__ = ["Policy"]
-
-Array = NDArray[np.float64]
 
 #: Of so many different steps to go the values of all branches are kept.
 KEPT = 64
@@ -131,8 +128,8 @@ class Policy:
         if not self.allow_untried:
             return answers
         first = next(n for n in self.model.schema.decisions if n not in known)
-        alone = decisions.expected_utilities(self._without_hopes.from_anywhere, known, first)
-        return decisions.hopes_marked(answers, alone)
+        alone = actions.expected_utilities(self._without_hopes.from_anywhere, known, first)
+        return actions.hopes_marked(answers, alone)
 
     def act_many(
         self, states: object, t: int = 0, otherwise: Value | Mapping[str, Value] | None = None
@@ -332,7 +329,7 @@ class Policy:
         if self.horizon is not None and after == 0:
             future = [Evaluation(0.0, 0.0)] * len(values)
         asked = next((n for n in self.model.schema.decisions if n not in known), None)
-        return decisions.expected_utilities(self.model.from_anywhere, known, asked, future)
+        return actions.expected_utilities(self.model.from_anywhere, known, asked, future)
 
     def _act_by_network(self, known: Known, t: int) -> dict[str, Value]:
         schema = self.model.schema
@@ -387,7 +384,7 @@ class Policy:
         return decision, self._domains[decision]
 
 
-def _best_of(worth: Array, starts: NDArray[np.int64]) -> tuple[Array, list[int]]:
+def _best_of(worth: Array, starts: Ints) -> tuple[Array, list[int]]:
     """Return the best of each part and the first place in it that is as good."""
     best = np.maximum.reduceat(worth, starts)
     size = np.maximum.reduceat(np.where(np.isfinite(worth), np.abs(worth), 0.0), starts)

@@ -10,13 +10,12 @@ from rspmn.circuit import (
     Network,
     PiecewiseLinear,
 )
-from rspmn.infer.state_index import state_part
+from rspmn.infer.compiled.state_index import state_part
 from rspmn.values import Value, show
 
 if TYPE_CHECKING:
     from rspmn.infer.policy import Policy
 
-__all__ = ["policy_table"]
 
 #: So many values are written out where states that behave alike are one interface node.
 SHOWN = 6

@@ -7,23 +7,13 @@ import numpy as np
 
 from rspmn.circuit import Network
 from rspmn.errors import EvidenceError
-from rspmn.infer import decisions
+from rspmn.infer import actions
+from rspmn.infer.actions import ActionValue, ExpectedUtility
 from rspmn.infer.bellman import Future, update
-from rspmn.infer.bottom_up import Evaluation, evaluate
-from rspmn.infer.decisions import ActionValue, ExpectedUtility
-from rspmn.infer.evidence import Evidence, known_values
-from rspmn.infer.limit import limit
-from rspmn.model import RSPMN
-
-__all__ = [
-    "best_decisions",
-    "check_steps",
-    "evaluate_from_start",
-    "expected_utilities",
-    "future_values",
-    "meu",
-    "values",
-]
+from rspmn.infer.compiled.infinite_horizon import limit
+from rspmn.infer.evidence import known_values
+from rspmn.infer.meu import Evaluation, evaluate
+from rspmn.model import RSPMN, Evidence
 
 
 def meu(
@@ -39,7 +29,7 @@ def meu(
     """
     network = _first_step(model, state)
     future = _future_after_first(model, horizon, discount)
-    result = decisions.meu(network, state, future.discounted(discount))
+    result = actions.meu(network, state, future.discounted(discount))
     bound = discount * future.bound
     if result == -math.inf:
         return _with_frontier(model, state, horizon, discount, future)
@@ -77,12 +67,12 @@ def expected_utilities(
     if allow_untried and model.untried is not None:
         wider = expected_utilities(model.with_untried(), state, horizon, discount)
         known = expected_utilities(model, state, horizon, discount)
-        return decisions.hopes_marked(wider, known)
+        return actions.hopes_marked(wider, known)
     network = _first_step(model, state)
     made = known_values({} if state is None else state, network)
     asked = next((name for name in model.schema.decisions if name not in made), None)
     future = _future_after_first(model, horizon, discount)
-    return decisions.expected_utilities(network, state, asked, future.discounted(discount))
+    return actions.expected_utilities(network, state, asked, future.discounted(discount))
 
 
 def best_decisions(
@@ -94,7 +84,7 @@ def best_decisions(
 ) -> list[ActionValue]:
     """Return every best value of the next decision, ties and all."""
     answers = expected_utilities(model, state, horizon, discount, allow_untried)
-    return decisions.best_among(answers)
+    return actions.best_among(answers)
 
 
 def values(model: RSPMN, horizon: int | None = None, discount: float = 1.0) -> list[float]:

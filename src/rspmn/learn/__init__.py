@@ -1,16 +1,16 @@
 """Learning: from rows and logs to networks."""
 
-from rspmn.learn.clustering import BehaviouralSplit, RowClustering
 from rspmn.learn.config import LearnConfig, LearnInfo, Progress
 from rspmn.learn.em import EMInfo, em
-from rspmn.learn.future import FutureInfo
-from rspmn.learn.independence import GTest, IndependenceTest
-from rspmn.learn.kmeans import KMeansClustering
 from rspmn.learn.learn_rspmn import RSPMNInfo, Stages, learn_rspmn
-from rspmn.learn.learn_spmn import learn_spmn
-from rspmn.learn.learn_spn import learn_spn
-from rspmn.learn.rdc import RDC
 from rspmn.learn.refit import RefitInfo, refit
+from rspmn.learn.structure.independence import GTest, IndependenceTest
+from rspmn.learn.structure.kmeans import KMeansClustering
+from rspmn.learn.structure.learn_spmn import learn_spmn
+from rspmn.learn.structure.learn_spn import learn_spn
+from rspmn.learn.structure.rdc import RDC
+from rspmn.learn.structure.split import BehaviouralSplit, RowClustering
+from rspmn.learn.successors import FutureInfo
 
 __all__ = [
     "RDC",

@@ -5,12 +5,10 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from rspmn.errors import DataError, did_you_mean
-from rspmn.learn.clustering import BehaviouralSplit, RowClustering
-from rspmn.learn.independence import GTest, IndependenceTest
-from rspmn.learn.kmeans import KMeansClustering
-from rspmn.learn.rdc import RDC
-
-__all__ = ["LearnConfig", "LearnInfo", "Progress"]
+from rspmn.learn.structure.independence import GTest, IndependenceTest
+from rspmn.learn.structure.kmeans import KMeansClustering
+from rspmn.learn.structure.rdc import RDC
+from rspmn.learn.structure.split import BehaviouralSplit, RowClustering
 
 Future = Literal["factored", "counts"]
 

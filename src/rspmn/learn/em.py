@@ -9,22 +9,17 @@ every sum; soft EM shares steps out by their probability, so the likelihood neve
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.windows import fair_endings
 from rspmn.errors import DataError
-from rspmn.infer.sequences import Abreast, kernel_of
-from rspmn.infer.subtrees import ranges
+from rspmn.infer.compiled.forward_backward import Abreast, kernel_of
+from rspmn.infer.compiled.subtrees import ranges
 from rspmn.learn.flows import Flows, spread_over
 from rspmn.learn.reestimate import rebuilt
-from rspmn.learn.rows import weigh
+from rspmn.learn.structure.rows import weigh
 from rspmn.model import RSPMN
-
-__all__ = ["EMInfo", "em"]
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from rspmn.types import Array, Bools, Ints
 
 
 @dataclass
@@ -119,7 +114,7 @@ class _Expectation:
         return self._lead_on(row, entry, weight, known, ahead, future)
 
     def _lead_on(
-        self, row: Ints, entry: Ints, weight: Array, known: NDArray[np.bool_], ahead: Array,
+        self, row: Ints, entry: Ints, weight: Array, known: Bools, ahead: Array,
         future: Array,
     ) -> Array:  # fmt: skip
         """Count the edges of sites; return the belief about the next step."""

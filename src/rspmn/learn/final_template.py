@@ -3,23 +3,19 @@
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rspmn.circuit import Network, NetworkBuilder
 from rspmn.circuit.rewrite import graft, with_branches
 from rspmn.learn.frontier import Edge, frontier_state, state_leaves
-from rspmn.learn.future.moves import Successors
 from rspmn.learn.initial_template import place_roots
-from rspmn.learn.interfaces import Interface
 from rspmn.learn.numbering import Numbering
+from rspmn.learn.one_step import Interface
 from rspmn.learn.routing import Routes
-from rspmn.learn.wrap import TwoSteps
+from rspmn.learn.successors.transitions import Successors
+from rspmn.learn.two_step_rows import TwoSteps
 from rspmn.model import RSPMN, end_root, marked_root, unknown_root, weighted_top
+from rspmn.types import Array, Ints
 from rspmn.values import UNKNOWN
-
-__all__ = ["final_model"]
-
-Ints = NDArray[np.int64]
 
 
 def final_model(
@@ -86,7 +82,7 @@ def _extra_branches(builder: NetworkBuilder, edge: Edge, numbers: Numbering) -> 
     }
 
 
-def _arrivals(two: TwoSteps, of_successors: Ints, states: int) -> NDArray[np.float64]:
+def _arrivals(two: TwoSteps, of_successors: Ints, states: int) -> Array:
     """Return how often each state was arrived at."""
     known = of_successors >= 0
     counts = two.windows.counts[known].astype(np.float64)

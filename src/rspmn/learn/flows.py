@@ -9,21 +9,17 @@ from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rspmn.circuit import Categorical, IntegerHistogram, Leaf, PiecewiseLinear
-from rspmn.data.coding import Column
+from rspmn.data.columns import Column
 from rspmn.data.windows import Windows
-from rspmn.infer.placing import Placed
-from rspmn.infer.subtrees import Instances, Subtrees
-from rspmn.learn.rows import numbers_of, weigh
+from rspmn.infer.compiled.assign import Placed
+from rspmn.infer.compiled.subtrees import Instances, Subtrees
+from rspmn.learn.structure.rows import numbers_of, weigh
 from rspmn.model import RSPMN
+from rspmn.types import Array, Ints
 from rspmn.values import Value
 
-__all__ = ["Flows", "count_flows", "spread_over"]
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Key = TypeVar("Key")
 
 

@@ -13,19 +13,17 @@ from numpy.typing import NDArray
 
 from rspmn.circuit import Network, NetworkBuilder
 from rspmn.data.episodes import Followed
-from rspmn.data.grouping import joint_groups
-from rspmn.learn.grow_spmn import grow_decisions
-from rspmn.learn.learner import Learner
-from rspmn.learn.leaves import fit_leaf
-from rspmn.learn.outcome import Outcome
-from rspmn.learn.routing import NOWHERE, Routes
-from rspmn.learn.rows import Rows, table_of
-from rspmn.learn.wrap import TwoSteps
+from rspmn.data.keys import joint_groups
+from rspmn.infer.compiled.assign import NOWHERE
+from rspmn.learn.routing import Routes
+from rspmn.learn.structure.after_decision import Outcome
+from rspmn.learn.structure.grow import grow_decisions
+from rspmn.learn.structure.learner import Learner
+from rspmn.learn.structure.leaves import fit_leaf
+from rspmn.learn.structure.rows import Rows, table_of
+from rspmn.learn.two_step_rows import TwoSteps
 from rspmn.schema import Schema
-
-__all__ = ["Edge", "edge_of", "frontier_state", "state_leaves"]
-
-Ints = NDArray[np.int64]
+from rspmn.types import Array, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +81,7 @@ def state_leaves(
 
 
 def frontier_state(
-    builder: NetworkBuilder, routes: Routes, edge: Edge, arrivals: NDArray[np.float64],
+    builder: NetworkBuilder, routes: Routes, edge: Edge, arrivals: Array,
     schema: Schema, bins: int,
 ) -> list[int]:  # fmt: skip
     """Add the distribution of the states never acted in, by how often each was arrived at."""

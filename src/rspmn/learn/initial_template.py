@@ -4,9 +4,7 @@ from collections.abc import Callable, Sequence
 
 from rspmn.circuit import Network, NetworkBuilder
 from rspmn.circuit.rewrite import graft
-from rspmn.learn.interfaces import Interface
-
-__all__ = ["initial_template", "place_roots"]
+from rspmn.learn.one_step import Interface
 
 
 def initial_template(

@@ -13,23 +13,19 @@ from operator import add
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rspmn.data.coding import Column, encode
-from rspmn.data.engines.stored import StoredWindows
+from rspmn.data.columns import Column, encode
+from rspmn.data.sources.count_windows import StoredWindows
 from rspmn.data.tables import split_missing
 from rspmn.data.windows import Windows, group_windows
-from rspmn.infer.placing import NOWHERE, place
+from rspmn.infer.compiled.assign import NOWHERE, place
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.flows import Flows, count_flows
 from rspmn.learn.reestimate import rebuilt
 from rspmn.learn.refit import factored_flows
 from rspmn.model import RSPMN
 from rspmn.schema import Kind, Schema
-
-__all__ = ["SampleInfo", "count_all", "sample_of"]
-
-Ints = NDArray[np.int64]
+from rspmn.types import Ints
 
 #: Windows that are read, and sampled, at a time.
 BATCH = 200_000

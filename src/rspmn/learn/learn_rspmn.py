@@ -9,11 +9,10 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rspmn.circuit import Latent, Network, walk_down
-from rspmn.data.engines.stored import StoredWindows
 from rspmn.data.episodes import Episodes, Followed
+from rspmn.data.sources.count_windows import StoredWindows
 from rspmn.data.states import distinct_states
 from rspmn.data.windows import Windows
 from rspmn.errors import DataError
@@ -21,7 +20,16 @@ from rspmn.learn.config import LearnConfig, LearnInfo, Report
 from rspmn.learn.em import EMInfo, em
 from rspmn.learn.final_template import final_model
 from rspmn.learn.frontier import Edge, edge_of
-from rspmn.learn.future import (
+from rspmn.learn.initial_template import initial_template
+from rspmn.learn.large_log import SampleInfo, count_all, sample_of
+from rspmn.learn.numbering import Numbering, number_interfaces
+from rspmn.learn.one_step import Interface, interface_nodes, state_network
+from rspmn.learn.routing import Routes, route
+from rspmn.learn.structure.after_decision import Outcome
+from rspmn.learn.structure.grow import grow_spmn
+from rspmn.learn.structure.learner import Learner
+from rspmn.learn.structure.rows import weigh
+from rspmn.learn.successors import (
     FutureInfo,
     Moves,
     Successors,
@@ -30,24 +38,12 @@ from rspmn.learn.future import (
     tied_network,
     untried_branches,
 )
-from rspmn.learn.future.factors import Factors
-from rspmn.learn.future.moves import at_sites
-from rspmn.learn.grow_spmn import grow_spmn
-from rspmn.learn.initial_template import initial_template
-from rspmn.learn.interfaces import Interface, interface_nodes, state_network
-from rspmn.learn.large_log import SampleInfo, count_all, sample_of
-from rspmn.learn.learner import Learner
-from rspmn.learn.numbering import Numbering, number_interfaces
-from rspmn.learn.outcome import Outcome
-from rspmn.learn.routing import Routes, route
-from rspmn.learn.rows import weigh
+from rspmn.learn.successors.factors import Factors
+from rspmn.learn.successors.transitions import at_sites
 from rspmn.learn.two_step import two_step_network
-from rspmn.learn.wrap import TwoSteps, wrap
+from rspmn.learn.two_step_rows import TwoSteps, wrap
 from rspmn.model import RSPMN
-
-__all__ = ["RSPMNInfo", "Stages", "learn_rspmn"]
-
-Ints = NDArray[np.int64]
+from rspmn.types import Bools, Ints
 
 
 @dataclass(frozen=True)
@@ -263,7 +259,7 @@ class _Structure:
     learned_in: Ints  # [num_windows], the interface node of each, -1 if none
     routes: Routes
 
-    def doubtful_successors(self) -> NDArray[np.bool_]:  # [num_windows]
+    def doubtful_successors(self) -> Bools:  # [num_windows]
         """Say which windows have a successor that may be in several interface nodes."""
         after = self.routes.states.of_successors
         return (after >= 0) & self.routes.doubtful[after]

@@ -3,16 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rspmn.data.episodes import Followed
 from rspmn.learn.frontier import Edge
 from rspmn.learn.routing import Routes
-from rspmn.learn.wrap import TwoSteps
-
-__all__ = ["Numbering", "number_interfaces"]
-
-Ints = NDArray[np.int64]
+from rspmn.learn.two_step_rows import TwoSteps
+from rspmn.types import Ints
 
 
 @dataclass(frozen=True, eq=False)

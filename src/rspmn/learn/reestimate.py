@@ -7,7 +7,6 @@ without flow are pruned; a sum that nothing reached keeps its weights.
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rspmn.circuit import (
     Categorical,
@@ -20,15 +19,10 @@ from rspmn.circuit import (
     Utility,
 )
 from rspmn.circuit.network import with_children
-from rspmn.infer.subtrees import Subtrees
+from rspmn.infer.compiled.subtrees import Subtrees
 from rspmn.learn.flows import Flows
 from rspmn.model import RSPMN, weighted_top
 from rspmn.values import Value
-
-__all__ = ["rebuilt"]
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def rebuilt(model: RSPMN, trees: Subtrees, flows: Flows) -> RSPMN:

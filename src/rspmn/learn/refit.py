@@ -7,25 +7,20 @@ counted again; what was split and what was not stays as it is.
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rspmn.data.coding import Column
+from rspmn.data.columns import Column
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.windows import Windows
-from rspmn.infer.placing import NOWHERE, SEVERAL, Placed, place
+from rspmn.infer.compiled.assign import NOWHERE, SEVERAL, Placed, place
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.flows import Flows, count_flows
-from rspmn.learn.future import FutureInfo, Moves, factored
-from rspmn.learn.independence import pair_statistics
 from rspmn.learn.reestimate import rebuilt
-from rspmn.learn.rows import Rows, table_of, weigh
+from rspmn.learn.structure.independence import pair_statistics
+from rspmn.learn.structure.rows import Rows, table_of, weigh
+from rspmn.learn.successors import FutureInfo, Moves, factored
 from rspmn.model import RSPMN
 from rspmn.schema import Kind
-
-__all__ = ["RefitInfo", "factored_flows", "refit"]
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from rspmn.types import Ints
 
 #: How likely it is that a structure that fits is said not to.
 ALPHA = 0.01

@@ -8,20 +8,16 @@ not exclude it: the one it was learned in. Other states are sent to the likelies
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rspmn.circuit import Network
 from rspmn.data.states import States
-from rspmn.infer.likelihood_arrays import compile_likelihood
-from rspmn.infer.placing import NOWHERE
-from rspmn.infer.row_likelihood import Distinct
-
-__all__ = ["NOWHERE", "Routes", "route"]
+from rspmn.infer.compiled.assign import NOWHERE
+from rspmn.infer.compiled.layers import compile_likelihood
+from rspmn.infer.compiled.row_likelihood import Distinct
+from rspmn.types import Array, Bools, Ints
 
 #: So many numbers are held at once.
 CHUNK = 2_000_000
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +26,7 @@ class Routes:
 
     states: States
     of_states: Ints  # [count], NOWHERE where all interface nodes exclude it
-    doubtful: NDArray[np.bool_]  # [count], whether several interface nodes do not
+    doubtful: Bools  # [count], whether several interface nodes do not
 
     @property
     def of_steps(self) -> Ints:  # [num_windows]
@@ -39,7 +35,7 @@ class Routes:
 
 
 def route(
-    states: States, learned_in: Ints, network: Network, visits: NDArray[np.float64], disjoint: bool
+    states: States, learned_in: Ints, network: Network, visits: Array, disjoint: bool
 ) -> Routes:
     """Send each state to an interface node.
 

@@ -6,22 +6,20 @@ Interface nodes and weights need the successor for tests only; here it is learne
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rspmn.circuit import Network, NetworkBuilder
 from rspmn.circuit.rewrite import graft
 from rspmn.learn.config import LearnConfig
-from rspmn.learn.learn_spn import grow_spn
-from rspmn.learn.learner import Learner
-from rspmn.learn.rows import Rows
-from rspmn.learn.wrap import TwoSteps
-
-__all__ = ["two_step_network"]
+from rspmn.learn.structure.learn_spn import grow_spn
+from rspmn.learn.structure.learner import Learner
+from rspmn.learn.structure.rows import Rows
+from rspmn.learn.two_step_rows import TwoSteps
+from rspmn.types import Ints
 
 
 def two_step_network(
     one_step: Network,
-    sites: Sequence[NDArray[np.int64]],
+    sites: Sequence[Ints],
     two: TwoSteps,
     config: LearnConfig,
     rng: np.random.Generator,

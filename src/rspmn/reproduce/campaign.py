@@ -15,8 +15,6 @@ from rspmn.errors import DataError
 from rspmn.files import write_atomically
 from rspmn.reproduce.cells import SMALL, Cell, Facts, run_cell
 
-__all__ = ["BASELINES", "Campaign", "run_campaign"]
-
 #: What can be run besides: the table is cheap, the last two are not.
 BASELINES = ("table", "clone", "spmn", "bcq")
 #: BCQ is trained on logs of these, for so many steps.

@@ -16,8 +16,7 @@ from rspmn.envs.mdp import MDP
 from rspmn.errors import MissingExtraError
 from rspmn.evaluate import policy_array
 from rspmn.learn import LearnConfig, learn_rspmn
-
-__all__ = ["SMALL", "WAYS", "Cell", "horizons", "run_cell"]
+from rspmn.types import Ints
 
 #: For each fresh episode that the log-likelihood is of, so many are simulated.
 FOR_EACH_FRESH = 5
@@ -170,9 +169,7 @@ def _horizons(cell: Cell) -> tuple[int, ...]:
     return horizons(cell.domain) if cell.simulated else horizons(cell.domain)[:1]
 
 
-def _valued(
-    mdp: MDP, policy: NDArray[np.int64], horizon: int, promised: float, cell: Cell
-) -> Facts:
+def _valued(mdp: MDP, policy: Ints, horizon: int, promised: float, cell: Cell) -> Facts:
     """Return what a policy promises, is worth, earns when simulated, and where it deviates."""
     facts = {f"meu_{horizon}": promised, f"worth_{horizon}": mdp.evaluate(policy, horizon)}
     if not cell.simulated:
@@ -191,7 +188,7 @@ def _simulated(mdp: MDP, policy: NDArray[Any], horizon: int, cell: Cell) -> floa
     return float(log.columns[mdp.schema.utility].data.sum() / cell.simulated)
 
 
-def _deviation(mdp: MDP, policy: NDArray[np.int64], horizon: int) -> tuple[float, float]:
+def _deviation(mdp: MDP, policy: Ints, horizon: int) -> tuple[float, float]:
     """Return in how many of 100 states the first action is another, and is worse, than the best.
 
     The paper counts where it is another than that of one optimal policy.

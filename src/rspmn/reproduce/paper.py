@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-__all__ = ["PAPER", "Reported"]
-
 
 @dataclass(frozen=True)
 class Reported:

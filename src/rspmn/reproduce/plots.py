@@ -10,8 +10,6 @@ from rspmn.errors import MissingExtraError
 from rspmn.reproduce.cells import horizons
 from rspmn.reproduce.tables import Results
 
-__all__ = ["plot_episodes", "plot_horizons"]
-
 STYLE: dict[str, dict[str, Any]] = {
     "table": {"color": "#999999", "linestyle": "--", "marker": "s", "label": "table"},
     "counts": {"color": "#d55e00", "marker": "o", "label": "RSPMN, counts"},

@@ -22,8 +22,6 @@ from rspmn.reproduce.tables import (
     table_3,
 )
 
-__all__ = ["write_report"]
-
 
 def write_report(campaign: Campaign, facts: list[Facts], folder: Path) -> Path:
     """Write reproduction.md, and beside it the tables as CSV and the plots; return its path."""

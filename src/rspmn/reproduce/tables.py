@@ -11,19 +11,6 @@ from rspmn.envs.domains import DOMAINS
 from rspmn.reproduce.cells import Facts, horizons
 from rspmn.reproduce.paper import PAPER
 
-__all__ = [
-    "OTHERS",
-    "VALUES",
-    "Results",
-    "Table",
-    "bcq",
-    "curves",
-    "figures",
-    "table_1",
-    "table_2",
-    "table_3",
-]
-
 
 @dataclass(frozen=True)
 class Table:

@@ -1,0 +1,265 @@
+"""Columns: values coded once on the way in, decoded on the way out.
+
+A discrete column holds small integers that index its domain, the sorted distinct values; a
+continuous one holds its numbers. Same values in any order, same codes.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.errors import DataError
+from rspmn.schema import Kind
+from rspmn.types import Array, Bools, Ints
+from rspmn.values import Value
+
+#: The code of a missing value. In a continuous column it is NaN.
+MISSING = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One variable of many steps."""
+
+    kind: Kind
+    data: NDArray[Any]  # [n]; codes, integers as narrow as can be, or float64 when continuous
+    domain: tuple[Value, ...] = ()  # the values that codes stand for, sorted; () when continuous
+    #: Where a row stands for several numbers and holds their mean: their variance, [n].
+    spread: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    @property
+    def missing(self) -> Bools:  # [n]
+        """Where there is no value."""
+        gone = np.isnan(self.data) if self.kind is Kind.CONTINUOUS else self.data == MISSING
+        return np.asarray(gone, dtype=bool)
+
+    @property
+    def is_coded(self) -> bool:
+        """Whether the kind was told or seen; of a column without any value it is a guess."""
+        return self.kind in (Kind.CONTINUOUS, Kind.BOOLEAN) or bool(self.domain)
+
+    def take(self, rows: NDArray[Any]) -> "Column":
+        """Return some of the rows; -1 gives a missing value."""
+        if len(self.data) == 0:
+            return missing_column(len(rows), self)
+        taken = self.data[rows]
+        nowhere = rows < 0
+        if nowhere.any():
+            taken[nowhere] = np.nan if self.kind is Kind.CONTINUOUS else MISSING
+        return Column(
+            self.kind, taken, self.domain, None if self.spread is None else self.spread[rows]
+        )
+
+    def decode(self) -> list[Value | None]:
+        """Return the values themselves, None where they are missing."""
+        values: Sequence[Value | None]
+        if self.kind is Kind.CONTINUOUS:
+            return [None if np.isnan(x) else x for x in self.data.tolist()]
+        values = (*self.domain, None)  # code -1 finds the last
+        return [values[code] for code in self.data.tolist()]
+
+    def recode(self, domain: tuple[Value, ...]) -> "Column":
+        """Return the same values coded in a wider domain."""
+        if domain == self.domain:
+            return self
+        place = {value: code for code, value in enumerate(domain)}
+        codes = [*(place[value] for value in self.domain), MISSING]
+        table = np.array(codes, dtype=narrowest(len(domain)))
+        return Column(self.kind, table[self.data], domain)
+
+    def keys(self) -> tuple[Ints, int]:
+        """Return integers that sort as the values do, missing first, and how many there are."""
+        if self.kind is not Kind.CONTINUOUS:
+            return self.data.astype(np.int64) + 1, len(self.domain) + 1
+        distinct, codes = np.unique(self.data, return_inverse=True)
+        last = len(distinct)  # np.unique sorts NaN last, as one value
+        gone = np.isnan(self.data)
+        return np.where(gone, 0, codes + 1).astype(np.int64), last + 1
+
+
+def narrowest(size: int) -> Any:
+    """Return the smallest integers that hold all numbers below `size`, and `size` itself."""
+    narrow = (t for t in (np.int8, np.int16, np.int32) if size <= np.iinfo(t).max)
+    return next(narrow, np.int64)
+
+
+def missing_column(rows: int, like: Column) -> Column:
+    """Return a column without any value, coded as another."""
+    empty = np.nan if like.kind is Kind.CONTINUOUS else MISSING
+    return Column(like.kind, np.full(rows, empty, dtype=like.data.dtype), like.domain)
+
+
+def same_domain(one: Column, other: Column, name: str) -> tuple[Column, Column]:
+    """Code two columns of one variable alike."""
+    if not one.is_coded:
+        one = missing_column(len(one), other)
+    if not other.is_coded:
+        other = missing_column(len(other), one)
+    if one.kind is not other.kind:
+        raise DataError(
+            f"column {name!r} is {one.kind} in one part and {other.kind} in the other: say which "
+            f"it is, kinds={{{name!r}: ...}} in the schema"
+        )
+    domain = _sorted(set(one.domain) | set(other.domain), name)
+    return one.recode(domain), other.recode(domain)
+
+
+def one_key(keys: list[tuple[Ints, int]]) -> Ints:
+    """Turn several columns into one that sorts like them, compressing before it overflows."""
+    key, size = np.zeros(len(keys[0][0]), dtype=np.int64), 1
+    for column, distinct in keys:
+        if size * distinct > 2**62:
+            values, key = np.unique(key, return_inverse=True)
+            key, size = key.astype(np.int64), len(values)
+        key, size = key * distinct + column, size * distinct
+    return key
+
+
+def encode(present: NDArray[Any], missing: Bools, kind: Kind | None, name: str) -> Column:
+    """Code a column, given its values where they are present and a mask of all its rows.
+
+    Dates are categories, named as ISO 8601 writes them.
+    """
+    if not len(present):  # then their type says nothing either
+        present = np.empty(0)
+    elif present.dtype.kind == "M":
+        present = _names_of_dates(present)
+    kind = kind or infer_kind(present, name)
+    if kind is Kind.CONTINUOUS:
+        full = np.full(len(missing), np.nan)
+        full[~missing] = _numbers(present, name, kind)
+        return Column(kind, full)
+    domain, codes = _distinct(present, kind, name)
+    coded = np.full(len(missing), MISSING, dtype=narrowest(len(domain)))
+    coded[~missing] = codes
+    return Column(kind, coded, domain)
+
+
+def infer_kind(present: NDArray[Any], name: str) -> Kind:
+    """Tell the kind of a column from its values.
+
+    Numbers that are all whole are integers, also when they are stored as floats: that is how
+    tables with gaps store integers.
+    """
+    match sort_of(present, name):
+        case "bool":
+            return Kind.BOOLEAN
+        case "str":
+            return Kind.CATEGORICAL
+        case "int":
+            return Kind.INTEGER
+        case _:
+            numbers = present.astype(np.float64)
+            whole = bool(np.all(numbers == np.floor(numbers)))
+            return Kind.INTEGER if whole else Kind.CONTINUOUS
+
+
+def sort_of(present: NDArray[Any], name: str) -> str:
+    """Return "bool", "int", "float" or "str", or say what else was found."""
+    if present.dtype.kind in "biufUT":
+        return {"b": "bool", "i": "int", "u": "int", "f": "float"}.get(present.dtype.kind, "str")
+    if present.dtype.kind != "O":
+        raise DataError(
+            f"column {name!r}: expected strings, numbers or booleans, found {present.dtype}"
+        )
+    values = present.tolist()
+    sorts = {_sort_of_type(kind): kind for kind in set(map(type, values))}
+    if "" in sorts:
+        odd = next(value for value in values if type(value) is sorts[""])
+        raise DataError(
+            f"column {name!r}: expected strings, numbers or booleans, found {odd!r} "
+            f"({type(odd).__name__})"
+        )
+    if set(sorts) == {"int", "float"}:
+        return "float"
+    if len(sorts) > 1:
+        examples = {_sort_of_type(type(value)): value for value in reversed(values)}
+        found = ", ".join(f"{examples[sort]!r} ({sort})" for sort in sorted(sorts))
+        raise DataError(f"column {name!r}: expected values of one type, found {found}")
+    return next(iter(sorts), "float")
+
+
+def _sort_of_type(kind: type) -> str:
+    bases = ((bool, np.bool_), (int, np.integer), (float, np.floating), (str,))
+    return next((group[0].__name__ for group in bases if issubclass(kind, group)), "")
+
+
+def _distinct(
+    present: NDArray[Any], kind: Kind, name: str
+) -> tuple[tuple[Value, ...], NDArray[np.int32]]:
+    """Return the sorted distinct values, as Python scalars of the right type, and codes."""
+    sort = sort_of(present, name)
+    if present.dtype.kind in "OUT" and sort in ("int", "str"):
+        distinct, codes = _unique_by_hash(present)
+    else:
+        raw = (
+            present
+            if present.dtype.kind in "biuf"
+            else present.astype(bool if sort == "bool" else float)
+        )
+        if sort == "float" and not np.all(np.isfinite(raw)):
+            raise DataError(f"column {name!r}: expected finite numbers, found an infinite one")
+        distinct, codes = np.unique(raw, return_inverse=True)
+    values = distinct.tolist()
+    if kind is Kind.BOOLEAN:
+        if not set(values) <= {0, 1}:
+            odd = next(value for value in values if value not in (0, 1))
+            raise DataError(f"column {name!r} is boolean, but holds {odd!r}")
+        # both values are in the domain, whichever were seen
+        where = np.array([int(value) for value in values], dtype=np.int32)
+        return (False, True), where[codes] if len(values) else codes.astype(np.int32)
+    if kind is Kind.INTEGER:
+        if sort == "str":
+            raise DataError(f"column {name!r} is integer, but holds text, {_word(values)!r}")
+        odd = next((value for value in values if value != int(value)), None)
+        if odd is not None:
+            raise DataError(f"column {name!r} is integer, but holds {odd:g}")
+        values = [int(value) for value in values]
+    return tuple(values), codes.astype(np.int32)
+
+
+def _unique_by_hash(raw: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Do as np.unique does, for objects: hashing is much faster than sorting them all."""
+    values = raw.tolist()
+    distinct = sorted(set(values))
+    code = {value: place for place, value in enumerate(distinct)}
+    codes = np.fromiter(map(code.__getitem__, values), np.int64, len(values))
+    return np.array(distinct, dtype=object), codes
+
+
+def _names_of_dates(dates: NDArray[Any]) -> NDArray[Any]:
+    """Return dates as text, without the time of day if all are at midnight."""
+    whole = bool((dates == dates.astype("M8[D]")).all())
+    seconds = bool((dates == dates.astype("M8[s]")).all())
+    unit = "D" if whole else "s" if seconds else "us"
+    return np.datetime_as_string(dates.astype(f"M8[{unit}]")).astype(object)
+
+
+def _numbers(present: NDArray[Any], name: str, kind: Kind) -> Array:
+    if sort_of(present, name) == "str":
+        raise DataError(f"column {name!r} is {kind}, but holds text, {_word(present)!r}")
+    numbers: Array = present.astype(np.float64) + 0.0  # there is one zero
+    if not np.all(np.isfinite(numbers)):
+        raise DataError(f"column {name!r}: expected finite numbers, found an infinite one")
+    return numbers
+
+
+def _word(values: Iterable[Any]) -> str:
+    """Return a value that is not a number, if there is one."""
+    words = [str(value) for value in values]
+    return next((w for w in words if not re.fullmatch(r"[-+.\deE]+", w)), words[0])
+
+
+def _sorted(values: set[Value], name: str) -> tuple[Value, ...]:
+    try:
+        return tuple(sorted(values))  # type: ignore[type-var]
+    except TypeError:
+        kinds = sorted({type(value).__name__ for value in values})
+        raise DataError(f"column {name!r}: values of {kinds} cannot stand together") from None

@@ -1,0 +1,136 @@
+"""Grouping: which rows of a large table are equal.
+
+Columns are joined into one integer per row, and only these are sorted. What the groups are can be
+read off the integers again, so no row has to be remembered for each. The order of groups is that
+of the columns: equal tables in any order have equal groups.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.data.columns import Column, narrowest
+from rspmn.schema import Kind
+from rspmn.types import Array, Ints
+
+#: So many distinct numbers are looked for before sorting them all.
+FEW = 16
+#: Look at so many numbers to guess which there are.
+GLANCE = 4096
+#: Integers that are joined stay below this.
+LARGEST = 2**62
+
+
+@dataclass(frozen=True, eq=False)
+class Keys:
+    """An integer for each row: equal integers for equal rows, in the order of the rows."""
+
+    codes: NDArray[Any]  # [n], from 0
+    size: int  # all are below it
+    values: NDArray[Any] | None = None  # [size], of a single column: what each stands for
+    parts: tuple["Keys", "Keys"] | None = None  # what it was joined of
+    originals: Ints | None = None  # [size], what they were before they were numbered anew
+
+    def dense(self) -> "Keys":
+        """Return the integers that do occur numbered without gaps, in the same order."""
+        distinct, codes = np.unique(self.codes, return_inverse=True)
+        before = distinct.astype(np.int64)
+        if self.originals is not None:
+            before = self.originals[before]
+        return replace(self, codes=codes, size=max(1, len(distinct)), originals=before)
+
+    def read(self, integers: Ints) -> list[NDArray[Any]]:
+        """Return what some integers stand for, column by column."""
+        if self.originals is not None:
+            integers = self.originals[integers]
+        if self.parts is None:
+            return [integers if self.values is None else self.values[integers]]
+        one, other = self.parts
+        high, low = np.divmod(integers, other.size)
+        return [*one.read(high), *other.read(low)]
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Groups of equal rows, in order."""
+
+    codes: Ints  # [n], the group of each row
+    size: int
+
+    def members(self) -> Ints:  # [size]
+        """Return one row of each group."""
+        row = np.zeros(self.size, dtype=np.int64)
+        row[self.codes] = np.arange(len(self.codes))
+        return row
+
+
+def joint_groups(columns: Collection[Column], rows: int) -> Groups:
+    """Return the groups of rows that are equal in all of some columns."""
+    if not columns:
+        return Groups(np.zeros(rows, dtype=np.int64), min(1, rows))
+    dense = join([column_keys(column) for column in columns]).dense()
+    return Groups(dense.codes, dense.size if rows else 0)
+
+
+def join(keys: Sequence[Keys]) -> Keys:
+    """Join several columns' integers into one, in the narrowest type that holds it.
+
+    Neighbours are joined in narrow types as far as these reach, and then with each other: most of
+    the work is done on short numbers.
+    """
+    runs: list[Keys] = []
+    owned = False  # whether the last run's integers are our own to write to
+    for key in keys:
+        if runs and narrowest(runs[-1].size * key.size) is narrowest(runs[-1].size):
+            runs[-1] = _joined(runs[-1], key, in_place=owned)
+            owned = True
+        else:
+            runs.append(key)
+            owned = False
+    found = runs[0]
+    for place, run in enumerate(runs[1:]):
+        found = _joined(found, run, in_place=place > 0)
+    return found
+
+
+def _joined(one: Keys, other: Keys, in_place: bool) -> Keys:
+    if one.size * other.size > LARGEST:
+        one, in_place = one.dense(), True
+    if one.size * other.size > LARGEST:
+        other = other.dense()
+    size = one.size * other.size
+    codes = one.codes.astype(narrowest(size), copy=not in_place)
+    codes *= codes.dtype.type(other.size)
+    codes += other.codes
+    return Keys(codes, size, parts=(one, other))
+
+
+def column_keys(column: Column) -> Keys:
+    """Return integers for a column's values, in their order, missing ones first."""
+    if column.kind is Kind.CONTINUOUS:
+        return _number_keys(column.data)
+    size = max(1, len(column.domain))
+    if column.data.min(initial=0) >= 0:
+        return Keys(column.data, size, np.arange(size))
+    codes = column.data.astype(narrowest(size + 1)) + 1
+    return Keys(codes, size + 1, np.arange(-1, size))
+
+
+def _number_keys(numbers: Array) -> Keys:
+    """Return integers for floats, in their order, NaN first."""
+    few = np.unique(numbers[:: max(1, len(numbers) // GLANCE)])
+    while len(few) <= FEW and not np.isnan(few).any():
+        codes = np.zeros(len(numbers), dtype=np.int8)
+        for number in few[1:]:
+            codes += numbers >= number
+        others = few[codes] != numbers
+        if not others.any():
+            return Keys(codes, max(1, len(few)), few)
+        few = np.union1d(few, numbers[others])
+    distinct, place = np.unique(numbers, return_inverse=True)
+    if len(distinct) and np.isnan(distinct[-1]):  # it is sorted last
+        place, distinct = (place + 1) % len(distinct), np.roll(distinct, 1)
+    return Keys(place, max(1, len(distinct)), distinct)

@@ -1,0 +1,120 @@
+"""Text files of tables: what their columns are called, and what they hold.
+
+Nothing is guessed from some rows. All cells are loaded as text; a column of which every cell is a
+whole number is one of whole numbers, one of which every cell is a number is one of numbers, and any
+other is text. Whole numbers that do not fit into 64 bits are names, and stay text.
+"""
+
+import csv
+import gzip
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rspmn.data.sources.sql import literal, quoted
+from rspmn.errors import DataError
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+#: What may stand between the cells of a text file; the most frequent in its header does.
+DELIMITERS = ",;\t|"
+
+
+def load_text(
+    paths: Sequence[str], files: str, name: str, connection: "duckdb.DuckDBPyConnection"
+) -> str:
+    """Load text files into a table of a name; return a query of it with the types of columns."""
+    sign, names = _columns(paths)
+    columns = ", ".join(f"{literal(column)}: 'VARCHAR'" for column in names)
+    connection.execute(
+        f"CREATE TABLE {name} AS SELECT * FROM read_csv({files}, auto_detect = false, "
+        f"header = true, delim = {literal(sign)}, quote = '\"', escape = '\"', "
+        f"columns = {{{columns}}}, hive_partitioning = false)"
+    )
+    checks = ", ".join(f"{_whole(c)}, {_number(c)}" for c in map(quoted, names))
+    ((*told,),) = connection.execute(f"SELECT {checks} FROM {name}").fetchall()
+    types = [
+        "BIGINT" if w else "DOUBLE" if n else "" for w, n in zip(told[::2], told[1::2], strict=True)
+    ]
+    shown = [
+        f"CAST({_cell(c)} AS {dtype}) AS {c}" if dtype else c
+        for c, dtype in zip(map(quoted, names), types, strict=True)
+    ]
+    return f"SELECT {', '.join(shown)} FROM {name}"
+
+
+def _cell(column: str) -> str:
+    """Return a cell without spaces around it, null if nothing is in it."""
+    return f"nullif(trim({column}), '')"
+
+
+def _whole(column: str) -> str:
+    """Say whether all cells are whole numbers: most are written as DuckDB would write them."""
+    cell, number = _cell(column), f"TRY_CAST({_cell(column)} AS BIGINT)"
+    return (
+        f"bool_and(CASE WHEN {cell} IS NULL THEN NULL WHEN CAST({number} AS VARCHAR) = {cell} "
+        f"THEN true ELSE {number} IS NOT NULL AND regexp_full_match({cell}, '[+-]?[0-9]+') END)"
+    )
+
+
+def _number(column: str) -> str:
+    """Say whether all cells are numbers; DuckDB would take 1_000 for one."""
+    cell = _cell(column)
+    return (
+        f"bool_and(CASE WHEN {cell} IS NULL THEN NULL "
+        f"ELSE TRY_CAST({cell} AS DOUBLE) IS NOT NULL AND NOT contains({cell}, '_') "
+        f"AND NOT (length({cell}) > 18 AND TRY_CAST({cell} AS BIGINT) IS NULL "
+        f"AND regexp_full_match({cell}, '[+-]?[0-9]+')) END)"
+    )
+
+
+# ---- headers -------------------------------------------------------------------------
+
+
+def _columns(paths: Sequence[str]) -> tuple[str, list[str]]:
+    """Return what stands between cells, and the names of columns, the same in all files."""
+    header = _header(paths[0])
+    if not header.strip():
+        raise DataError(f"{paths[0]}: its first line is empty: expected the names of columns")
+    plain = re.sub('"[^"]*"', "", header)
+    sign = max(DELIMITERS, key=lambda s: (plain.count(s), -DELIMITERS.index(s)))
+    found = [name.strip() for name in _split(header, sign, paths[0])]
+    names = [name or f"column{k}" for k, name in enumerate(found)]
+    seen: dict[str, str] = {}
+    for name in names:
+        if name.lower() in seen:
+            other = seen[name.lower()]
+            same = "are the same" if other == name else "differ in case only"
+            raise DataError(f"{paths[0]}: columns {other!r} and {name!r} {same}: rename one")
+        seen[name.lower()] = name
+    for path in paths[1:]:
+        if _header(path) != header:
+            raise DataError(
+                f"{path}: its header differs from that of {paths[0]}: expected {header!r}, found "
+                f"{_header(path)!r}"
+            )
+    return sign, names
+
+
+def _split(header: str, sign: str, path: str) -> list[str]:
+    try:
+        return next(csv.reader([header], delimiter=sign, skipinitialspace=True), [])
+    except csv.Error as error:
+        raise DataError(
+            f"{path}: its first line is not one of names: {error}: save it with a line for each row"
+        ) from None
+
+
+def _header(path: str) -> str:
+    """Return the first line of a text file."""
+    opened: Any = gzip.open if path.lower().endswith(".gz") else open
+    try:
+        with opened(path, "rb") as file:
+            line: bytes = file.readline()
+        return line.decode("utf-8-sig").rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise DataError(f"{path}: not a text file in UTF-8: save it as UTF-8") from None
+    except (OSError, EOFError) as error:
+        raise DataError(f"{path}: cannot be read: {error}") from None

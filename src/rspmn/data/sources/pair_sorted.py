@@ -1,0 +1,58 @@
+"""Pairing by sorting: the engine puts beside each row the one after it in time.
+
+It works on every engine and for rows in any order.
+"""
+
+import narwhals as nw
+
+from rspmn.data.sources.log_rows import (
+    COUNT,
+    EPISODE,
+    NEXT_TIME,
+    TIME,
+    Asked,
+    columns_of,
+    count_where,
+)
+from rspmn.data.sources.open import Frame, Source
+from rspmn.data.sources.pair_codes import EMPTY, GAP, HINT, NEXT_HINT, TIE, Place, marked
+from rspmn.errors import DataError
+
+
+def in_time(source: Source, rows: Frame, asked: Asked) -> Frame:
+    """Pair the rows of each episode in the order of their times."""
+    here, after = columns_of(asked)
+    coming = {NEXT_TIME: TIME, NEXT_HINT: HINT} | {after[name]: here[name] for name in after}
+    paired = rows.with_columns(
+        nw.col(TIME).cum_count().over(EPISODE, order_by=TIME).alias(COUNT),
+        *(nw.col(v).shift(-1).over(EPISODE, order_by=TIME).alias(n) for n, v in coming.items()),
+    )
+    time, then = nw.col(TIME), nw.col(NEXT_TIME)
+    wrong = nw.when(then == time).then(nw.lit(TIE)).otherwise(nw.lit(0))
+    if asked.gaps == "error" and _counts_steps(source, rows, asked):
+        wrong = nw.when(then > time + 1).then(nw.lit(GAP)).otherwise(wrong)
+    nowhere = nw.col(EPISODE).is_null() | time.is_null()
+    place = Place(
+        sound=~then.is_null() & (wrong == 0) & ~nowhere,
+        ends=then.is_null() & ~nowhere,
+        first=nw.col(COUNT) == 1,
+        count=nw.col(COUNT),
+        wrong=nw.when(nowhere).then(nw.lit(EMPTY)).otherwise(wrong),
+    )
+    return marked(paired, place, after, [EPISODE, TIME, NEXT_TIME, COUNT])
+
+
+def _counts_steps(source: Source, rows: Frame, asked: Asked) -> bool:
+    """Say whether times count steps: whole numbers, and not the numbers of rows."""
+    dtype = rows.collect_schema()[TIME]
+    if asked.time is None or not dtype.is_numeric():
+        return False
+    if dtype.is_integer():
+        return True
+    time = nw.col(TIME)
+    endless = count_where((time * 0).is_nan()).alias("endless")  # infinity times 0 is not a number
+    fractions = count_where(time != time.floor()).alias("fractions")
+    found = source.read(rows.select(endless, fractions))
+    if found.cells("endless").present[0]:
+        raise DataError(f"time column {asked.time!r}: expected finite numbers")
+    return not found.cells("fractions").present[0]

@@ -1,0 +1,203 @@
+"""Values without a horizon: the limit of ever more Bellman updates.
+
+Near the limit the best choices no longer change, and with the choices fixed the template is a
+Markov chain over interface nodes, whose limit is the solution of linear equations. So the
+limit is solved for, not waited for; a last update shows that it is one.
+
+With a discount below 1 there always is a limit, found by policy iteration. Without discount,
+values settle if every part of the chain that is never left earns 0 per step on average, and is
+not a circle that is walked around in step.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.errors import ConvergenceError
+from rspmn.infer.compiled.bellman import Bellman
+from rspmn.model import RSPMN
+from rspmn.types import Array
+
+#: A solution is accepted when one more update changes it by no more than this, relative to the
+#: largest value: well above what rounding does to it.
+SETTLED = 1e-11
+MOST_ROUNDS = 50  # of policy iteration; a handful is usual
+MOST_STEPS = 2**14  # updates before giving up, without discount
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The template with its choices fixed: what each interface node earns, and where it leads."""
+
+    updated: Array  # [n], the values after one update
+    rewards: Array  # [n]
+    follows: Any  # sparse [n, n], rows sum to 1
+
+
+def limit(model: RSPMN, discount: float) -> tuple[Array, float]:
+    """Return the value of every interface node in the limit, and how far it may be off.
+
+    The bound is proven with a discount. Without one it is the last update's change times the
+    longest expected time until the chain enters a part that it never leaves.
+    """
+    if discount < 1:
+        values, bound = _by_policy_iteration(model.bellman, discount)
+    else:
+        values, bound = _without_discount(model.bellman)
+    if model.unknown is not None:
+        values[model.unknown] = -np.inf
+    return values, bound
+
+
+def _by_policy_iteration(bellman: Bellman, discount: float) -> tuple[Array, float]:
+    from scipy.sparse import identity
+    from scipy.sparse.linalg import spsolve
+
+    size = bellman.interfaces
+    values = np.zeros(size)
+    for _ in range(MOST_ROUNDS):
+        chain = _greedy(bellman, values, discount)
+        system = identity(size, format="csc") - discount * chain.follows
+        values = np.atleast_1d(spsolve(system.tocsc(), chain.rewards))
+        change = _change(_greedy(bellman, values, discount), values)
+        if change <= SETTLED * np.abs(values).max():
+            return values, (change + _rounding(values)) / (1 - discount)
+    return _by_updates(bellman, discount, values)
+
+
+def _by_updates(bellman: Bellman, discount: float, values: Array) -> tuple[Array, float]:
+    """Update until nothing moves.
+
+    Where frontier nodes do as the worst of others do, the choices of the best and of the worst may
+    go round in a circle, but each update brings the values nearer to their limit.
+    """
+    nearer = math.log(SETTLED * (1 - discount)) / math.log(discount)
+    for _ in range(int(nearer) + 100):
+        before, values = values, _greedy(bellman, values, discount).updated
+        change = float(np.abs(values - before).max())
+        if change <= SETTLED * (1 - discount) * np.abs(values).max():
+            break
+    return values, (change + _rounding(values)) / (1 - discount)
+
+
+def _without_discount(bellman: Bellman) -> tuple[Array, float]:
+    values = np.zeros(bellman.interfaces)
+    steps, stretch = 0, 16
+    while steps < MOST_STEPS:
+        for _ in range(stretch):
+            before, values = values, _greedy(bellman, values, 1.0).updated
+        steps, stretch = steps + stretch, 2 * stretch
+        chain = _greedy(bellman, values, 1.0)
+        settled, patience, reason = _settle(chain, values)
+        if settled is None:
+            # The change per step never grows; if the average of a part is not 0, it is lasting.
+            if steps >= 64 + 4 * len(values) and np.abs(values - before).max() > 0:
+                raise ConvergenceError(
+                    f"{reason}: without a horizon the values have no limit; "
+                    "give a horizon or a discount below 1"
+                )
+            continue
+        change = _change(_greedy(bellman, settled, 1.0), settled)
+        if change <= SETTLED * max(np.abs(settled).max(), np.abs(chain.rewards).max()):
+            return settled, (change + _rounding(settled)) * patience
+    raise ConvergenceError(
+        f"no limit was found within {steps} steps: give a horizon or a discount below 1"
+    )
+
+
+def _rounding(values: Array) -> float:
+    """Return what rounding may have hidden of a change: eight units in the last place."""
+    return 8 * float(np.spacing(np.abs(values).max()))
+
+
+def _change(chain: Chain, values: Array) -> float:
+    return float(np.abs(chain.updated - values).max())
+
+
+# ---- the template with its choices fixed -----------------------------------------------
+
+
+def _greedy(bellman: Bellman, values: Array, discount: float) -> Chain:
+    """Update once, and keep the choices that were best; of what is unknown nothing is."""
+    updated, rewards, follows = bellman.greedy(values, discount)
+    if bellman.unknown is not None:
+        updated[bellman.unknown] = 0.0
+    return Chain(updated, rewards, follows)
+
+
+# ---- the limit of a chain ---------------------------------------------------------------
+
+
+def _settle(chain: Chain, values: Array) -> tuple[Array | None, float, str]:
+    """Return where updates of a fixed chain lead from `values`: their limit, or why there is none.
+
+    Also the longest expected time until the chain enters a part that it never leaves.
+    """
+    from scipy.sparse import identity
+    from scipy.sparse.csgraph import connected_components
+    from scipy.sparse.linalg import spsolve
+
+    count, part = connected_components(chain.follows, directed=True, connection="strong")
+    sources, targets = chain.follows.nonzero()
+    left = {int(p) for p in part[sources[part[sources] != part[targets]]]}
+    settled = np.full(len(values), np.nan)
+    for number in range(count):
+        if number not in left:
+            inside = np.flatnonzero(part == number)
+            found, reason = _settle_part(chain, inside, values)
+            if found is None:
+                return None, math.inf, reason
+            settled[inside] = found
+    passing = np.flatnonzero(np.isnan(settled))
+    if not len(passing):
+        return settled, 1.0, ""
+    for_ever = np.flatnonzero(~np.isnan(settled))
+    system = identity(len(passing), format="csc") - chain.follows[passing][:, passing]
+    earned = chain.rewards[passing] + chain.follows[passing][:, for_ever] @ settled[for_ever]
+    settled[passing] = spsolve(system.tocsc(), earned)
+    times = np.atleast_1d(spsolve(system.tocsc(), np.ones(len(passing))))
+    return settled, 1.0 + float(times.max()), ""
+
+
+def _settle_part(chain: Chain, inside: NDArray[Any], values: Array) -> tuple[Array | None, str]:
+    """Return the limit in a part that is never left, or why it has none.
+
+    With stationary distribution π and rewards r: there is one only if π·r = 0, and then it is
+    the solution of (I - P) v = r whose average π·v is that of the values now, which no update
+    changes.
+    """
+    moves = chain.follows[inside][:, inside].toarray()
+    rewards = chain.rewards[inside]
+    size = len(inside)
+    balance = np.vstack([moves.T - np.eye(size), np.ones(size)])
+    stationary = np.linalg.lstsq(balance, np.append(np.zeros(size), 1.0), rcond=None)[0]
+    gain = float(stationary @ rewards)
+    if abs(gain) > SETTLED * np.abs(rewards).max(initial=0.0):
+        return None, f"values change by {gain:.6g} per step for ever"
+    average = float(stationary @ values[inside])
+    if not rewards.any():
+        return np.full(size, average), ""
+    if _period(moves) > 1:
+        return None, "values go round in a circle for ever"
+    bias = np.linalg.solve(np.eye(size) - moves + stationary, rewards - gain)
+    return bias + average, ""
+
+
+def _period(moves: Array) -> int:
+    """Return the greatest common divisor of the lengths of all circles of a connected chain."""
+    depth = {0: 0}
+    waiting = [0]
+    for here in waiting:
+        for there in np.flatnonzero(moves[here]).tolist():
+            if there not in depth:
+                depth[there] = depth[here] + 1
+                waiting.append(there)
+    sources, targets = moves.nonzero()
+    lengths = (
+        depth[i] + 1 - depth[j] for i, j in zip(sources.tolist(), targets.tolist(), strict=True)
+    )
+    return reduce(math.gcd, lengths, 0)

@@ -1,0 +1,94 @@
+"""Leaves of one variable side by side: their log-probabilities of many values at once."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rspmn.circuit import Categorical, IntegerHistogram, Leaf, Network, PiecewiseLinear
+from rspmn.types import Array, Ints
+from rspmn.values import Mark, Value
+
+
+@dataclass(frozen=True, eq=False)
+class LeafTable:
+    """All leaves of one variable."""
+
+    nodes: Ints  # [leaves], in the network
+    place: dict[Value, int]  # the column of each value that a category leaf names
+    table: Array  # [leaves, values + 1]; the last column is for all other values
+    numeric: list[tuple[int, IntegerHistogram | PiecewiseLinear]]  # leaves of numbers, by row
+
+    def log_probs(self, values: Sequence[Value]) -> Array:  # [leaves, values]
+        """Return the log-probability of each value under each leaf."""
+        other = self.table.shape[1] - 1
+        places = [self.place.get(value, other) for value in values]
+        found = np.ascontiguousarray(self.table[:, places])
+        if self.numeric:
+            numbers = np.array([_number(value) for value in values])
+            for row, distribution in self.numeric:
+                found[row] = _log_probs(distribution, numbers)
+        return found
+
+    def log_probs_of(self, leaf: Ints, values: Sequence[Value], codes: Ints) -> Array:  # [n]
+        """Return the log-probability of one value each under one leaf each; 0 for code -1."""
+        other = self.table.shape[1] - 1
+        places = np.array([*(self.place.get(value, other) for value in values), other])
+        found = self.table[leaf, places[codes]]
+        if self.numeric:
+            numbers = np.array([*map(_number, values), math.nan])
+            order = np.argsort(leaf, kind="stable")
+            starts = np.searchsorted(leaf[order], [row for row, _ in self.numeric], side="left")
+            stops = np.searchsorted(leaf[order], [row for row, _ in self.numeric], side="right")
+            for (_, distribution), start, stop in zip(self.numeric, starts, stops, strict=True):
+                here = order[start:stop]
+                if len(here):
+                    found[here] = _log_probs(distribution, numbers[codes[here]])
+        return np.where(codes < 0, 0.0, found)
+
+
+def leaf_tables(network: Network) -> dict[str, LeafTable]:
+    """Return the leaves of a network by variable."""
+    leaves: dict[str, list[int]] = {}
+    for index, node in enumerate(network.nodes):
+        if isinstance(node, Leaf):
+            leaves.setdefault(node.variable, []).append(index)
+    return {name: _table(network, indices) for name, indices in leaves.items()}
+
+
+def _table(network: Network, indices: list[int]) -> LeafTable:
+    place: dict[Value, int] = {}
+    rows, columns, logs = [], [], []
+    numeric: list[tuple[int, IntegerHistogram | PiecewiseLinear]] = []
+    for row, index in enumerate(indices):
+        distribution = network.nodes[index].distribution  # type: ignore[union-attr]
+        if not isinstance(distribution, Categorical):
+            numeric.append((row, distribution))
+            continue
+        for value, probability in zip(distribution.values, distribution.probabilities, strict=True):
+            rows.append(row)
+            columns.append(place.setdefault(value, len(place)))
+            logs.append(math.log(probability) if probability > 0 else -math.inf)
+    table = np.full((len(indices), len(place) + 1), -np.inf)
+    table[rows, columns] = logs
+    return LeafTable(np.array(indices), place, table, numeric)
+
+
+def _number(value: Value) -> float:
+    return math.nan if isinstance(value, str | Mark) else float(value)
+
+
+def _log_probs(distribution: IntegerHistogram | PiecewiseLinear, numbers: Array) -> Array:
+    """Do as `log_prob` does for many numbers; NaN has probability 0."""
+    with np.errstate(divide="ignore"):
+        if isinstance(distribution, PiecewiseLinear):
+            densities = np.interp(
+                numbers, distribution.knots, distribution.densities, left=0.0, right=0.0
+            )
+            return np.log(np.where(np.isnan(numbers), 0.0, densities))
+        edges = np.array(distribution.edges, dtype=np.float64)
+        heights = np.array([*distribution.masses, 0.0]) / np.append(np.diff(edges), 1.0)
+        k = np.searchsorted(edges, numbers, side="right") - 1
+        inside = (k >= 0) & (k < len(distribution.masses)) & (numbers == np.floor(numbers))
+        return np.log(np.where(inside, heights[np.where(inside, k, -1)], 0.0))

@@ -1,0 +1,71 @@
+"""Step 2: the one-step network and its root interface nodes (Algs. 2 and 3).
+
+Our one-step network comes without the successor's variables, so nothing has to be removed from it:
+where the successor was stands a latent. Every way through the sums above the first decision gives
+one interface node. A sum inside a factor is not a choice of behaviour and is not expanded.
+"""
+
+from itertools import product
+
+from rspmn.circuit import Latent, Max, Network, NetworkBuilder, Node, Product, Sum, fold_up
+from rspmn.circuit.network import with_children
+
+#: The children of one root interface node, as indices in the one-step network.
+Interface = tuple[int, ...]
+
+
+def interface_nodes(network: Network) -> list[Interface]:
+    """Return the children of each root interface node, in the order of the network.
+
+    The appendix's IrChildren keeps the ways through one sum only where a product has several;
+    here they are combined.
+    """
+    decides = _above(network, Max) if any(isinstance(n, Max) for n in network.nodes) else None
+    led = _above(network, Latent) if decides is None else decides
+    return _ways(network, network.root, led)
+
+
+def _above(network: Network, kind: type[Max] | type[Latent]) -> list[bool]:
+    """Say which nodes have one of a kind below them or are one."""
+    return fold_up(network, lambda node, below: isinstance(node, kind) or any(below))
+
+
+def _ways(network: Network, index: int, led: list[bool]) -> list[Interface]:
+    """Return IrChildren of a node (Alg. 3)."""
+    node = network.nodes[index]
+    match node:
+        case Sum() if led[index]:
+            return [way for child in node.children for way in _ways(network, child, led)]
+        case Product() if led[index] and not _is_outcome(network, node):
+            choices = [
+                _ways(network, child, led) if led[child] else [(child,)] for child in node.children
+            ]
+            return [tuple(c for part in way for c in part) for way in product(*choices)]
+        case _:
+            return [(index,)]
+
+
+def _is_outcome(network: Network, node: Node) -> bool:
+    """Say whether a product holds a latent itself: it is below all decisions."""
+    return any(isinstance(network.nodes[child], Latent) for child in node.children)
+
+
+def state_network(network: Network, interfaces: list[Interface]) -> Network:
+    """Return what each interface node says about the state alone, a root for each."""
+    decides = _above(network, Max)
+    builder = NetworkBuilder()
+    placed: dict[int, int] = {}
+
+    def copy(index: int) -> int:
+        if index not in placed:
+            node = network.nodes[index]
+            children = tuple(copy(child) for child in node.children)
+            placed[index] = builder.add(with_children(node, children))
+        return placed[index]
+
+    return builder.build(
+        *(
+            builder.product([copy(child) for child in children if not decides[child]])
+            for children in interfaces
+        )
+    )

@@ -1,0 +1,1 @@
+"""Structure learning: LearnSPN and LearnSPMN, with their tests and clusterings."""

@@ -1,0 +1,190 @@
+"""Contingency tables of all pairs of two groups of variables, in all strata, at once.
+
+Variables stand side by side as cells, one for each value; one matrix product for each stratum
+counts every pair of cells. Sums over the cells of a variable turn the counts into statistics.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rspmn.learn.structure.rows import Rows, weigh
+from rspmn.types import Array, Ints
+
+#: Values of less weight than this are tested as one: a table of cells that are nearly all
+#: empty says nothing, but would look as if it did.
+RARE = 5.0
+#: Indicators of at most so many numbers are kept for the next count.
+KEPT = 4_000_000
+#: All tables of a table of rows that are kept are not larger than this together.
+KEPT_IN_ALL = 4 * KEPT
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Several variables side by side, a cell for each value of each."""
+
+    names: tuple[str, ...]
+    starts: Ints  # [variables], the first cell of each
+    owner: Ints  # [cells], the variable of each
+
+    @property
+    def size(self) -> int:
+        """The number of cells altogether."""
+        return len(self.owner)
+
+    def of(self, variable: int) -> slice:
+        """Return the cells of one variable."""
+        start = int(self.starts[variable])
+        return slice(start, start + int(np.count_nonzero(self.owner == variable)))
+
+
+def cells_of(rows: Rows, names: Sequence[str]) -> Cells:
+    """Lay variables out as cells."""
+    key = ("cells", *names)
+    if key not in rows.table.memo:
+        sizes = np.array([rows.table.sizes[name] for name in names], dtype=np.int64)
+        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+        owner = np.repeat(np.arange(len(sizes)), sizes)
+        rows.table.memo[key] = Cells(tuple(names), starts, owner)
+    found = rows.table.memo[key]
+    assert isinstance(found, Cells)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Contingency:
+    """The weight of every pair of cells in every stratum."""
+
+    left: Cells
+    right: Cells
+    counts: Array  # [strata, left cells, right cells]
+    left_weights: Array  # [left cells], whatever is missing on the right
+    right_weights: Array  # [right cells]
+
+    def statistics(self) -> tuple[Array, Array, Array, Array]:
+        """Return G, Pearson's X², degrees of freedom and weight of each pair.
+
+        Each is [strata, left, right].
+        """
+        counts = rare_together(self.counts, self.left, self.left_weights, 1)
+        counts = rare_together(counts, self.right, self.right_weights, 2)
+
+        def by_right(cells: Array) -> Array:
+            return np.asarray(np.add.reduceat(cells, self.right.starts, axis=2))
+
+        def by_left(cells: Array) -> Array:
+            return np.asarray(np.add.reduceat(cells, self.left.starts, axis=1))
+
+        row = by_right(counts)  # [strata, left cells, right]
+        column = by_left(counts)  # [strata, left, right cells]
+        total = by_left(row)  # [strata, left, right]
+        g = by_left(by_right(xlogx(counts)) - xlogx(row)) - by_right(xlogx(column)) + xlogx(total)
+        expected = row[:, :, self.right.owner] * column[:, self.left.owner, :]
+        np.square(counts, out=counts)
+        share = np.divide(counts, expected, out=counts, where=expected > 0)
+        # X² = N · (Σ n² / (row · column) - 1), and (N - 1)/N of it has the mean that it should
+        # have by chance, however sparse the table is
+        x2 = (total - 1) * (by_left(by_right(share)) - 1)
+        values = by_left((row > 0).astype(np.float64)), by_right((column > 0).astype(np.float64))
+        freedom = (values[0] - 1) * (values[1] - 1)
+        seen = total > 0
+        return (
+            np.where(seen, np.maximum(2 * g, 0), 0.0),
+            np.where(seen, np.maximum(x2, 0), 0.0),
+            np.where(seen, np.maximum(freedom, 0), 0.0),
+            total,
+        )
+
+
+def weighed(keys: Ints, weights: Array) -> tuple[Ints, Array]:
+    """Return the distinct keys and the weight of each."""
+    size = int(keys.max()) + 1
+    if size <= 4 * len(keys) + 1000:
+        total = weigh(keys, weights, size)
+        found = np.flatnonzero(total)
+        return found, total[found]
+    found, inverse = np.unique(keys, return_inverse=True)
+    return found, weigh(inverse, weights)
+
+
+def contingency(rows: Rows, left: Sequence[str], right: Sequence[str], strata: Ints) -> Contingency:
+    """Count all pairs of cells. The strata are those that occur, in order."""
+    a, b = cells_of(rows, left), cells_of(rows, right)
+    if len(left) * len(right) <= 2 or len(rows) * (a.size + b.size) > KEPT:
+        return _pair_by_pair(rows, a, b, strata)
+    order = np.argsort(strata, kind="stable")
+    ends = [*(np.flatnonzero(np.diff(strata[order])) + 1).tolist(), len(order)]
+    weights = rows.weights[order]
+    one = _indicators(rows, a, order) * weights[:, None]
+    other = _indicators(rows, b, order)
+    counts = np.empty((len(ends), a.size, b.size))
+    start = 0
+    for k, end in enumerate(ends):
+        np.matmul(one[start:end].T, other[start:end], out=counts[k])
+        start = end
+    return Contingency(a, b, counts, one.sum(axis=0), weights @ other)
+
+
+def _pair_by_pair(rows: Rows, a: Cells, b: Cells, strata: Ints) -> Contingency:
+    """Count one pair of variables at a time: for few pairs, or many rows or values."""
+    distinct, stratum = np.unique(strata, return_inverse=True)
+    counts = np.zeros((len(distinct), a.size, b.size))
+    codes = {name: rows.codes(name).astype(np.int64) for name in {*a.names, *b.names}}
+    sums = {
+        n: weigh(c[c >= 0], rows.weights[c >= 0], rows.table.sizes[n]) for n, c in codes.items()
+    }
+    for i, one in enumerate(a.names):
+        for j, other in enumerate(b.names):
+            sizes = rows.table.sizes[one], rows.table.sizes[other]
+            both = (codes[one] >= 0) & (codes[other] >= 0)
+            cell = (stratum[both] * sizes[0] + codes[one][both]) * sizes[1] + codes[other][both]
+            flat = weigh(cell, rows.weights[both], len(distinct) * sizes[0] * sizes[1])
+            counts[:, a.of(i), b.of(j)] = flat.reshape(len(distinct), *sizes)
+    return Contingency(
+        a, b, counts, np.concatenate([sums[n] for n in a.names]),
+        np.concatenate([sums[n] for n in b.names]),
+    )  # fmt: skip
+
+
+def _indicators(rows: Rows, cells: Cells, part: Ints) -> Array:  # [part, cells]
+    """Return a 1 in the cell of each variable of some of the rows; none where it is missing."""
+    size = len(rows.table.origin)
+    memo, kept = rows.table.memo, rows.table.memo.get(cells.names)
+    if kept is None:
+        in_all = memo.get("cells kept", 0) + size * cells.size
+        if size * cells.size > KEPT or in_all > KEPT_IN_ALL:
+            return _hot(rows, cells, rows.index[part])
+        kept = memo[cells.names] = _hot(rows, cells, np.arange(size))
+        memo["cells kept"] = in_all
+    return np.asarray(kept[rows.index[part]])
+
+
+def _hot(rows: Rows, cells: Cells, index: Ints) -> Array:
+    hot = np.zeros((len(index), cells.size + 1))
+    places = np.arange(len(index))
+    for name, start in zip(cells.names, cells.starts.tolist(), strict=True):
+        code = rows.table.codes[name][index]
+        hot[places, np.where(code >= 0, code + start, cells.size)] = 1.0
+    return np.ascontiguousarray(hot[:, :-1])
+
+
+def rare_together(counts: Array, cells: Cells, weights: Array, axis: int) -> Array:
+    """Return a copy with the rare values of each variable added up in the first of them."""
+    counts = counts.copy()
+    rare = np.flatnonzero((weights > 0) & (weights < RARE))
+    if len(rare) < 2:
+        return counts
+    owner = cells.owner[rare]
+    first = rare[np.searchsorted(owner, owner)]  # owners are sorted
+    moved = np.flatnonzero(first != rare)
+    moving = np.moveaxis(counts, axis, 0)
+    np.add.at(moving, first[moved], moving[rare[moved]])
+    moving[rare[moved]] = 0.0
+    return counts
+
+
+def xlogx(x: Array) -> Array:
+    """Return x · log x, and 0 for 0."""
+    return x * np.log(np.where(x > 0, x, 1.0))

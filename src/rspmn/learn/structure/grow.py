@@ -1,0 +1,160 @@
+"""The recursion of LearnSPMN (Melibari et al.) along the order of a schema.
+
+A decision makes a max node over the values seen. In an information set, what has nothing to do
+with anything that follows becomes a factor; where nothing is left to factor out, the rows are
+divided into a sum node. What follows the last decision is left to the caller: to LearnSPN when
+decisions are made once, to the successor as well when they recur.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.learn.structure.learn_spn import components, grow_spn
+from rspmn.learn.structure.learner import Learner
+from rspmn.learn.structure.relevance import linked, telling
+from rspmn.learn.structure.rows import Rows
+from rspmn.learn.structure.targets import outlook
+from rspmn.schema import Schema
+from rspmn.types import Ints
+
+Codes = NDArray[np.int32] | Ints
+
+
+class Finish(Protocol):
+    """Grows what follows the last decision."""
+
+    @property
+    def recurs(self) -> bool:
+        """Whether states follow that are states like the first."""
+        ...
+
+    @property
+    def beyond(self) -> tuple[str, ...]:
+        """The utility and whatever comes after it: what tests look at besides the last set."""
+        ...
+
+    def __call__(self, learner: Learner, rows: Rows, names: tuple[str, ...], depth: int) -> int:
+        """Add the network of the last set's variables `names` and of all that is beyond."""
+        ...
+
+    def certain(self, learner: Learner, rows: Rows, codes: Codes) -> dict[int, int]:
+        """Add what follows those values of the last decision after which nothing varies.
+
+        `codes` are the decision's in each row. Others are added one by one.
+        """
+        ...
+
+
+def grow_spmn(learner: Learner, schema: Schema, rows: Rows, finish: Finish) -> int:
+    """Add the network of some rows; return its root."""
+    growth = _Growth(learner, schema, finish)
+    return growth.information(rows, 0, schema.information_sets[0], 0)
+
+
+def grow_decisions(learner: Learner, schema: Schema, rows: Rows, finish: Finish) -> int:
+    """Add the network of some rows of one state, from the first decision on."""
+    growth = _Growth(learner, schema, finish)
+    if not schema.decisions:
+        return growth.information(rows, 0, schema.information_sets[0], 0)
+    return growth.decision(rows, 0, 0)
+
+
+def with_missing(rows: Rows, clusters: list[Rows], names: Sequence[str]) -> list[Rows]:
+    """Give rows that lack the variable that divides them a cluster of their own.
+
+    Before the first decision they are left out: the state is not known. After a decision to leave
+    them out would choose among outcomes, as where a result is missing because all was over.
+    """
+    lost = rows.without(clusters)
+    if not len(lost):
+        return clusters
+    gone = [n for n in names if lost.column(n).missing.all() and not rows.column(n).missing.all()]
+    return [*clusters, lost.lacking(gone)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Growth:
+    """The recursion; `place` is the number of an information set, `depth` counts the sums above."""
+
+    learner: Learner
+    schema: Schema
+    finish: Finish
+
+    def information(self, rows: Rows, place: int, names: tuple[str, ...], depth: int) -> int:
+        """Add what is left of an information set, and all that follows it."""
+        learner = self.learner
+        if place == len(self.schema.decisions):
+            root = self.finish(learner, rows, names, depth)
+            learner.done_with(rows.total)
+            return root
+        varying = rows.varying(names)
+        constant = [name for name in names if name not in varying]
+        if constant:
+            names = tuple(varying)
+            factors = learner.leaves(rows, constant)
+            if not names:
+                return self.with_factors(rows, place, factors, depth)
+            return learner.product([*factors, self.information(rows, place, names, depth)])
+        if not names:
+            return self.decision(rows, place, depth)
+        if learner.out_of_budget(depth):
+            return self.with_factors(rows, place, learner.leaves(rows, names), depth)
+        return self.varying(rows, place, names, depth)
+
+    def varying(self, rows: Rows, place: int, names: tuple[str, ...], depth: int) -> int:
+        """Add variables with several values each: factor some out, or divide the rows."""
+        learner, config = self.learner, self.learner.config
+        follows = outlook(
+            rows, self.schema, place, self.finish.beyond,
+            config.given_decisions, config.unavailable_from, self.finish.recurs and place == 0,
+        )  # fmt: skip
+        told = telling(learner, rows, names, follows)
+        kept = linked(learner, rows, names, told)
+        free = tuple(name for name in names if name not in kept)
+        if free:
+            factors = self.factors(rows, free, depth)
+            if kept:
+                return learner.product([*factors, self.information(rows, place, kept, depth)])
+            return self.with_factors(rows, place, factors, depth)
+        clusters = config.clustering(rows, told, follows, learner.rng)
+        if len(clusters) < 2:  # nothing is left to divide by
+            return self.with_factors(rows, place, self.factors(rows, names, depth), depth)
+        if place > 0:
+            clusters = with_missing(rows, clusters, names)
+        learner.done_with(rows.total - sum(part.total for part in clusters))  # rows left out
+        children = [self.information(part, place, names, depth + 1) for part in clusters]
+        return learner.mixture(clusters, children)
+
+    def decision(self, rows: Rows, place: int, depth: int) -> int:
+        """Add a max node over the values of the next decision that were seen."""
+        decision = self.schema.decisions[place]
+        codes = rows.codes(decision)
+        domain = rows.table.columns[decision].domain
+        names = self.schema.information_sets[place + 1]
+        low = int(codes.min())
+        if int(codes.max()) == low:
+            branch = self.information(rows, place + 1, names, depth)
+            return self.learner.builder.max(decision, {domain[low]: branch})
+        last = place + 1 == len(self.schema.decisions) and not names
+        known = self.finish.certain(self.learner, rows, codes) if last else {}
+        branches = {
+            domain[code]: known[code]
+            if code in known
+            else self.information(rows.where(codes == code), place + 1, names, depth)
+            for code in np.unique(codes).tolist()
+        }
+        return self.learner.builder.max(decision, branches)
+
+    def with_factors(self, rows: Rows, place: int, factors: Sequence[int], depth: int) -> int:
+        """Add the next decision beside what was factored out before it."""
+        return self.learner.product([*factors, self.decision(rows, place, depth)])
+
+    def factors(self, rows: Rows, names: tuple[str, ...], depth: int) -> list[int]:
+        """Add variables that matter for nothing that follows, dependent ones together."""
+        strata = np.zeros(len(rows), dtype=np.int64)
+        groups = components(names, self.learner.test(rows, names, names, strata).dependent)
+        return [grow_spn(self.learner, rows, group, depth) for group in groups]

@@ -1,0 +1,232 @@
+"""Tests of independence: which variables tell about which others.
+
+A decision is not a random variable of the model. Whether X matters for what comes after a
+decision is therefore tested *given* the decision: statistics and degrees of freedom are added
+up over its values. A test says which pairs depend, and how strongly.
+"""
+
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from rspmn.learn.structure.contingency import KEPT, RARE, contingency, weighed, xlogx
+from rspmn.learn.structure.rows import Rows, weigh
+from rspmn.types import Array, Bools, Ints
+
+#: Up to so many pairs are counted one by one, where rows are many.
+FEW_PAIRS = 400
+#: A table of all pairs of cells that is worth its zeros.
+SMALL = 200_000
+#: The largest table of all pairs of cells to hold at once.
+LARGEST = 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Dependence:
+    """Which of some variables depend on which of some others, and how strongly."""
+
+    dependent: Bools  # [left, right]
+    strength: Array  # [left, right]; comparable within one table, 0 when independent
+
+
+class IndependenceTest(Protocol):
+    """Tests all pairs of two groups of variables."""
+
+    def __call__(
+        self,
+        rows: Rows,
+        left: Sequence[str],
+        right: Sequence[str],
+        strata: Ints,
+        rng: np.random.Generator,
+    ) -> Dependence:
+        """Test every variable on the left with every one on the right, given the strata."""
+        ...
+
+
+@dataclass(frozen=True)
+class GTest:
+    """The G-test on weighted contingency tables, corrected for the number of tests.
+
+    `alpha` is the chance of finding any dependence in one call where there is none. With 1
+    everything that varies depends on everything else that does.
+
+    On sparse tables G is too large by chance and Pearson's X² is not, so both must be
+    significant; with enough data they agree.
+    """
+
+    alpha: float = 0.01
+
+    def __call__(
+        self,
+        rows: Rows,
+        left: Sequence[str],
+        right: Sequence[str],
+        strata: Ints,
+        rng: np.random.Generator,
+    ) -> Dependence:
+        """Test all pairs at once."""
+        del rng
+        if self.alpha >= 1:
+            one, other = (np.array([rows.varies(n) for n in side]) for side in (left, right))
+            everything = one[:, None] & other[None, :]
+            return Dependence(everything, everything.astype(np.float64))
+        statistics = pair_statistics(rows, left, right, strata)
+        level = self.alpha / max(1, len(left) * len(right))
+        dependent = statistics.p_values() < level
+        excess = np.maximum(statistics.g - statistics.freedom, 0.0)
+        return Dependence(dependent, np.where(dependent, excess, 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class PairStatistics:
+    """G, Pearson's X² and degrees of freedom of all pairs, added up over strata."""
+
+    g: Array  # [left, right]
+    x2: Array  # [left, right]
+    freedom: Array  # [left, right]
+    weight: Array  # [left, right], of the rows that have both
+
+    def p_values(self) -> Array:  # [left, right]
+        """Return the larger of the two tests' p-values; 1 where nothing varies.
+
+        With more degrees of freedom than rows G cannot be large, whatever the rows say, and X²
+        alone is asked.
+        """
+        from scipy.special import chdtrc
+
+        with np.errstate(invalid="ignore"):
+            by_g, by_x2 = chdtrc(self.freedom, self.g), chdtrc(self.freedom, self.x2)
+        p = np.where(self.freedom > self.weight, by_x2, np.maximum(by_g, by_x2))
+        return np.where(self.freedom > 0, p, 1.0)
+
+
+def pair_statistics(
+    rows: Rows, left: Sequence[str], right: Sequence[str], strata: Ints
+) -> PairStatistics:
+    """Return the statistics of all pairs, in the way that is faster for so many of them.
+
+    What was computed is kept with the rows, as long as the strata are: clustering asks for it
+    again.
+    """
+    key = (tuple(left), tuple(right), id(strata))
+    statistics, owner = rows.memo.get(key, (None, None))
+    if not isinstance(statistics, PairStatistics) or owner is None or owner() is not strata:
+        statistics = _statistics_of(rows, left, right, strata)
+        rows.memo[key] = statistics, weakref.ref(strata)  # an id may be used again
+    return statistics
+
+
+def _statistics_of(
+    rows: Rows, left: Sequence[str], right: Sequence[str], strata: Ints
+) -> PairStatistics:
+    a, b = (sum(rows.table.sizes[name] for name in side) for side in (left, right))
+    strata_here = len(np.unique(strata))
+    largest = max((rows.table.sizes[name] for name in left), default=0)
+    few = len(left) * len(right) <= FEW_PAIRS
+    small = len(rows) * (a + b) <= KEPT and strata_here * a * b <= SMALL
+    if (few and not small) or strata_here * largest * b > LARGEST:
+        return _pair_by_pair(rows, left, right, strata)
+    parts = [
+        _all_at_once(rows, part, right, strata)
+        for part in _parts(rows, left, max(1, LARGEST // max(1, strata_here * b)))
+    ]
+    return PairStatistics(
+        np.concatenate([part.g for part in parts]),
+        np.concatenate([part.x2 for part in parts]),
+        np.concatenate([part.freedom for part in parts]),
+        np.concatenate([part.weight for part in parts]),
+    )
+
+
+def _parts(rows: Rows, names: Sequence[str], most: int) -> list[list[str]]:
+    """Divide variables into groups of at most so many cells."""
+    parts: list[list[str]] = [[]]
+    cells = 0
+    for name in names:
+        size = rows.table.sizes[name]
+        if parts[-1] and cells + size > most:
+            parts.append([])
+            cells = 0
+        parts[-1].append(name)
+        cells += size
+    return parts
+
+
+def _all_at_once(
+    rows: Rows, left: Sequence[str], right: Sequence[str], strata: Ints
+) -> PairStatistics:
+    """Count all tables of a stratum with one matrix product: best for few rows or many pairs."""
+    if not left or not right:
+        empty = np.zeros((len(left), len(right)))
+        return PairStatistics(empty, empty, empty, empty)
+    found = contingency(rows, left, right, strata).statistics()
+    return PairStatistics(*(statistic.sum(axis=0) for statistic in found))
+
+
+def _pair_by_pair(
+    rows: Rows, left: Sequence[str], right: Sequence[str], strata: Ints
+) -> PairStatistics:
+    """Count the tables of all strata of one pair at a time: best for many rows or values."""
+    stratum = np.unique(strata, return_inverse=True)[1]
+    shape = (len(left), len(right))
+    found = PairStatistics(*np.zeros((4, *shape)))
+    numbers = {name: value_numbers(rows, name) for name in {*left, *right}}
+    for j, other in enumerate(right):
+        for i, one in enumerate(left):
+            a, b = numbers[one], numbers[other]
+            both = (a >= 0) & (b >= 0)
+            triple = (stratum[both], a[both], b[both], rows.weights[both])
+            g, x2, freedom, weight = stratum_statistics(*triple)
+            found.g[i, j], found.x2[i, j] = g.sum(), x2.sum()
+            found.freedom[i, j], found.weight[i, j] = freedom.sum(), weight.sum()
+    return found
+
+
+def stratum_statistics(
+    stratum: Ints, a: Ints, b: Ints, weights: Array
+) -> tuple[Array, Array, Array, Array]:  # [strata] each
+    """Return G, X², degrees of freedom and weight of one pair in each stratum.
+
+    Only cells that are not empty are looked at.
+    """
+    if not len(a):
+        none = np.zeros(1)
+        return none, none, none, none
+    sizes = int(a.max()) + 1, int(b.max()) + 1
+    row_key, column_key = stratum * sizes[0] + a, stratum * sizes[1] + b
+    cell, cell_weight = weighed(row_key * sizes[1] + b, weights)
+    row, row_weight = weighed(row_key, weights)
+    column, column_weight = weighed(column_key, weights)
+    total = weigh(stratum, weights)
+    size = len(total)
+    of_cell, of_row, of_column = cell // (sizes[0] * sizes[1]), row // sizes[0], column // sizes[1]
+    g = 2 * (
+        weigh(of_cell, xlogx(cell_weight), size)
+        - weigh(of_row, xlogx(row_weight), size)
+        - weigh(of_column, xlogx(column_weight), size)
+        + xlogx(total)
+    )
+    at_row = np.searchsorted(row, cell // sizes[1])
+    at_column = np.searchsorted(column, of_cell * sizes[1] + cell % sizes[1])
+    share = cell_weight**2 / (row_weight[at_row] * column_weight[at_column])
+    x2 = np.where(total > 0, (total - 1) * (weigh(of_cell, share, size) - 1), 0.0)
+    rows_seen = np.bincount(of_row, minlength=size)
+    columns_seen = np.bincount(of_column, minlength=size)
+    freedom = np.where(total > 0, (rows_seen - 1.0) * (columns_seen - 1.0), 0.0)
+    return np.maximum(g, 0.0), np.maximum(x2, 0.0), freedom, total
+
+
+def value_numbers(rows: Rows, name: str) -> Ints:  # [n]
+    """Return a number for each row's value, rare ones the same, -1 where it is missing."""
+    codes = rows.codes(name)
+    here = codes >= 0
+    total = weigh(codes[here], rows.weights[here], rows.table.sizes[name])
+    rare = (total > 0) & (total < RARE)
+    number = np.cumsum(total >= RARE) - 1
+    if rare.any():
+        number[rare] = number[-1] + 1
+    return np.append(np.maximum(number, 0), -1)[codes]

@@ -1,0 +1,99 @@
+"""What LearnSPN and LearnSPMN share: the network under construction, the tests, the budgets."""
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from rspmn.circuit import NetworkBuilder
+from rspmn.learn.config import LearnConfig, LearnInfo, Progress, Report
+from rspmn.learn.structure.independence import Dependence
+from rspmn.learn.structure.leaves import fit_leaf, fit_utility
+from rspmn.learn.structure.rows import Rows
+from rspmn.types import Ints
+
+
+class Learner:
+    """Learning under way."""
+
+    def __init__(
+        self,
+        config: LearnConfig,
+        rng: np.random.Generator,
+        rows: Rows,
+        utility: str | None = None,
+        report: Report | None = None,
+    ) -> None:
+        self.config = config
+        self.rng = rng
+        self.utility = utility
+        self.builder = NetworkBuilder()
+        self.info = LearnInfo(rows=rows.total, distinct_rows=len(rows))
+        self._certain: dict[tuple[str, int], int] = {}  # leaves of single categories
+        self._report = report
+        self._done = 0.0
+        self._start = time.monotonic()
+
+    def seconds(self) -> float:
+        """Return the time since learning began."""
+        return time.monotonic() - self._start
+
+    def leaf(self, rows: Rows, name: str) -> int:
+        """Add the leaf of a variable; that of a single category is made once."""
+        if name == self.utility:
+            return self.builder.add(fit_utility(rows, name))
+        table = rows.table
+        if name in table.ordered or rows.varies(name):
+            return self.builder.add(fit_leaf(rows, name))
+        value = (name, int(table.codes[name][rows.index].max(initial=-1)))
+        if value[1] < 0 or value not in self._certain:
+            found = self.builder.add(fit_leaf(rows, name))
+            if value[1] < 0:  # never seen here: nothing is known of it
+                return found
+            self._certain[value] = found
+        return self._certain[value]
+
+    def leaves(self, rows: Rows, names: Sequence[str]) -> list[int]:
+        """Add a leaf for each of some variables, as if they were independent."""
+        return [self.leaf(rows, name) for name in names]
+
+    def product(self, children: Sequence[int]) -> int:
+        """Add a product, or nothing if there is nothing to multiply."""
+        return children[0] if len(children) == 1 else self.builder.product(children)
+
+    def mixture(self, parts: Sequence[Rows], children: Sequence[int]) -> int:
+        """Add a sum, each child weighed by its rows."""
+        self.info.sums += 1
+        weights = np.array([part.total for part in parts])
+        return self.builder.sum(children, (weights / weights.sum()).tolist())
+
+    def test(
+        self, rows: Rows, left: Sequence[str], right: Sequence[str], strata: Ints
+    ) -> Dependence:
+        """Test all pairs, given the strata."""
+        self.info.tests += len(left) * len(right)
+        return self.config.independence(rows, left, right, strata, self.rng)
+
+    def out_of_time(self) -> bool:
+        """Say whether the time is used up, and remember it."""
+        limit = self.config.max_seconds
+        if limit is not None and self.seconds() >= limit:
+            self.info.stopped_by = "seconds"
+            return True
+        return False
+
+    def out_of_budget(self, depth: int) -> bool:
+        """Say whether a budget is used up, and remember which."""
+        config = self.config
+        if config.max_nodes is not None and len(self.builder) >= config.max_nodes:
+            self.info.stopped_by = "nodes"
+        elif not self.out_of_time() and config.max_depth is not None and depth >= config.max_depth:
+            self.info.stopped_by = "depth"
+            return True
+        return self.info.stopped_by in ("nodes", "seconds")
+
+    def done_with(self, weight: float) -> None:
+        """Report that rows of so much weight have been learned from to the end, or left out."""
+        self._done += weight
+        if self._report is not None:
+            self._report(Progress(self._done, self.info.rows, len(self.builder), self.seconds()))

@@ -1,0 +1,154 @@
+"""Grouping the values of a variable that has many: each is compared with few.
+
+To compare thousands of values with each other would take millions of comparisons. Two values that
+never lead to the same state are told apart without any; so each is only compared with groups that
+share a successor with it, and only in the cells where one of them was seen.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rspmn.learn.structure.independence import value_numbers
+from rspmn.learn.structure.rows import Rows, weigh
+from rspmn.learn.structure.targets import Outlook, decision_counts
+from rspmn.learn.structure.value_groups import Futures
+from rspmn.types import Array, Bools, Ints
+
+#: With more values than this, of the variable and of something that follows it, this is the way.
+MANY = 100
+
+
+def has_many(rows: Rows, name: str, values: Ints, follows: Outlook) -> bool:
+    """Say whether a variable has many values, and so has something that follows."""
+    after = (n for seen in follows.seen for n in seen.names if n != name)
+    return len(values) > MANY and any(rows.table.sizes[n] > MANY for n in after)
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """What was seen after each value: the cells with a weight, value by value."""
+
+    starts: Ints  # [values + 1]
+    cell: Ints  # [entries], sorted for each value
+    weight: Array  # [entries]
+    block: Ints  # [cells], the (stratum, variable) of each
+    owner: Ints  # [cells], the variable of each
+
+
+def group_many(
+    rows: Rows, name: str, follows: Outlook, alpha: float, enough: float
+) -> Ints:  # [values]
+    """Put each value, heaviest first, to the group it resembles most, or into a new one."""
+    codes = rows.codes(name)
+    here = np.flatnonzero(codes >= 0)
+    values, number = np.unique(codes[here], return_inverse=True)
+    cells = _cells(rows, name, follows, here, number, len(values))
+    choices = [
+        table
+        for choice in follows.choices
+        if follows.may_lack(rows, (name,), choice)
+        for table in decision_counts(rows, name, choice)
+    ]
+    size = np.bincount(cells.owner[np.unique(cells.cell)])
+    tells = cells.owner == int(size.argmax())  # [cells], those of the variable with most of them
+    weight = weigh(number, rows.weights[here], len(values))
+    groups = _Groups(cells, choices, tells, alpha, follows.unavailable_from, enough)
+    for value in np.argsort(-weight, kind="stable").tolist():
+        groups.add(value)
+    first = np.full(len(groups.cells), len(values))  # numbered by their first value
+    np.minimum.at(first, groups.of_value, np.arange(len(values)))
+    return np.unique(first[groups.of_value], return_inverse=True)[1].astype(np.int64)
+
+
+class _Groups:
+    """The groups so far."""
+
+    def __init__(
+        self, cells: _Cells, choices: list[Array], tells: Bools, alpha: float,
+        unavailable_from: float, enough: float,
+    ) -> None:  # fmt: skip
+        self.data, self.choices, self.tells = cells, choices, tells
+        self.levels = alpha, unavailable_from, enough
+        self.of_value = np.zeros(len(cells.starts) - 1, dtype=np.int64)
+        self.cells: list[tuple[Ints, Array]] = []  # of each group
+        self.chosen: list[list[Array]] = []  # of each group, as `choices`
+        self.leading: dict[int, list[int]] = {}  # the groups that have each telling cell
+
+    def add(self, value: int) -> None:
+        """Put a value to a group."""
+        part = slice(int(self.data.starts[value]), int(self.data.starts[value + 1]))
+        cell, weight = self.data.cell[part], self.data.weight[part]
+        own = [table[value] for table in self.choices]
+        telling = cell[self.tells[cell]].tolist()
+        near = self._near(telling)
+        found = self._most_alike(cell, weight, own, near) if near else -1
+        if found < 0:
+            found = len(self.cells)
+            self.cells.append((cell, weight))
+            self.chosen.append(own)
+        else:
+            both, inverse = np.unique(
+                np.concatenate([self.cells[found][0], cell]), return_inverse=True
+            )
+            total = weigh(inverse, np.concatenate([self.cells[found][1], weight]), len(both))
+            self.cells[found] = (both, total)
+            self.chosen[found] = [a + b for a, b in zip(self.chosen[found], own, strict=True)]
+        self.of_value[value] = found
+        for c in telling:
+            leading = self.leading.setdefault(c, [])
+            if found not in leading:
+                leading.append(found)
+
+    def _near(self, telling: list[int]) -> list[int]:
+        """Return the groups that share a successor after each of the decisions."""
+        by_block: dict[int, set[int]] = {}
+        for c in telling:
+            by_block.setdefault(int(self.data.block[c]), set()).update(self.leading.get(c, ()))
+        return sorted(set.intersection(*by_block.values())) if by_block else []
+
+    def _most_alike(self, cell: Ints, weight: Array, own: list[Array], near: list[int]) -> int:
+        """Return the group that resembles a value most, -1 if none does."""
+        local = np.unique(np.concatenate([cell, *(self.cells[g][0] for g in near)]))
+        counts = np.zeros((len(near) + 1, len(local)))
+        for k, (cells, weights) in enumerate([(cell, weight), *(self.cells[g] for g in near)]):
+            counts[k, np.searchsorted(local, cells)] = weights
+        alpha, unavailable_from, enough = self.levels
+        futures = Futures(
+            counts, self.data.block[local], self.data.owner[local], [], alpha,
+            unavailable_from, enough,
+        )  # fmt: skip
+        tables = [np.array([self.chosen[g][k] for g in near]) for k in range(len(own))]
+        likeness = futures.likeness(counts[0], own, counts[1:], tables)
+        likeness[~futures.seen_enough(counts[0], counts[1:])] = 0.0
+        best = int(likeness.argmax())
+        return near[best] if likeness[best] > 0 else -1
+
+
+def _cells(
+    rows: Rows, name: str, follows: Outlook, here: Ints, number: Ints, values: int
+) -> _Cells:
+    """Count what follows each value."""
+    keys, weights, blocks, owners = [], [], [], []
+    cells = block = owner = 0
+    for seen in follows.seen:
+        stratum = np.unique(seen.strata[here], return_inverse=True)[1]
+        strata = int(stratum.max(initial=-1)) + 1
+        for other in seen.names:
+            if other == name:
+                continue
+            code = value_numbers(rows, other)[here]
+            known = code >= 0
+            size = int(code.max(initial=0)) + 1
+            keys.append((number[known], cells + stratum[known] * size + code[known]))
+            weights.append(rows.weights[here][known])
+            blocks.append(block + np.repeat(np.arange(strata), size))
+            owners.append(np.full(strata * size, owner))
+            cells, block, owner = cells + strata * size, block + strata, owner + 1
+    value = np.concatenate([v for v, _ in keys])
+    key, inverse = np.unique(
+        value * cells + np.concatenate([c for _, c in keys]), return_inverse=True
+    )
+    total = weigh(inverse, np.concatenate(weights), len(key))
+    starts = np.searchsorted(key // cells, np.arange(values + 1))
+    return _Cells(starts, key % cells, total, np.concatenate(blocks), np.concatenate(owners))

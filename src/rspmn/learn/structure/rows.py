@@ -1,0 +1,310 @@
+"""Weighted rows: what structure learning looks at.
+
+Equal rows are one row with a weight, so that a million rows of few distinct values cost what the
+distinct ones cost. Each variable has a code for tests of independence: its values if they are
+few, quantile bins if they are many. The values themselves stay with the rows, for the leaves.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.data.columns import MISSING, Column, encode, one_key
+from rspmn.data.tables import Cells, as_table
+from rspmn.errors import DataError
+from rspmn.schema import Kind, Schema
+from rspmn.types import Array, Bools, Ints
+
+#: More distinct integers than this are binned for tests, unless each occurs often enough to be
+#: looked at for itself.
+MOST_VALUES = 64
+ENOUGH = 100
+#: Joint values of variables are coded as they are if they can be so many at most; of more, those
+#: that occur are looked up, and kept.
+FEW_CODES = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class RowTable:
+    """All distinct rows; `Rows` are subsets of them."""
+
+    columns: Mapping[str, Column]  # the values, [n]
+    codes: Mapping[str, NDArray[np.int32]]  # for tests, [n]; MISSING where there is none
+    sizes: Mapping[str, int]  # how many codes there are
+    ordered: frozenset[str]  # whose codes are places on a number line
+    binned: frozenset[str]  # whose codes are bins of several values
+    bins: int  # how many there are at most
+    origin: Ints  # [n], the number of each row in the table that was read
+    #: Of numbers that rows were divided by, the interval that is left to these rows.
+    spans: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    #: Variables that rows were divided by, and that these rows are those without.
+    absent: frozenset[str] = frozenset()
+    memo: dict[Any, Any] = field(init=False, repr=False, default_factory=dict)  # what was counted
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Some rows of a table, each with a weight."""
+
+    table: RowTable
+    index: Ints  # [n]
+    weights: Array  # [n], above 0
+    memo: dict[Any, Any] = field(init=False, repr=False, default_factory=dict)  # what was counted
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    @property
+    def total(self) -> float:
+        """The weight of all rows together."""
+        return float(self.weights.sum())
+
+    @property
+    def origin(self) -> Ints:  # [n]
+        """The number of each row in the table that was read."""
+        return self.table.origin[self.index]
+
+    def codes(self, name: str) -> NDArray[np.int32]:  # [n]
+        """Return the codes of a variable."""
+        return self.table.codes[name][self.index]
+
+    def column(self, name: str) -> Column:
+        """Return the values of a variable."""
+        return self.table.columns[name].take(self.index)
+
+    def varying(self, names: Sequence[str]) -> list[str]:
+        """Return the variables that have several values."""
+        return [name for name in names if self.varies(name)]
+
+    def varies(self, name: str) -> bool:
+        """Say whether a variable has several values, also where they fall into one bin."""
+        column = self.table.columns[name]
+        values = column.data[self.index]
+        if column.spread is not None and (column.spread[self.index] > 0).any():
+            return True
+        if not len(values) or (values == values[0]).all():
+            return False
+        values = (
+            values[~np.isnan(values)] if column.kind is Kind.CONTINUOUS else values[values >= 0]
+        )
+        return len(values) > 0 and bool((values != values[0]).any())
+
+    def at(self, places: Ints) -> "Rows":
+        """Return the rows at some places."""
+        return Rows(self.table, self.index[places], self.weights[places])
+
+    def numbers(self, name: str) -> Array:  # [n]
+        """Return the values of a variable of numbers, NaN where it is missing."""
+        return numbers_of(self.column(name))
+
+    def lacking(self, names: Sequence[str]) -> "Rows":
+        """Return the same rows, which are known to be those without some variables."""
+        table = replace(self.table, absent=self.table.absent | frozenset(names))
+        return Rows(table, self.index, self.weights)
+
+    def spanning(self, name: str, span: tuple[float, float]) -> "Rows":
+        """Return the same rows, to which an interval of a number line is left."""
+        table = replace(self.table, spans={**self.table.spans, name: span})
+        return Rows(table, self.index, self.weights)
+
+    def without(self, parts: "Sequence[Rows]") -> "Rows":
+        """Return the rows that are in none of some parts."""
+        taken = np.concatenate([part.origin for part in parts])
+        return self.where(~np.isin(self.origin, taken))
+
+    def where(self, chosen: Bools) -> "Rows":
+        """Return the rows that are chosen."""
+        return Rows(self.table, self.index[chosen], self.weights[chosen])
+
+    def joint_codes(self, names: Sequence[str]) -> Ints:  # [n]
+        """Return one code for the values of several variables together; they may leave gaps."""
+        if not names:
+            return np.zeros(len(self), dtype=np.int64)
+        if len(names) == 1:
+            return self.codes(names[0]).astype(np.int64) + 1
+        sizes = [self.table.sizes[name] + 1 for name in names]
+        if math.prod(sizes) <= FEW_CODES:
+            codes = (self.codes(name).astype(np.int64) + 1 for name in names)
+            return one_key(list(zip(codes, sizes, strict=True)))
+        key = ("joint", *names)
+        if key not in self.table.memo:
+            of_table = (self.table.codes[name].astype(np.int64) + 1 for name in names)
+            keys = one_key(list(zip(of_table, sizes, strict=True)))
+            self.table.memo[key] = np.unique(keys, return_inverse=True)[1]
+        return np.asarray(self.table.memo[key][self.index])
+
+
+def numbers_of(column: Column) -> Array:  # [n]
+    """Return the values of a column of numbers, NaN where they are missing."""
+    if column.kind is Kind.CONTINUOUS:
+        return np.asarray(column.data, dtype=np.float64)
+    values = np.array([*column.domain, np.nan], dtype=np.float64)  # code -1 finds the last
+    return np.asarray(values[column.data])
+
+
+def rebinned(rows: Rows) -> Rows:
+    """Return the same rows with bins of their own for numbers, so that borders can be refined."""
+    if not rows.table.binned:
+        return rows
+    columns = {name: column.take(rows.index) for name, column in rows.table.columns.items()}
+    codes, sizes, binned = dict(rows.table.codes), dict(rows.table.sizes), set()
+    for name, column in columns.items():
+        if name in rows.table.ordered:
+            codes[name], sizes[name], still = _bin_codes(column, rows.weights, rows.table.bins)
+            binned |= {name} if still else set()
+        else:
+            codes[name] = codes[name][rows.index]
+    table = RowTable(
+        columns,
+        codes,
+        sizes,
+        rows.table.ordered,
+        frozenset(binned),
+        rows.table.bins,
+        rows.origin,
+        rows.table.spans,
+        rows.table.absent,
+    )
+    return Rows(table, np.arange(len(rows)), rows.weights)
+
+
+def weigh(groups: NDArray[Any], weights: Array, size: int = 0) -> Array:
+    """Return the weight of each group."""
+    return np.bincount(groups, weights=weights, minlength=size).astype(np.float64)
+
+
+def joined(rows: Rows, names: Sequence[str]) -> tuple[Rows, str]:
+    """Add a variable that holds the values of several together; return its name too."""
+    name = " and ".join(names)
+    codes = np.full(len(rows.table.codes[names[0]]), MISSING, dtype=np.int32)
+    codes[rows.index] = np.unique(rows.joint_codes(names), return_inverse=True)[1]
+    size = int(codes.max(initial=0)) + 1
+    table = replace(
+        rows.table,
+        columns={**rows.table.columns, name: Column(Kind.CATEGORICAL, codes, tuple(range(size)))},
+        codes={**rows.table.codes, name: codes},
+        sizes={**rows.table.sizes, name: size},
+    )
+    return replace(rows, table=table), name
+
+
+def read_columns(source: object, names: Sequence[str] | None, bins: int) -> Rows:
+    """Read columns of a table, all of them if none are named."""
+    table = as_table(source)
+    columns = {}
+    for name in names or table.names:
+        cells = table.cells(name)
+        columns[name] = encode(cells.present, cells.missing, None, name)
+    return group_rows(columns, np.ones(table.rows), bins)
+
+
+def read_rows(
+    source: object, schema: Schema, bins: int, weights: str | None = None
+) -> tuple[Rows, Schema]:
+    """Read a table of one row per decision problem; return it and the schema with all kinds.
+
+    `weights` names a column that says how often each row occurred.
+    """
+    table = as_table(source)
+    columns = {}
+    for name in schema.variables:
+        cells = table.cells(name)
+        kind = Kind.CONTINUOUS if name == schema.utility else schema.kinds.get(name)
+        columns[name] = encode(cells.present, cells.missing, kind, name)
+    for name in (*schema.decisions, schema.utility):
+        gone = columns[name].missing
+        if gone.any():
+            raise DataError(
+                f"row {int(np.argmax(gone))}: {name!r} is missing; only state variables may be "
+                f"({int(gone.sum())} such rows)"
+            )
+        if name in schema.decisions and columns[name].kind is Kind.CONTINUOUS:
+            raise DataError(f"decision {name!r} holds numbers that are not whole: bin it")
+    counts = np.ones(table.rows) if weights is None else _weights(table.cells(weights), weights)
+    known = schema.with_kinds({name: column.kind for name, column in columns.items()})
+    return group_rows(columns, counts, bins, schema.decisions), known
+
+
+def _weights(cells: Cells, name: str) -> Array:
+    column = encode(cells.present, cells.missing, Kind.CONTINUOUS, name)
+    wrong = np.flatnonzero(~((column.data >= 0) & (column.data < 1e15)))
+    if len(wrong):
+        raise DataError(
+            f"row {wrong[0]}: weight {name!r} must be from 0 to 1e15, found {column.data[wrong[0]]}"
+        )
+    if 0 < column.data.sum() < (column.data > 0).sum() / 2:
+        raise DataError(
+            f"weights {name!r} add up to {column.data.sum():g} for {len(column.data)} rows, but "
+            "they say how often each row occurred: scale them so that they count rows"
+        )
+    return np.asarray(column.data, dtype=np.float64)
+
+
+def group_rows(
+    columns: Mapping[str, Column],
+    counts: Array,
+    bins: int,
+    decisions: Sequence[str] = (),
+) -> Rows:
+    """Make weighted distinct rows, sorted, so that the order of the input does not matter."""
+    used = np.flatnonzero(counts > 0)
+    if not len(used):
+        raise DataError("there are no rows to learn from")
+    key = one_key([column.keys() for column in columns.values()])[used]
+    # equal rows by weight too: sums of fractions hang on the order in which they are added
+    order = np.argsort(key) if (counts == 1).all() else np.lexsort((counts[used], key))
+    starts = np.flatnonzero(np.append(True, np.diff(key[order]) != 0))
+    weights = np.add.reduceat(counts[used][order], starts)
+    first = order[starts]
+    del key, order
+    distinct = {name: column.take(used[first]) for name, column in columns.items()}
+    return Rows(table_of(distinct, weights, bins, decisions), np.arange(len(first)), weights)
+
+
+def table_of(
+    columns: Mapping[str, Column],
+    weights: Array,
+    bins: int,
+    decisions: Sequence[str] = (),
+) -> RowTable:
+    """Give distinct rows the codes that tests look at; `weights` place the borders of bins.
+
+    Decisions have a code for every value, however many there are: each is a choice.
+    """
+    codes, sizes, ordered, binned = {}, {}, set(), set()
+    known = weights.sum() / ENOUGH
+    for name, column in columns.items():
+        many = column.kind is Kind.INTEGER and len(column.domain) > max(MOST_VALUES, bins, known)
+        if column.kind is Kind.CONTINUOUS or (many and name not in decisions):
+            ordered.add(name)
+            codes[name], sizes[name], in_bins = _bin_codes(column, weights, bins)
+            binned |= {name} if in_bins else set()
+        else:
+            codes[name], sizes[name] = column.data.astype(np.int32), max(1, len(column.domain))
+    origin = np.arange(len(weights))
+    return RowTable(columns, codes, sizes, frozenset(ordered), frozenset(binned), bins, origin)
+
+
+def _bin_codes(column: Column, weights: Array, bins: int) -> tuple[NDArray[np.int32], int, bool]:
+    """Return codes for tests of numbers, how many, and whether they are bins of several.
+
+    They are the values if they are few, else quantile bins. Rows of weight 0 get a code too.
+    """
+    gone = column.missing
+    numbers = np.where(gone, np.nan, column.data.astype(np.float64))
+    distinct, inverse = np.unique(numbers[~gone], return_inverse=True)
+    codes = np.full(len(numbers), MISSING, dtype=np.int32)
+    if len(distinct) <= bins:
+        codes[~gone] = inverse
+        return codes, max(1, len(distinct)), False
+    below = np.cumsum(np.bincount(inverse, weights=weights[~gone]))
+    # the bin of a value: where the middle of its own weight falls among equal shares
+    middle = below - np.bincount(inverse, weights=weights[~gone]) / 2
+    bin_of = np.minimum((middle / max(below[-1], 1e-300) * bins).astype(np.int32), bins - 1)
+    bin_of = np.unique(bin_of, return_inverse=True)[1].astype(np.int32)
+    codes[~gone] = bin_of[inverse]
+    return codes, int(bin_of.max()) + 1, True

@@ -1,0 +1,75 @@
+"""Components: which variables of the next step depend on each other, all before them given.
+
+Variables that do are drawn together, as one; others each for themselves.
+"""
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from rspmn.data.columns import one_key
+from rspmn.learn.structure.independence import PairStatistics, stratum_statistics
+from rspmn.learn.structure.learn_spn import components
+from rspmn.learn.successors.contexts import Contexts
+from rspmn.learn.successors.tied import Tied
+from rspmn.learn.successors.transitions import Moves
+from rspmn.types import Array, Bools, Ints
+
+#: How likely it may be to join any two variables that are independent. Where contexts are many and
+#: hardly seen, statistics spread more than they should: it happens some times as often.
+ALPHA = 0.001
+
+
+@dataclass(frozen=True, eq=False)
+class Component:
+    """Variables that are drawn together, and the value that they have in each state."""
+
+    names: tuple[str, ...]
+    values: Ints  # [num_states], numbered from 0
+    size: int
+
+
+def find_components(
+    moves: Moves, contexts: Contexts, context: Ints, after: Ints, weights: Array
+) -> list[Component]:
+    """Return the components of the state.
+
+    Given is, of each move, its context, the state that it leads to and how often it occurred.
+    Whether two variables depend on each other is asked where both trees have their leaves: there
+    each is distributed alike, whatever else the contexts differ in.
+    """
+    codes = moves.state_codes
+    varying = [name for name, code in codes.items() if np.ptp(code[after]) > 0]
+    groups = [tuple(name for name in codes if name not in varying)]  # of one value, together
+    if len(varying) > 1:
+        values = [codes[name][after] for name in varying]
+        utility = moves.schema.utility
+        first = utility if utility in contexts.names else None
+        tied = Tied.learn(contexts, context, values, weights, first, if_it_tells=True)
+        leaves = [tied.trees.find(contexts, k)[context] for k in range(len(varying))]
+        groups += components(varying, _dependent(values, leaves, weights))
+    else:
+        groups.append(tuple(varying))
+    found = []
+    for names in filter(None, groups):
+        key = one_key([(codes[name], int(codes[name].max()) + 1) for name in names])
+        distinct, which = np.unique(key, return_inverse=True)
+        found.append(Component(tuple(names), which.astype(np.int64), len(distinct)))
+    return found
+
+
+def _dependent(
+    values: list[Ints], leaves: list[Ints], weights: Array
+) -> Bools:  # [variables, variables]
+    """Test all pairs: G and X², each added up over the places where both have their leaves."""
+    size = len(values)
+    dependent = np.zeros((size, size), dtype=bool)
+    level = ALPHA / (size * (size - 1) / 2)
+    for one, other in combinations(range(size), 2):
+        together = np.unique(leaves[one] * (int(leaves[other].max()) + 1) + leaves[other],
+                             return_inverse=True)[1]  # fmt: skip
+        found = stratum_statistics(together, values[one], values[other], weights)
+        summed = PairStatistics(*(np.array([[part.sum()]]) for part in found))
+        dependent[one, other] = summed.p_values()[0, 0] < level
+    return dependent

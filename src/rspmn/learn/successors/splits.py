@@ -1,0 +1,153 @@
+"""Splits: which variable of a context tells most about what follows, in many nodes at once.
+
+Worth of a split is the logarithm of how much likelier the data are with it than without: Dirichlet
+priors of the weight of one step, spread over the values that the node has seen. Less, what it takes
+to say which of the possible splits it is.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rspmn.learn.structure.contingency import weighed
+from rspmn.learn.structure.rows import weigh
+from rspmn.learn.successors.contexts import Contexts
+from rspmn.types import Array, Ints
+
+#: The weight of the prior: that of one step.
+STRENGTH = 1.0
+#: The variable of a node that is not split.
+LEAF = -1
+#: The value of a node that is split by all values of its variable.
+EVERY = -1
+#: Less is the error of rounding.
+LEAST = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """How often each value of each component followed each context."""
+
+    component: Ints  # [n]
+    context: Ints  # [n]
+    value: Ints  # [n]
+    weight: Array  # [n]
+
+    @classmethod
+    def count(cls, context: Ints, values: list[Ints], weights: Array) -> "Entries":
+        """Count steps, given the context of each and, for each component, its value."""
+        size = max(int(found.max()) + 1 for found in values)
+        parts = []
+        for number, found in enumerate(values):
+            key, weight = weighed(context * size + found, weights)
+            parts.append((np.full(len(key), number), key // size, key % size, weight))
+        return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+class Open:
+    """Nodes that may be split, and what was seen in each."""
+
+    def __init__(self, contexts: Contexts, entries: Entries, node: Ints, live: Ints) -> None:
+        """Lay out the entries `live`, of which each is in a node."""
+        self.codes = contexts.codes[entries.context[live]]  # [live, variables]
+        self.sizes = contexts.sizes
+        self.nodes, self.number = np.unique(node, return_inverse=True)
+        self.count = len(self.nodes)
+        self.value, self.weight = entries.value[live], entries.weight[live]
+        self.values = int(self.value.max()) + 1
+        self.key, self.total = weighed(self.number * self.values + self.value, self.weight)
+        self.of_key = self.key // self.values
+        self.prior = STRENGTH / np.bincount(self.of_key, minlength=self.count)  # of each value
+        self.seen = weigh(self.of_key, self.total, self.count)
+        prior = self.prior[self.of_key]
+        self.whole = _log_likelihood(self.of_key, self.total, prior, self.count)
+
+    @property
+    def cells(self) -> tuple[Ints, Ints, Array]:
+        """The weight of each value in each node: nodes, values, weights."""
+        return self.nodes[self.of_key], self.key % self.values, self.total
+
+    def best_splits(self) -> tuple[Ints, Ints]:  # [nodes] each
+        """Return the variable and value of each node's best split; LEAF where there is none."""
+        several = [self._by_variable(k, int(size)) for k, size in enumerate(self.sizes)]
+        number = np.stack([found.cells for found in several])  # [variables, nodes]
+        every = np.stack([found.every for found in several])
+        single = np.stack([found.single for found in several])
+        varying = np.where(number > 1, number, 0)
+        every = every - np.log(np.maximum(np.count_nonzero(varying, axis=0), 1))
+        single = single - np.log(np.maximum(varying.sum(axis=0), 1))
+        node = np.arange(self.count)
+        best, alone = every.argmax(axis=0), single.argmax(axis=0)
+        better = single[alone, node] > every[best, node] + LEAST
+        variable = np.where(better, alone, best)
+        gain = np.where(better, single[alone, node], every[best, node])
+        value = np.stack([found.value for found in several])[alone, node]
+        value = np.where(better, value, EVERY)
+        return np.where(gain > LEAST, variable, LEAF), np.where(gain > LEAST, value, EVERY)
+
+    def _by_variable(self, variable: int, size: int) -> "_Gains":
+        """Return what it gains to split by a variable: by all its values, by the best alone."""
+        at = (self.number * size + self.codes[:, variable]) * self.values + self.value
+        key, weight = weighed(at, self.weight)
+        cells, cell = np.unique(key // self.values, return_inverse=True)  # (node, code) that occur
+        node, code = np.divmod(cells, size)
+        prior = self.prior[node][cell]
+        apart = _log_likelihood(cell, weight, prior, len(cells))
+        every = weigh(node, apart, self.count) - self.whole
+        number = np.bincount(node, minlength=self.count)
+        # all other values of the variable together: what the node has seen, less the cell
+        total = self.total[np.searchsorted(self.key, node[cell] * self.values + key % self.values)]
+        less = weigh(cell, _gammaln(total - weight + prior) - _gammaln(total + prior))
+        rest = self.seen[node] - weigh(cell, weight)
+        others = self.whole[node] - _ends(self.seen[node]) + less + _ends(rest)
+        single = np.where(number[node] > 2, apart + others - self.whole[node], -np.inf)
+        order = np.lexsort((-code, single, node))  # of each node the best stands last
+        last = order[np.append(node[order][1:] != node[order][:-1], True)]
+        return _Gains(number, np.where(number > 1, every, -np.inf), single[last], code[last])
+
+
+@dataclass(frozen=True, eq=False)
+class _Gains:
+    """What splitting by one variable gains in each node."""
+
+    cells: Ints  # [nodes], how many values it has there
+    every: Array  # [nodes], by all values; -∞ if there is one
+    single: Array  # [nodes], by the best value against all others; -∞ if there are two or less
+    value: Ints  # [nodes], that one
+
+
+def tells(entries: Entries, rest: Ints) -> list[int]:
+    """Return the components that tell contexts apart which are alike in all but one variable.
+
+    Given all else, is what followed likelier with the variable than without? `rest` numbers all
+    else, [contexts]. What is asked is asked of all contexts together: even where each was seen
+    once or twice, outcomes that are never shared add up.
+    """
+    values = int(entries.value.max()) + 1
+    components = int(entries.component.max()) + 1
+    size, contexts = int(rest.max()) + 1, len(rest)
+    group = entries.component * size + rest[entries.context]
+    key, total = weighed(group * values + entries.value, entries.weight)
+    of_key = key // values
+    prior = STRENGTH / np.maximum(np.bincount(of_key, minlength=components * size), 1)
+    together = _log_likelihood(of_key, total, prior[of_key], components * size)
+    own = entries.component * contexts + entries.context
+    apart = _log_likelihood(own, entries.weight, prior[group], components * contexts)
+    gain = apart.reshape(components, -1).sum(axis=1) - together.reshape(components, -1).sum(axis=1)
+    return [int(k) for k in np.flatnonzero(gain > LEAST)]
+
+
+def _log_likelihood(group: Ints, weight: Array, prior: Array, groups: int) -> Array:  # [groups]
+    """Return the log-likelihood of the values of each group, one weight and prior for each."""
+    each = _gammaln(weight + prior) - _gammaln(prior)
+    return weigh(group, each, groups) + _ends(weigh(group, weight, groups))
+
+
+def _ends(weight: Array) -> Array:
+    return np.asarray(_gammaln(np.array(STRENGTH)) - _gammaln(weight + STRENGTH))
+
+
+def _gammaln(x: Array) -> Array:
+    from scipy.special import gammaln
+
+    return np.asarray(gammaln(x))

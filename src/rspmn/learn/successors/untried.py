@@ -1,0 +1,177 @@
+"""Decisions that were never tried in a state, and what factors say would follow them.
+
+A branch of an S_L needs a logged step. But contexts share their parameters: what a decision did
+elsewhere tells what it would do here, unless trees set this state apart. Such branches are kept
+beside the template, not in it: they are hopes, and nobody has to choose them.
+
+A decision is no hope but unavailable where by its frequency it should have been tried often.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rspmn.circuit import NetworkBuilder
+from rspmn.infer.compiled.subtrees import ranges
+from rspmn.learn.structure.contingency import weighed
+from rspmn.learn.structure.rows import weigh
+from rspmn.learn.successors.contexts import Contexts, contexts_of
+from rspmn.learn.successors.factors import Factors
+from rspmn.learn.successors.priors import mixed_priors, too_much
+from rspmn.learn.successors.tied import Sparse, Tied
+from rspmn.learn.successors.transitions import Moves
+from rspmn.model import Untried
+from rspmn.types import Array, Ints
+from rspmn.values import Value
+
+#: If it is not known where more than this share of a branch leads, there is no hope for it.
+MOST_LOST = 0.01
+#: More hopes than this are not made: who would look at them?
+MOST_HOPES = 20_000
+
+
+def untried_branches(
+    moves: Moves, factors: Factors, at: Ints, counts: Array, unavailable_from: float
+) -> Untried | None:
+    """Return the branches of decisions never tried, if there are any.
+
+    Parameters
+    ----------
+    moves
+        What was logged.
+    factors
+        Of the next state.
+    at
+        The interface node of each window's step; below 0 if none. [num_windows]
+    counts
+        How often each window occurred. [num_windows]
+    unavailable_from
+        So many tries to be expected make a decision that was never tried unavailable.
+    """
+    schema = moves.schema
+    if any(schema.information_sets[1:]):
+        return None  # what is seen after a decision would have to be hoped for, too
+    here = np.flatnonzero((at >= 0) & moves.boxes[np.maximum(at, 0)])
+    if not len(here):
+        return None
+    made, decision = contexts_of(moves, schema.decisions, here)
+    key, tries = weighed(at[here] * len(made) + decision, counts[here])
+    share = weigh(key % len(made), tries, len(made)) / tries.sum()
+    expected = weigh(key // len(made), tries, moves.interfaces)[:, None] * share
+    untried = (expected > 0) & (expected < unavailable_from)
+    untried.ravel()[key] = False
+    node, decision = np.nonzero(untried)
+    if not 0 < len(node) <= MOST_HOPES:
+        return None
+    asked = _ask(moves, made, node, decision, here, at[here], counts[here])
+    if too_much(factors, len(asked.contexts)):
+        return None
+    earned, weights = _foresee(moves, factors, asked, len(node))
+    return _branches(moves, made.codes[decision], node, earned, weights)
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """Contexts that were never seen: a decision in each state of an interface node."""
+
+    contexts: Contexts  # of the state and the decisions
+    pair: Ints  # [contexts], which node and decisions
+    share: Array  # [contexts], of the pair's states; they sum to 1 for each pair
+
+
+def _ask(
+    moves: Moves, made: Contexts, node: Ints, decision: Ints, here: Ints, at: Ints, counts: Array
+) -> _Asked:
+    """Put each pair's decisions to the states of its interface node."""
+    names = moves.schema.information_sets[0]
+    states, state = contexts_of(moves, names, here)
+    key, seen = weighed(at * len(states) + state, counts)
+    starts = np.searchsorted(key // len(states), np.arange(moves.interfaces + 1))
+    place, first = ranges(starts[node], starts[node + 1])
+    pair = np.repeat(np.arange(len(node)), np.diff(first))
+    codes = np.hstack([states.codes[key[place] % len(states)], made.codes[decision[pair]]])
+    sizes = np.concatenate([states.sizes, made.sizes])
+    share = seen[place] / weigh(pair, seen[place])[pair]
+    return _Asked(Contexts((*names, *made.names), sizes, codes), pair, share)
+
+
+def _foresee(
+    moves: Moves, factors: Factors, asked: _Asked, pairs: int
+) -> tuple[Array, Sparse]:  # [pairs], [pairs, interfaces]
+    """Return the mean utility of each pair, and the weights of what would follow.
+
+    A pair of which it is not known where it would lead has no weights.
+    """
+    from scipy.sparse import csr_array
+
+    utility, window = moves.schema.utility, moves.window
+    logged, context = contexts_of(moves, asked.contexts.names, window)
+    code = moves.table.codes[utility][window].astype(np.int64) + 1  # as contexts have it
+    tied = Tied.learn(logged, context, [code], moves.counts)
+    means = tied.means(logged, context, moves.table.columns[utility].data[window], moves.counts)
+    node = tied.trees.find(asked.contexts, 0)
+    mean = weigh(asked.pair, asked.share * means[node], pairs)
+    # given each utility that may be earned: whether all is over and, if not, what follows; what
+    # was over whenever it paid so does not go on here
+    utilities = tied.distribution(asked.contexts).tocoo()
+    full = asked.contexts.with_variable(utility, int(code.max()) + 1, utilities.row, utilities.col)
+    share, pair = asked.share[utilities.row] * utilities.data, asked.pair[utilities.row]
+    over = moves.to == (-1 if moves.end is None else moves.end)
+    logged, context = contexts_of(moves, full.names, window)
+    ends = Tied.learn(logged, context, [over.astype(np.int64)], moves.counts, utility)
+    over_then = ends.distribution(full)[:, [1]].toarray().ravel() if over.any() else 0.0 * share
+    ended = weigh(pair, share * over_then, pairs)
+    going = share * (1 - over_then)
+    shape = (pairs, len(full))
+    mixtures = csr_array((going, (pair, np.arange(len(full)))), shape=shape)
+    leaves = factors.leaves(full.only(factors.contexts.names))
+    priors = mixed_priors(factors, leaves, mixtures)
+    lost = weigh(pair, going * (priors.kept <= 0), pairs) > MOST_LOST
+    on = np.where(lost | (ended >= 1), 0.0, 1 - ended)
+    weights = csr_array(priors.weights * on[:, None])
+    if moves.end is not None:
+        place = np.arange(pairs), np.full(pairs, moves.end)
+        end = csr_array((np.where(lost, 0.0, ended), place), shape=weights.shape)
+        weights = csr_array(weights + end)
+    weights.eliminate_zeros()
+    return mean, weights
+
+
+def _branches(
+    moves: Moves, codes: Ints, node: Ints, earned: Array, weights: Sparse
+) -> Untried | None:
+    """Put the branches of each interface node together, decision by decision."""
+    schema = moves.schema
+    builder = NetworkBuilder()
+    domains = [moves.table.columns[name].domain for name in schema.decisions]
+    latents: dict[int, int] = {}
+    grown: dict[int, dict[tuple[Value, ...], int]] = {}
+    for pair, here in enumerate(node.tolist()):
+        edges = slice(int(weights.indptr[pair]), int(weights.indptr[pair + 1]))
+        if edges.start == edges.stop:  # nothing is known to follow
+            continue
+        to, weight = weights.indices[edges].tolist(), weights.data[edges]
+        children = [latents.setdefault(i, builder.latent(i)) for i in to]
+        then = builder.sum(children, (weight / weight.sum()).tolist())
+        branch = builder.product([builder.utility(schema.utility, float(earned[pair])), then])
+        made = tuple(d[c - 1] for d, c in zip(domains, codes[pair].tolist(), strict=True))
+        grown.setdefault(here, {})[made] = branch
+    if not grown:
+        return None
+    roots = [_max(builder, schema.decisions, branches) for branches in grown.values()]
+    return Untried(builder.build(*roots), tuple(grown))
+
+
+def _max(
+    builder: NetworkBuilder, decisions: tuple[str, ...], branches: dict[tuple[Value, ...], int]
+) -> int:
+    """Add the max nodes of some decisions, one below the other."""
+    if not decisions:
+        return branches[()]
+    parts: dict[Value, dict[tuple[Value, ...], int]] = {}
+    for made, branch in branches.items():
+        parts.setdefault(made[0], {})[made[1:]] = branch
+    return builder.max(
+        decisions[0],
+        {value: _max(builder, decisions[1:], part) for value, part in parts.items()},
+    )

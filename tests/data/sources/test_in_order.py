@@ -1,0 +1,146 @@
+"""Pairing rows as they stand: right if they are in order, and seen if they are not."""
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import rspmn
+from odd_logs import SCHEMA, Table, logs, long_table, shuffled
+from rspmn import Episodes, Windows
+from rspmn.data.sources import duckdb as files
+from rspmn.data.sources.log_rows import Asked
+from rspmn.data.sources.materialize import keep_parts
+from rspmn.data.sources.open import open_source
+from rspmn.data.sources.pair_codes import MARK, UNEXPECTED, UNORDERED
+from rspmn.data.sources.pair_streamed import in_order
+from same_windows import assert_same
+
+ASKED = Asked(SCHEMA, ("x", "y"), terminated="done")
+#: Names of episodes: plain, far apart, below zero, text. Parquet tells the bounds of numbers.
+NAMED: dict[str, Any] = {
+    "plain": lambda k: k,
+    "far apart": lambda k: 7 + k * 1_000_003,
+    "below zero": lambda k: k - 5,
+    "too far apart": lambda k: k * 2**59,
+    "text": lambda k: f"patient {k}",
+}
+
+
+def marks_of(source: Any) -> set[int]:
+    """Return the marks of all pairs, in the first way to count them."""
+    with open_source(source) as opened:
+        found = next(in_order(opened, ASKED))
+        with keep_parts(found.queries, opened, found.marked) as kept:
+            return set(opened.read(kept.frame).cells(MARK).present.tolist())
+
+
+def typed(rows: Table) -> pl.DataFrame:
+    """Return a table with types, whatever its columns lack."""
+    types = {"x": pl.String, "y": pl.Int64, "a": pl.String, "u": pl.Float64, "done": pl.Boolean}
+    return pl.DataFrame(rows, schema_overrides=types)
+
+
+@pytest.mark.parametrize("named", NAMED)
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(logs, st.integers(0, 2**32), st.integers(-1, 2))
+def test_rows_that_are_not_in_order_are_seen(
+    named: str, tmp_path: Path, log: Any, seed: int, zero: int
+) -> None:
+    """The plan that sorts nothing marks a pair if and only if the rows are not sorted."""
+    table = long_table(log, zero)
+    table["episode"] = [NAMED[named](episode) for episode in table["episode"]]
+    rng = np.random.default_rng(seed)
+    k, rows = int(rng.integers(len(table["time"]))), list(range(len(table["time"])))
+    swapped, twice, lost = rows.copy(), rows.copy(), rows.copy()
+    swapped[k], swapped[k - 1] = swapped[k - 1], swapped[k]
+    twice.insert(k, k)
+    del lost[k]
+    backwards = sorted(rows, key=lambda i: (-list(table["episode"]).index(table["episode"][i]), i))
+    orders = [rows, rng.permutation(rows).tolist(), swapped, twice, backwards]
+    orders += [lost] if lost else []
+    for order in orders:
+        tried = {name: [column[i] for i in order] for name, column in table.items()}
+        keys = list(zip(tried["episode"], tried["time"], strict=True))
+        starts = [key for i, key in enumerate(keys) if i == 0 or key[0] != keys[i - 1][0]]
+        gaps = [b[1] - a[1] for a, b in pairwise(keys) if a[0] == b[0]]
+        sound = (
+            keys == sorted(set(keys))
+            and all(time == keys[0][1] for _, time in starts)
+            and all(gap == 1 for gap in gaps)
+        )
+        assert (UNORDERED not in marks_of(tried)) == sound
+        typed(tried).write_parquet(tmp_path / "log.parquet")
+        assert (UNORDERED not in marks_of(tmp_path / "log.parquet")) == sound
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    logs, st.integers(-1, 3), st.integers(0, 9), st.sampled_from(["state", "tuple"]),
+    st.sampled_from([1, 3]),
+)  # fmt: skip
+def test_parquet_is_counted_as_memory_is(
+    tmp_path: Path, log: Any, zero: int, seed: int, successor: Any, apart: int
+) -> None:
+    table = long_table(log, zero)
+    table["episode"] = [apart * episode - 4 for episode in table["episode"]]
+    expected = Windows.from_episodes(
+        Episodes.from_long(table, SCHEMA, terminated="done"), successor
+    )
+    options: dict[str, Any] = {"terminated": "done", "successor": successor}
+    path = tmp_path / "log.parquet"
+    for rows in (table, shuffled(table, np.random.default_rng(seed))):
+        typed(rows).write_parquet(path)
+        assert_same(rspmn.windows(path, SCHEMA, **options), expected)
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_state_and_a_step_at_one_time(steps: int, tmp_path: Path) -> None:
+    """The number that places are told in must not take them for two times."""
+    step = {"x": "p", "y": 1, "a": "l", "u": 0.0}
+    table = long_table([([step] * steps, "state"), ([step] * 2, "state")], 0)
+    table["time"][steps] -= 1
+    typed(table).write_parquet(tmp_path / "log.parquet")
+    assert UNORDERED in marks_of(tmp_path / "log.parquet")
+    twice = f"episode 0, step {steps}: time {steps - 1} stands twice"
+    with pytest.raises(rspmn.errors.DataError, match=twice):
+        rspmn.windows(tmp_path / "log.parquet", SCHEMA, terminated="done")
+
+
+def test_text_that_is_not_at_the_head(tmp_path: Path) -> None:
+    """A value that a glance does not show is counted all the same."""
+    many = 12_000
+    table: Table = {
+        "episode": [k // 4 for k in range(many)], "time": [k % 4 for k in range(many)],
+        "x": ["p", None] * (many // 2), "y": [1] * many, "a": ["l", "r", "r"] * (many // 3),
+        "u": [1.0] * many, "done": [k % 4 == 3 for k in range(many)],
+    }  # fmt: skip
+    for rare in ("", "x", "a"):
+        if rare:
+            table[rare][-2] = "rare"
+        typed(table).write_parquet(tmp_path / "log.parquet")
+        assert (UNEXPECTED in marks_of(tmp_path / "log.parquet")) == bool(rare)
+        expected = Windows.from_episodes(Episodes.from_long(table, SCHEMA, terminated="done"))
+        found = rspmn.windows(tmp_path / "log.parquet", SCHEMA, terminated="done")
+        assert_same(found, expected)
+
+
+def test_more_files_than_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several files are a part, in the order of the numbers in their names."""
+    monkeypatch.setattr(files, "MAX_PARTS", 3)
+    step = {"x": "p", "y": 1, "a": "l", "u": 0.0}
+    table = long_table([([step] * 3, "state")] * 5, 0)
+    frame = typed(table)
+    for k in range(11):  # part-10 comes after part-9
+        frame[2 * k : 2 * k + 2].write_parquet(tmp_path / f"part-{k}.parquet")
+    pattern = str(tmp_path / "*.parquet")
+    with open_source(pattern) as opened:
+        assert len(opened.parts()) == 3
+    assert UNORDERED not in marks_of(pattern)
+    expected = Windows.from_episodes(Episodes.from_long(table, SCHEMA, terminated="done"))
+    assert_same(rspmn.windows(pattern, SCHEMA, terminated="done"), expected)

@@ -1,0 +1,184 @@
+"""Trees of contexts: the worth of a split by hand, and all of it against a slow witness."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rspmn.learn.successors.contexts import Contexts
+from rspmn.learn.successors.splits import EVERY, LEAF, Entries, Open, tells
+from rspmn.learn.successors.tied import Tied
+from rspmn.learn.successors.trees import Trees, grow_trees
+
+Codes = list[tuple[int, ...]]
+
+
+def contexts(codes: Codes, sizes: tuple[int, ...]) -> Contexts:
+    names = tuple(f"x{k}" for k in range(len(sizes)))
+    return Contexts(names, np.array(sizes), np.array(codes).reshape(-1, len(sizes)))
+
+
+def entries(context: list[int], value: list[int], weight: list[float] | None = None) -> Entries:
+    size = len(context)
+    weights = np.ones(size) if weight is None else np.array(weight)
+    return Entries(np.zeros(size, np.int64), np.array(context), np.array(value), weights)
+
+
+# ---- a slow witness -----------------------------------------------------------------------
+
+
+def log_likelihood(counts: dict[int, float], kinds: int) -> float:
+    """Return log of Γ(1)/Γ(1 + N) · Π Γ(n + 1/K)/Γ(1/K)."""
+    inside = sum(math.lgamma(n + 1 / kinds) - math.lgamma(1 / kinds) for n in counts.values())
+    return inside - math.lgamma(1 + sum(counts.values()))
+
+
+def counted(rows: list[tuple[tuple[int, ...], int, float]]) -> dict[int, float]:
+    found: dict[int, float] = {}
+    for _, value, weight in rows:
+        found[value] = found.get(value, 0.0) + weight
+    return found
+
+
+def slow_leaves(
+    rows: list[tuple[tuple[int, ...], int, float]],
+) -> list[list[tuple[tuple[int, ...], int, float]]]:
+    """Divide rows (codes, value, weight) as the definition says; return the leaves."""
+    kinds = len(counted(rows))
+    whole = log_likelihood(counted(rows), kinds)
+    variables = range(len(rows[0][0]))
+    domains = [sorted({codes[k] for codes, _, _ in rows}) for k in variables]
+    varying = [k for k in variables if len(domains[k]) > 1]
+    options = []
+    for k in varying:
+        parts = [[row for row in rows if row[0][k] == code] for code in domains[k]]
+        gain = sum(log_likelihood(counted(part), kinds) for part in parts) - whole
+        options.append((gain - math.log(len(varying)), 1, -k, 0, parts))
+        for code in domains[k] if len(domains[k]) > 2 else []:
+            parts = [[row for row in rows if (row[0][k] == code) is one] for one in (True, False)]
+            gain = sum(log_likelihood(counted(part), kinds) for part in parts) - whole
+            cells = sum(len(domains[v]) for v in varying)
+            options.append((gain - math.log(cells), 0, -k, -code, parts))
+    best = max(options, key=lambda option: option[:4], default=None)
+    if best is None or best[0] <= 1e-9:
+        return [rows]
+    return [leaf for part in best[-1] for leaf in slow_leaves(part)]
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> tuple[Codes, tuple[int, ...], list[int], list[int], list[float]]:
+    sizes = tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
+    possible = list(product(*(range(size) for size in sizes)))
+    codes = draw(st.lists(st.sampled_from(possible), min_size=1, max_size=12, unique=True))
+    cell = st.tuples(st.integers(0, len(codes) - 1), st.integers(0, 3))
+    cells = draw(st.lists(cell, min_size=1, max_size=25, unique=True))
+    # weights without ties: which of two equal splits is taken does not matter here
+    weights = [draw(st.integers(1, 30)) + 0.01 * k for k in range(len(cells))]
+    return codes, sizes, [c for c, _ in cells], [z for _, z in cells], weights
+
+
+@given(logs())
+def test_trees_are_those_of_the_definition(
+    log: tuple[Codes, tuple[int, ...], list[int], list[int], list[float]],
+) -> None:
+    codes, sizes, context, value, weight = log
+    seen = contexts(codes, sizes)
+    trees = grow_trees(seen, entries(context, value, weight), {})
+    leaf = trees.find(seen, 0)[context]
+    fast = {tuple(sorted(np.flatnonzero(leaf == k).tolist())) for k in set(leaf.tolist())}
+    rows = [(codes[c], z, w) for c, z, w in zip(context, value, weight, strict=True)]
+    place = {row: k for k, row in enumerate(rows)}
+    slow = {tuple(sorted(place[row] for row in part)) for part in slow_leaves(rows)}
+    assert fast == slow
+
+
+@given(logs())
+def test_counts_of_a_node_are_those_of_its_children(
+    log: tuple[Codes, tuple[int, ...], list[int], list[int], list[float]],
+) -> None:
+    codes, sizes, context, value, weight = log
+    seen = contexts(codes, sizes)
+    tied = Tied.learn(seen, np.array(context), [np.array(value)], np.array(weight))
+    counts = tied.counts.toarray()
+    for node in np.flatnonzero(tied.trees.variable != LEAF).tolist():
+        children = np.flatnonzero(tied.trees.parent == node)
+        children = children[children != node]
+        assert counts[node] == pytest.approx(counts[children].sum(axis=0))
+    assert counts[0].sum() == pytest.approx(sum(weight))
+
+
+# ---- by hand ------------------------------------------------------------------------------
+
+
+def test_the_worth_of_a_split_by_hand() -> None:
+    """x0 decides the value. Two values, each with half a step in the prior; three steps each.
+
+    Apart: (1/2 · 3/2 · 5/2 / (1 · 2 · 3))² = (5/16)²; together: (1/2 · 3/2 · 5/2)² / 6! = 25/5120.
+    The ratio is 20; there is one variable, so nothing is to be said about which.
+    """
+    seen = contexts([(0,), (1,)], (2,))
+    level = Open(seen, entries([0, 1], [0, 1], [3.0, 3.0]), np.zeros(2, np.int64), np.arange(2))
+    gains = level._by_variable(0, 2)
+    assert math.exp(gains.every[0]) == pytest.approx(20.0)
+    assert gains.single[0] == -math.inf  # of two values one alone is the same split
+    variable, value = level.best_splits()
+    assert (variable.tolist(), value.tolist()) == ([0], [EVERY])
+
+
+def test_one_value_against_all_others() -> None:
+    """Of nine actions one reboots: two leaves, not nine."""
+    seen = contexts([(a,) for a in range(9)], (9,))
+    rng = np.random.default_rng(0)
+    context = np.repeat(np.arange(9), 60)
+    value = np.where(context == 4, 1, rng.random(len(context)) < 0.6).astype(np.int64)
+    tied = Tied.learn(seen, context, [value], np.ones(len(context)))
+    leaf = tied.trees.find(seen, 0)
+    assert len(set(leaf.tolist())) == 2
+    assert np.flatnonzero(leaf == leaf[4]).tolist() == [4]
+    assert tied.distribution(seen).toarray()[4] == pytest.approx([0, 1])
+
+
+def test_noise_is_not_split_on() -> None:
+    """A variable that tells nothing is split on in less than one of twenty trees."""
+    rng = np.random.default_rng(1)
+    seen = contexts([(a, b) for a in range(3) for b in range(2)], (3, 2))
+    split = 0
+    for _ in range(100):
+        context = rng.integers(6, size=200)
+        tied = Tied.learn(seen, context, [rng.integers(2, size=200)], np.ones(200))
+        split += bool((tied.trees.variable != LEAF).any())
+    assert split < 5
+
+
+def test_contexts_never_seen_stop_where_their_like_ends() -> None:
+    """Split by all values of x0, of which 2 was never seen: the root is all that is known."""
+    trees = Trees(
+        np.array([0, LEAF, LEAF]), np.array([EVERY] * 3), np.array([0, 0, 0]),
+        np.array([0, 0, 1]), (np.array([0]), np.array([0]), np.array([1.0])),
+    )  # fmt: skip
+    assert trees.find(contexts([(0,), (1,), (2,)], (3,)), 0).tolist() == [1, 2, 0]
+
+
+def test_a_variable_that_comes_first() -> None:
+    seen = contexts([(0, 0), (0, 1), (1, 0), (1, 1)], (2, 2))
+    context = np.arange(4)
+    value = context % 2  # what x1 is
+    tied = Tied.learn(seen, context, [value], np.full(4, 50.0), "x0")
+    assert tied.trees.variable[0] == 0
+    free = Tied.learn(seen, context, [value], np.full(4, 50.0), "x0", if_it_tells=True)
+    assert free.trees.variable[0] == 1
+
+
+def test_outcomes_never_shared_add_up() -> None:
+    """Each context was seen twice: no test has any power, but all together are telling."""
+    rest = np.repeat(np.arange(10), 2)  # pairs of contexts that differ in one variable
+    context = list(range(20))
+    assert tells(entries(context, [c % 2 for c in context]), rest) == [0]
+    assert tells(entries(context, [0] * 20), rest) == []
+    rng = np.random.default_rng(0)
+    context = rng.integers(20, size=2000).tolist()
+    noise = Entries.count(np.array(context), [rng.integers(2, size=2000)], np.ones(2000))
+    assert tells(noise, rest) == []
