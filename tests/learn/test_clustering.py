@@ -11,8 +11,8 @@ from scipy import stats
 from rspmn import Schema
 from rspmn.learn import BehaviouralSplit, KMeansClustering
 from rspmn.learn.structure.rows import Rows, read_rows
-from rspmn.learn.structure.targets import outlook, within
-from rspmn.learn.structure.value_groups import Futures
+from rspmn.learn.structure.targets import targets_after, targets_within
+from rspmn.learn.structure.value_groups import OutcomeTable
 
 SCHEMA = Schema([["x"], ["a"]], ["a"], "u")
 
@@ -22,14 +22,14 @@ def groups_of(parts: list[Rows], name: str = "x") -> set[frozenset[object]]:
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_futures_are_compared_as_scipy_compares_tables(seed: int) -> None:
+def test_outcomes_are_compared_as_scipy_compares_tables(seed: int) -> None:
     """Two variables, the first in two strata; the smaller p-value, twice."""
     rng = np.random.default_rng(seed)
     counts = rng.integers(0, 6, (4, 9)).astype(float)
     block = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2])
     owner = np.array([0, 0, 0, 0, 0, 0, 1, 1, 1])
-    futures = Futures(counts, block, owner, [], 1e-300)
-    found = futures.likeness(counts[0], [], counts[1:], [])
+    table = OutcomeTable(counts, block, owner, [], 1e-300)
+    found = table.p_values(counts[0], [], counts[1:], [])
     for other, p in zip(counts[1:], found, strict=True):
         totals = {0: np.zeros(3), 1: np.zeros(3)}  # of each variable: G, X², degrees of freedom
         for number in range(3):
@@ -49,10 +49,10 @@ def test_values_with_the_same_future_stay_together() -> None:
     rng = np.random.default_rng(0)
     x, a = rng.integers(0, 12, 12_000), rng.integers(0, 3, 12_000)
     rows, schema = read_rows({"x": x, "a": a, "u": 1.0 * (x % 3 == a)}, SCHEMA, bins=10)
-    parts = BehaviouralSplit()(rows, ["x"], outlook(rows, schema, 0, ("u",)), rng)
+    parts = BehaviouralSplit()(rows, ["x"], targets_after(rows, schema, 0, ("u",)), rng)
     assert groups_of(parts) == {frozenset(range(k, 12, 3)) for k in range(3)}
     assert sum(part.total for part in parts) == 12_000
-    apart = BehaviouralSplit(alpha=1.0)(rows, ["x"], outlook(rows, schema, 0, ("u",)), rng)
+    apart = BehaviouralSplit(alpha=1.0)(rows, ["x"], targets_after(rows, schema, 0, ("u",)), rng)
     assert len(apart) == 12
 
 
@@ -62,7 +62,7 @@ def test_a_number_line_is_cut_into_intervals() -> None:
     x, a = rng.uniform(-4, 4, 6000), rng.integers(0, 2, 6000)
     good = ((x > 0) & (x < 2)).astype(int)
     rows, schema = read_rows({"x": x, "a": a, "u": 1.0 * (good == a)}, SCHEMA, bins=10)
-    parts = BehaviouralSplit()(rows, ["x"], outlook(rows, schema, 0, ("u",)), rng)
+    parts = BehaviouralSplit()(rows, ["x"], targets_after(rows, schema, 0, ("u",)), rng)
     ranges = sorted((part.column("x").data.min(), part.column("x").data.max()) for part in parts)
     assert all(one[1] < other[0] for one, other in pairwise(ranges))
 
@@ -73,7 +73,7 @@ def test_rows_that_lack_the_variable_are_left_out() -> None:
     u = [float(v == w) for v, w in zip(x, a, strict=True)]
     rows, schema = read_rows({"x": x, "a": a, "u": u}, SCHEMA, bins=10)
     parts = BehaviouralSplit(alpha=1.0)(
-        rows, ["x"], outlook(rows, schema, 0, ("u",)), np.random.default_rng(0)
+        rows, ["x"], targets_after(rows, schema, 0, ("u",)), np.random.default_rng(0)
     )
     assert sorted(part.total for part in parts) == [10.0, 30.0]
 
@@ -82,7 +82,7 @@ def test_nothing_to_divide_by() -> None:
     rng = np.random.default_rng(0)
     rows, _ = read_rows({"x": [1] * 9, "a": [0] * 9, "u": range(9)}, SCHEMA, bins=10)
     for clustering in (BehaviouralSplit(), KMeansClustering()):
-        assert len(clustering(rows, ["x"], within(rows, ("x", "u")), rng)) == 1
+        assert len(clustering(rows, ["x"], targets_within(rows, ("x", "u")), rng)) == 1
 
 
 def test_k_means_divides_by_distance() -> None:
@@ -90,9 +90,9 @@ def test_k_means_divides_by_distance() -> None:
     near, far = rng.normal(0, 1, 50), rng.normal(100, 1, 30)
     table = {"x": np.concatenate([near, far]), "a": [0] * 80, "u": np.zeros(80)}
     rows, _ = read_rows(table, SCHEMA, bins=10)
-    parts = KMeansClustering()(rows, ["x"], within(rows, ("x",)), rng)
+    parts = KMeansClustering()(rows, ["x"], targets_within(rows, ("x",)), rng)
     assert sorted(part.total for part in parts) == [30.0, 50.0]
     kinds = {"x": ["a", "b", None] * 10, "a": [0] * 30, "u": np.zeros(30)}
     rows, _ = read_rows(kinds, SCHEMA, bins=10)
-    parts = KMeansClustering(2)(rows, ["x"], within(rows, ("x",)), rng)
+    parts = KMeansClustering(2)(rows, ["x"], targets_within(rows, ("x",)), rng)
     assert len(parts) == 2

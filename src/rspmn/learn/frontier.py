@@ -16,7 +16,7 @@ from rspmn.data.episodes import Followed
 from rspmn.data.keys import joint_groups
 from rspmn.infer.compiled.assign import NOWHERE
 from rspmn.learn.routing import Routes
-from rspmn.learn.structure.after_decision import Outcome
+from rspmn.learn.structure.after_decision import RecurrentOutcome
 from rspmn.learn.structure.grow import grow_decisions
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.leaves import fit_leaf
@@ -48,7 +48,7 @@ def edge_of(two: TwoSteps, routes: Routes, learned_in: Ints, learner: Learner) -
     tried = np.unique(_pairs(node, made)[learned_in >= 0])
     untried = cut[~np.isin(_pairs(node, made)[cut], tried)]
     at = np.unique(node[untried])
-    outcome = Outcome(two.schema.utility, ())
+    outcome = RecurrentOutcome(two.schema.utility, ())
     roots = []
     for here in at.tolist():
         chosen = untried[node[untried] == here]

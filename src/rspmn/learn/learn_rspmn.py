@@ -25,7 +25,7 @@ from rspmn.learn.large_log import SampleInfo, count_all, sample_of
 from rspmn.learn.numbering import Numbering, number_interfaces
 from rspmn.learn.one_step import Interface, interface_nodes, state_network
 from rspmn.learn.routing import Routes, route
-from rspmn.learn.structure.after_decision import Outcome
+from rspmn.learn.structure.after_decision import RecurrentOutcome
 from rspmn.learn.structure.grow import grow_spmn
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.rows import weigh
@@ -253,7 +253,7 @@ class _Structure:
     """What Steps 1 and 2 give."""
 
     two: TwoSteps
-    outcome: Outcome
+    outcome: RecurrentOutcome
     one_step: Network
     interfaces: list[Interface]
     learned_in: Ints  # [num_windows], the interface node of each, -1 if none
@@ -276,7 +276,7 @@ def _structure(
     # Step 1. LearnSPMN on rows of two steps.
     two = wrap(windows, config.bins)
     learner = Learner(config, rng, two.rows, two.schema.utility, report)
-    outcome = Outcome(two.schema.utility, two.after)
+    outcome = RecurrentOutcome(two.schema.utility, two.after)
     root = grow_spmn(learner, two.schema, two.rows, outcome)
     one_step = learner.builder.build(root)
     info.structure = replace(

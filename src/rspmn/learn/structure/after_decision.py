@@ -9,15 +9,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rspmn.learn.structure.grow import Codes, with_missing
+from rspmn.learn.structure.grow import Codes, with_missing_cluster
 from rspmn.learn.structure.learn_spn import components, grow_spn
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.rows import Rows
-from rspmn.learn.structure.targets import Outlook, Seen
+from rspmn.learn.structure.targets import Target, Targets
 from rspmn.types import Bools, Ints
 
 
-class Outcome:
+class RecurrentOutcome:
     """Grows outcomes, and remembers the windows behind each place for an S_L."""
 
     def __init__(self, utility: str, after: Sequence[str]) -> None:
@@ -51,7 +51,7 @@ class Outcome:
                 utility = builder.utility(self.utility, float(earned[start]), float(weight[k]))
                 site = builder.latent(len(self.sites) - 1)
                 found[int(codes[order[start]])] = builder.product([utility, site])
-                learner.done_with(float(weight[k]))
+                learner.report_done(float(weight[k]))
         return found
 
     def _outcome(
@@ -77,11 +77,11 @@ class Outcome:
         factors = [grow_spn(learner, rows, group, depth) for group in groups if "" not in group]
         if not led:
             return [*factors, self._site(learner, rows)]
-        follows = Outlook((Seen((*led, *self.after), strata),), ())
-        clusters = learner.config.clustering(rows, led, follows, learner.rng)
+        targets = Targets((Target((*led, *self.after), strata),), ())
+        clusters = learner.config.clustering(rows, led, targets, learner.rng)
         if len(clusters) < 2:  # nothing is left to divide by
             return [*factors, *learner.leaves(rows, led), self._site(learner, rows)]
-        clusters = with_missing(rows, clusters, led)
+        clusters = with_missing_cluster(rows, clusters, led)
         children = [
             learner.product(self._outcome(learner, part, led, depth + 1)) for part in clusters
         ]

@@ -1,9 +1,8 @@
-"""Evidence for a split where tests have no power: how likely the data are with it and without.
+"""Bayes factors of a split, for variables that were observed too rarely for tests.
 
-Where the values of a variable were hardly seen, that no test finds it telling says nothing; to drop
-it would pool states that may have nothing in common. Then marginal likelihoods are compared, under
-Dirichlet priors that expect few outcomes: what follows each value by itself against what follows
-all of them together.
+That no test finds such a variable relevant says nothing, and dropping it would pool states that
+may have nothing in common. So marginal likelihoods are compared under Dirichlet priors that expect
+few outcomes: the outcomes of each value by itself against those of all values together.
 """
 
 from collections.abc import Sequence
@@ -12,21 +11,23 @@ import numpy as np
 
 from rspmn.learn.structure.contingency import Contingency, contingency
 from rspmn.learn.structure.rows import Rows
-from rspmn.learn.structure.targets import Seen
+from rspmn.learn.structure.targets import Target
 from rspmn.types import Array, Bools
 
 #: The weight of the prior: that of one row.
 STRENGTH = 1.0
 
 
-def split_evidence(rows: Rows, names: Sequence[str], seen: Sequence[Seen]) -> Array:  # [names]
-    """Return the logarithm of how much likelier the data are if each variable is split on.
+def log_bayes_factors(
+    rows: Rows, names: Sequence[str], outcomes: Sequence[Target]
+) -> Array:  # [names]
+    """Return the log Bayes factor of splitting on each variable, against not splitting.
 
-    Of all that is seen later, each given the decisions in between, what gains most; 0 where no two
-    rows can be compared.
+    It is that of the target that gains most, given the decisions in between; 0 where no two rows
+    can be compared.
     """
     gains = []
-    for later in seen:
+    for later in outcomes:
         table = contingency(rows, names, later.names, later.strata)
         gains.append(_gain(table).sum(axis=0))  # [names, later]
     found = np.hstack(gains)
@@ -34,11 +35,11 @@ def split_evidence(rows: Rows, names: Sequence[str], seen: Sequence[Seen]) -> Ar
     return np.where(none, 0.0, found.max(axis=1))
 
 
-def seen_enough(rows: Rows, names: Sequence[str], seen: Seen, least: float) -> Bools:
-    """Say which variables have each value seen so often with each of the decisions in between."""
-    if not seen.names:
+def observed_enough(rows: Rows, names: Sequence[str], target: Target, least: float) -> Bools:
+    """Return which variables have every value observed so often with each decision in between."""
+    if not target.names:
         return np.ones(len(names), dtype=bool)
-    table = contingency(rows, names, (seen.names[0],), seen.strata)
+    table = contingency(rows, names, (target.names[0],), target.strata)
     weight = table.counts.sum(axis=2)  # [strata, cells]
     often = (weight >= least).all(axis=0) | (table.left_weights == 0)
     return np.logical_and.reduceat(often, table.left.starts)

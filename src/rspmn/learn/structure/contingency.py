@@ -68,8 +68,8 @@ class Contingency:
 
         Each is [strata, left, right].
         """
-        counts = rare_together(self.counts, self.left, self.left_weights, 1)
-        counts = rare_together(counts, self.right, self.right_weights, 2)
+        counts = pool_rare(self.counts, self.left, self.left_weights, 1)
+        counts = pool_rare(counts, self.right, self.right_weights, 2)
 
         def by_right(cells: Array) -> Array:
             return np.asarray(np.add.reduceat(cells, self.right.starts, axis=2))
@@ -98,7 +98,7 @@ class Contingency:
         )
 
 
-def weighed(keys: Ints, weights: Array) -> tuple[Ints, Array]:
+def distinct_weights(keys: Ints, weights: Array) -> tuple[Ints, Array]:
     """Return the distinct keys and the weight of each."""
     size = int(keys.max()) + 1
     if size <= 4 * len(keys) + 1000:
@@ -170,7 +170,7 @@ def _hot(rows: Rows, cells: Cells, index: Ints) -> Array:
     return np.ascontiguousarray(hot[:, :-1])
 
 
-def rare_together(counts: Array, cells: Cells, weights: Array, axis: int) -> Array:
+def pool_rare(counts: Array, cells: Cells, weights: Array, axis: int) -> Array:
     """Return a copy with the rare values of each variable added up in the first of them."""
     counts = counts.copy()
     rare = np.flatnonzero((weights > 0) & (weights < RARE))

@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 
 from rspmn.learn.structure.learn_spn import components, grow_spn
 from rspmn.learn.structure.learner import Learner
-from rspmn.learn.structure.relevance import linked, telling
+from rspmn.learn.structure.relevance import relevant_variables, with_dependents
 from rspmn.learn.structure.rows import Rows
-from rspmn.learn.structure.targets import outlook
+from rspmn.learn.structure.targets import targets_after
 from rspmn.schema import Schema
 from rspmn.types import Ints
 
 Codes = NDArray[np.int32] | Ints
 
 
-class Finish(Protocol):
+class AfterDecision(Protocol):
     """Grows what follows the last decision."""
 
     @property
@@ -49,13 +49,13 @@ class Finish(Protocol):
         ...
 
 
-def grow_spmn(learner: Learner, schema: Schema, rows: Rows, finish: Finish) -> int:
+def grow_spmn(learner: Learner, schema: Schema, rows: Rows, finish: AfterDecision) -> int:
     """Add the network of some rows; return its root."""
     growth = _Growth(learner, schema, finish)
     return growth.information(rows, 0, schema.information_sets[0], 0)
 
 
-def grow_decisions(learner: Learner, schema: Schema, rows: Rows, finish: Finish) -> int:
+def grow_decisions(learner: Learner, schema: Schema, rows: Rows, finish: AfterDecision) -> int:
     """Add the network of some rows of one state, from the first decision on."""
     growth = _Growth(learner, schema, finish)
     if not schema.decisions:
@@ -63,7 +63,7 @@ def grow_decisions(learner: Learner, schema: Schema, rows: Rows, finish: Finish)
     return growth.decision(rows, 0, 0)
 
 
-def with_missing(rows: Rows, clusters: list[Rows], names: Sequence[str]) -> list[Rows]:
+def with_missing_cluster(rows: Rows, clusters: list[Rows], names: Sequence[str]) -> list[Rows]:
     """Give rows that lack the variable that divides them a cluster of their own.
 
     Before the first decision they are left out: the state is not known. After a decision to leave
@@ -73,7 +73,7 @@ def with_missing(rows: Rows, clusters: list[Rows], names: Sequence[str]) -> list
     if not len(lost):
         return clusters
     gone = [n for n in names if lost.column(n).missing.all() and not rows.column(n).missing.all()]
-    return [*clusters, lost.lacking(gone)]
+    return [*clusters, lost.marked_absent(gone)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,14 +82,14 @@ class _Growth:
 
     learner: Learner
     schema: Schema
-    finish: Finish
+    finish: AfterDecision
 
     def information(self, rows: Rows, place: int, names: tuple[str, ...], depth: int) -> int:
         """Add what is left of an information set, and all that follows it."""
         learner = self.learner
         if place == len(self.schema.decisions):
             root = self.finish(learner, rows, names, depth)
-            learner.done_with(rows.total)
+            learner.report_done(rows.total)
             return root
         varying = rows.varying(names)
         constant = [name for name in names if name not in varying]
@@ -108,24 +108,24 @@ class _Growth:
     def varying(self, rows: Rows, place: int, names: tuple[str, ...], depth: int) -> int:
         """Add variables with several values each: factor some out, or divide the rows."""
         learner, config = self.learner, self.learner.config
-        follows = outlook(
+        targets = targets_after(
             rows, self.schema, place, self.finish.beyond,
             config.given_decisions, config.unavailable_from, self.finish.recurs and place == 0,
         )  # fmt: skip
-        told = telling(learner, rows, names, follows)
-        kept = linked(learner, rows, names, told)
+        told = relevant_variables(learner, rows, names, targets)
+        kept = with_dependents(learner, rows, names, told)
         free = tuple(name for name in names if name not in kept)
         if free:
             factors = self.factors(rows, free, depth)
             if kept:
                 return learner.product([*factors, self.information(rows, place, kept, depth)])
             return self.with_factors(rows, place, factors, depth)
-        clusters = config.clustering(rows, told, follows, learner.rng)
+        clusters = config.clustering(rows, told, targets, learner.rng)
         if len(clusters) < 2:  # nothing is left to divide by
             return self.with_factors(rows, place, self.factors(rows, names, depth), depth)
         if place > 0:
-            clusters = with_missing(rows, clusters, names)
-        learner.done_with(rows.total - sum(part.total for part in clusters))  # rows left out
+            clusters = with_missing_cluster(rows, clusters, names)
+        learner.report_done(rows.total - sum(part.total for part in clusters))  # rows left out
         children = [self.information(part, place, names, depth + 1) for part in clusters]
         return learner.mixture(clusters, children)
 
@@ -154,7 +154,7 @@ class _Growth:
         return self.learner.product([*factors, self.decision(rows, place, depth)])
 
     def factors(self, rows: Rows, names: tuple[str, ...], depth: int) -> list[int]:
-        """Add variables that matter for nothing that follows, dependent ones together."""
+        """Add variables that matter for nothing that targets, dependent ones together."""
         strata = np.zeros(len(rows), dtype=np.int64)
         groups = components(names, self.learner.test(rows, names, names, strata).dependent)
         return [grow_spn(self.learner, rows, group, depth) for group in groups]

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from rspmn.learn.structure.contingency import KEPT, RARE, contingency, weighed, xlogx
+from rspmn.learn.structure.contingency import KEPT, RARE, contingency, distinct_weights, xlogx
 from rspmn.learn.structure.rows import Rows, weigh
 from rspmn.types import Array, Bools, Ints
 
@@ -174,7 +174,7 @@ def _pair_by_pair(
     stratum = np.unique(strata, return_inverse=True)[1]
     shape = (len(left), len(right))
     found = PairStatistics(*np.zeros((4, *shape)))
-    numbers = {name: value_numbers(rows, name) for name in {*left, *right}}
+    numbers = {name: pooled_codes(rows, name) for name in {*left, *right}}
     for j, other in enumerate(right):
         for i, one in enumerate(left):
             a, b = numbers[one], numbers[other]
@@ -198,9 +198,9 @@ def stratum_statistics(
         return none, none, none, none
     sizes = int(a.max()) + 1, int(b.max()) + 1
     row_key, column_key = stratum * sizes[0] + a, stratum * sizes[1] + b
-    cell, cell_weight = weighed(row_key * sizes[1] + b, weights)
-    row, row_weight = weighed(row_key, weights)
-    column, column_weight = weighed(column_key, weights)
+    cell, cell_weight = distinct_weights(row_key * sizes[1] + b, weights)
+    row, row_weight = distinct_weights(row_key, weights)
+    column, column_weight = distinct_weights(column_key, weights)
     total = weigh(stratum, weights)
     size = len(total)
     of_cell, of_row, of_column = cell // (sizes[0] * sizes[1]), row // sizes[0], column // sizes[1]
@@ -220,7 +220,7 @@ def stratum_statistics(
     return np.maximum(g, 0.0), np.maximum(x2, 0.0), freedom, total
 
 
-def value_numbers(rows: Rows, name: str) -> Ints:  # [n]
+def pooled_codes(rows: Rows, name: str) -> Ints:  # [n]
     """Return a number for each row's value, rare ones the same, -1 where it is missing."""
     codes = rows.codes(name)
     here = codes >= 0

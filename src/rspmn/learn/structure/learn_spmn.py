@@ -57,7 +57,7 @@ def learn_spmn(
     config = config or LearnConfig()
     rows, known = read_rows(source, schema, config.bins, weights)
     learner = Learner(config, np.random.default_rng(rng), rows, known.utility, report)
-    root = grow_spmn(learner, known, rows, _Utility(known.utility))
+    root = grow_spmn(learner, known, rows, _SingleOutcome(known.utility))
     network = learner.builder.build(root)
     info = learner.info
     info.nodes, info.edges, info.seconds = len(network), network.num_edges, learner.seconds()
@@ -65,7 +65,7 @@ def learn_spmn(
     return SPMN(known, network, background, rows.total), info
 
 
-class _Utility:
+class _SingleOutcome:
     """What follows the last decision of a single shot: the last set and the utility."""
 
     def __init__(self, utility: str) -> None:

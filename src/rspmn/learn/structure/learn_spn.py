@@ -8,7 +8,7 @@ from rspmn.circuit import Network
 from rspmn.learn.config import LearnConfig, LearnInfo, Report
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.rows import Rows, read_columns
-from rspmn.learn.structure.targets import within
+from rspmn.learn.structure.targets import targets_within
 from rspmn.types import Bools
 
 
@@ -30,7 +30,7 @@ def learn_spn(
     rows = source if isinstance(source, Rows) else read_columns(source, names, config.bins)
     learner = Learner(config, np.random.default_rng(rng), rows, None, report)
     root = grow_spn(learner, rows, tuple(names or rows.table.columns), 0)
-    learner.done_with(rows.total)
+    learner.report_done(rows.total)
     network = learner.builder.build(root)
     info = learner.info
     info.nodes, info.edges, info.seconds = len(network), network.num_edges, learner.seconds()
@@ -45,7 +45,7 @@ def grow_spn(learner: Learner, rows: Rows, names: tuple[str, ...], depth: int) -
     parts = components(names, learner.test(rows, names, names, strata).dependent)
     if len(parts) > 1:
         return learner.product([grow_spn(learner, rows, part, depth) for part in parts])
-    clusters = learner.config.clustering(rows, names, within(rows, names), learner.rng)
+    clusters = learner.config.clustering(rows, names, targets_within(rows, names), learner.rng)
     if len(clusters) < 2:  # nothing is left to divide by
         return learner.product(learner.leaves(rows, names))
     children = [grow_spn(learner, part, names, depth + 1) for part in clusters]

@@ -62,7 +62,7 @@ class Learner:
         return children[0] if len(children) == 1 else self.builder.product(children)
 
     def mixture(self, parts: Sequence[Rows], children: Sequence[int]) -> int:
-        """Add a sum, each child weighed by its rows."""
+        """Add a sum, each child distinct_weights by its rows."""
         self.info.sums += 1
         weights = np.array([part.total for part in parts])
         return self.builder.sum(children, (weights / weights.sum()).tolist())
@@ -92,7 +92,7 @@ class Learner:
             return True
         return self.info.stopped_by in ("nodes", "seconds")
 
-    def done_with(self, weight: float) -> None:
+    def report_done(self, weight: float) -> None:
         """Report that rows of so much weight have been learned from to the end, or left out."""
         self._done += weight
         if self._report is not None:

@@ -101,12 +101,12 @@ class Rows:
         """Return the values of a variable of numbers, NaN where it is missing."""
         return numbers_of(self.column(name))
 
-    def lacking(self, names: Sequence[str]) -> "Rows":
+    def marked_absent(self, names: Sequence[str]) -> "Rows":
         """Return the same rows, which are known to be those without some variables."""
         table = replace(self.table, absent=self.table.absent | frozenset(names))
         return Rows(table, self.index, self.weights)
 
-    def spanning(self, name: str, span: tuple[float, float]) -> "Rows":
+    def with_span(self, name: str, span: tuple[float, float]) -> "Rows":
         """Return the same rows, to which an interval of a number line is left."""
         table = replace(self.table, spans={**self.table.spans, name: span})
         return Rows(table, self.index, self.weights)
@@ -177,7 +177,7 @@ def weigh(groups: NDArray[Any], weights: Array, size: int = 0) -> Array:
     return np.bincount(groups, weights=weights, minlength=size).astype(np.float64)
 
 
-def joined(rows: Rows, names: Sequence[str]) -> tuple[Rows, str]:
+def with_joint_variable(rows: Rows, names: Sequence[str]) -> tuple[Rows, str]:
     """Add a variable that holds the values of several together; return its name too."""
     name = " and ".join(names)
     codes = np.full(len(rows.table.codes[names[0]]), MISSING, dtype=np.int32)

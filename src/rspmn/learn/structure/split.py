@@ -1,7 +1,7 @@
 """Clustering of rows: how a sum node divides them.
 
-The default looks at behaviour: it splits on the variable whose value tells most about what
-follows, and keeps values with the same future together.
+The default splits on the variable on which the targets depend most, and keeps values together
+that the same outcomes follow.
 """
 
 from collections.abc import Sequence
@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.learn.structure.independence import pair_statistics
-from rspmn.learn.structure.many_value_groups import group_many, has_many
+from rspmn.learn.structure.many_values import group_many_values, has_many_values
 from rspmn.learn.structure.rows import Rows, rebinned, weigh
-from rspmn.learn.structure.targets import Outlook, decision_counts, value_counts
-from rspmn.learn.structure.value_groups import Futures
+from rspmn.learn.structure.targets import Targets
+from rspmn.learn.structure.value_groups import outcome_table
 from rspmn.types import Array, Ints
 
 
 class RowClustering(Protocol):
-    """Divides rows by some of their variables."""
+    """Divides rows by some of their variables; `rspmn.testing.check_row_clustering` checks one."""
 
     @property
     def disjoint(self) -> bool:
@@ -29,7 +29,7 @@ class RowClustering(Protocol):
         ...
 
     def __call__(
-        self, rows: Rows, on: Sequence[str], follows: Outlook, rng: np.random.Generator
+        self, rows: Rows, on: Sequence[str], targets: Targets, rng: np.random.Generator
     ) -> list[Rows]:
         """Return the clusters; one alone if there is nothing to divide by."""
         ...
@@ -37,7 +37,7 @@ class RowClustering(Protocol):
 
 @dataclass(frozen=True)
 class BehaviouralSplit:
-    """Split on the variable that tells most about what follows, values alike staying together.
+    """Split on the variable that tells most about what targets, values alike staying together.
 
     `alpha` is the level of the tests that tell two values' futures apart; with 1 all values are
     kept apart. Values of a category are called alike only if each was seen `enough` times with
@@ -54,75 +54,51 @@ class BehaviouralSplit:
         return True
 
     def __call__(
-        self, rows: Rows, on: Sequence[str], follows: Outlook, rng: np.random.Generator
+        self, rows: Rows, on: Sequence[str], targets: Targets, rng: np.random.Generator
     ) -> list[Rows]:
         """Split on the best variable that has more than one value."""
         del rng
         varying = [name for name in on if len(np.unique(_present(rows.codes(name)))) > 1]
         if not varying:
             return [rows]
-        best = varying[int(np.argmax(self._worth(rows, varying, follows)))]
-        values, groups = self._group_values(rows, best, follows)
+        best = varying[int(np.argmax(self._worth(rows, varying, targets)))]
+        values, groups = self._group_values(rows, best, targets)
         if groups.max(initial=0) == 0:
             weight = weigh(np.searchsorted(values, _present(rows.codes(best))), _known(rows, best))
             if best in rows.table.ordered and weight.min() < self.enough:
-                return [rows]  # a number line is not cut finer than it is known
-            # Alone it tells nothing; it is here because it does together with others.
+                return [rows]  # too few observations for a finer interval
+            # Relevant only together with other variables: every value is split off.
             groups = np.arange(len(values))
         return _divide(rows, best, values, groups)
 
-    def _worth(self, rows: Rows, names: Sequence[str], follows: Outlook) -> Array:
-        """Return how much each variable tells about what follows, beyond chance."""
+    def _worth(self, rows: Rows, names: Sequence[str], targets: Targets) -> Array:
+        """Return how much the targets depend on each variable, beyond chance."""
         worth = np.zeros(len(names))
-        for seen in follows.seen:
-            others = seen.names
-            statistics = pair_statistics(rows, names, others, seen.strata)
+        for target in targets.outcomes:
+            others = target.names
+            statistics = pair_statistics(rows, names, others, target.strata)
             excess = statistics.g - statistics.freedom
             same = np.array([[a == b for b in others] for a in names])
             worth += np.where(same, 0.0, excess).sum(axis=1)
         return worth
 
-    def _group_values(self, rows: Rows, name: str, follows: Outlook) -> tuple[Ints, Ints]:
+    def _group_values(self, rows: Rows, name: str, targets: Targets) -> tuple[Ints, Ints]:
         """Return the values of a variable and the group of each."""
         values = np.unique(_present(rows.codes(name))).astype(np.int64)
         if self.alpha >= 1:
             return values, np.arange(len(values))
         ordered = name in rows.table.ordered
-        if not ordered and has_many(rows, name, values, follows):
-            return values, group_many(rows, name, follows, self.alpha, self.enough)
-        tables, blocks, owners = [], [], []
-        shift = 0
-        for seen in follows.seen:
-            _, counts, block = value_counts(rows, name, seen)
-            owner = block % len(seen.names)
-            keep = np.array([n != name for n in seen.names])[owner]
-            tables.append(counts[:, keep])
-            blocks.append(block[keep] + shift)
-            owners.append(owner[keep] + shift)
-            shift += int(block.max(initial=-1)) + 1
-        choices = [
-            counts
-            for choice in follows.choices
-            if follows.may_lack(rows, (name,), choice)
-            for counts in decision_counts(rows, name, choice)
-        ]
-        futures = Futures(
-            np.hstack(tables),
-            np.concatenate(blocks),
-            np.concatenate(owners),
-            choices,
-            self.alpha,
-            follows.unavailable_from,
-            self.enough,
-        )
-        return values, futures.merge_neighbours() if ordered else futures.merge_alike()
+        if not ordered and has_many_values(rows, name, values, targets):
+            return values, group_many_values(rows, name, targets, self.alpha, self.enough)
+        table = outcome_table(rows, name, targets, self.alpha, self.enough)
+        return values, table.group_intervals() if ordered else table.group_values()
 
 
 def _divide(rows: Rows, name: str, values: Ints, groups: Ints) -> list[Rows]:
     """Divide rows by the group of a variable's value.
 
-    Rows that lack the variable are left out: to spread them over all groups by the groups' weights
-    would ignore what was decided and earned in them, and draw the groups towards each other.
+    Rows in which it is missing are left out: sharing them out by the groups' weights would ignore
+    their decisions and utilities, and make the groups more similar than they are.
     """
     codes = rows.codes(name)
     present = np.flatnonzero(codes >= 0)
@@ -136,15 +112,15 @@ def _divide(rows: Rows, name: str, values: Ints, groups: Ints) -> list[Rows]:
 
 
 def _spanned(rows: Rows, name: str, parts: list[Rows]) -> list[Rows]:
-    """Leave no gap between intervals of a number line: they meet midway between their numbers."""
+    """Give neighbouring intervals a common border, midway between their numbers."""
     ends = [(float(n.min()), float(n.max())) for n in (part.numbers(name) for part in parts)]
     low, high = rows.table.spans.get(name, (ends[0][0], ends[-1][1]))
     borders = [low, *((one[1] + other[0]) / 2 for one, other in pairwise(ends)), high]
-    return [part.spanning(name, span) for part, span in zip(parts, pairwise(borders), strict=True)]
+    return [part.with_span(name, span) for part, span in zip(parts, pairwise(borders), strict=True)]
 
 
 def _known(rows: Rows, name: str) -> Array:
-    """Return the weights of the rows that have a variable."""
+    """Return the weights of the rows in which a variable is not missing."""
     return rows.weights[rows.codes(name) >= 0]
 
 

@@ -1,50 +1,52 @@
-"""Outlook: what follows an information set, as tests have to look at it.
+"""Targets: what an information set may matter for, as tests of relevance look at it.
 
-Variables after the next decisions are looked at given those decisions. The decisions themselves
-are not outcomes, with one exception: a value of a decision that is never seen where, by its share
-elsewhere, it should have been seen often is taken as unavailable there.
+Variables observed after later decisions are tested given those decisions. The decisions
+themselves are not targets, with one exception: a decision value that was never seen where, by its
+share elsewhere, it was to be expected often is taken as unavailable there.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from rspmn.learn.structure.contingency import contingency, rare_together
+from rspmn.learn.structure.contingency import contingency, pool_rare
 from rspmn.learn.structure.rows import Rows, weigh
 from rspmn.schema import Schema
 from rspmn.types import Array, Bools, Ints
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """Some variables that are seen later, and the decisions in between."""
+class Target:
+    """Some variables observed later, and the decisions in between."""
 
     names: tuple[str, ...]
     strata: Ints  # [n], the joint value of the decisions in between
 
 
 @dataclass(frozen=True, eq=False)
-class Outlook:
-    """All that follows."""
+class Targets:
+    """All that comes after an information set."""
 
-    seen: tuple[Seen, ...]
-    choices: tuple[Seen, ...]  # one decision each, given those before it
-    #: A choice never seen where at least so many were to be expected is unavailable there.
+    outcomes: tuple[Target, ...]
+    choices: tuple[Target, ...]  # one decision each, given those before it
+    #: A decision value never seen where at least so many were expected is unavailable there.
     unavailable_from: float = 10.0
-    recurs: bool = False  # whether it is the state of a step that others follow
+    recurs: bool = False  # whether the set is a state that other states follow
 
-    def may_lack(self, rows: Rows, names: tuple[str, ...], choice: Seen) -> bool:
-        """Say whether any part of the rows may lack a choice: how much weight never has it.
+    def may_be_unavailable(self, rows: Rows, names: tuple[str, ...], choice: Target) -> bool:
+        """Return whether a decision value may be unavailable in any part of the rows.
 
-        What lacks a choice is made of joint values of all variables that lack it.
+        A part that lacks the value is a union of joint values of `names` that lack it, so their
+        weight bounds the number expected.
         """
-        key = ("may lack", choice.names, id(choice))
+        key = ("may be unavailable", choice.names, id(choice))
         if key not in rows.memo:
-            rows.memo[key] = _may_lack(rows, names, choice, self.unavailable_from), choice
+            found = _may_be_unavailable(rows, names, choice, self.unavailable_from)
+            rows.memo[key] = found, choice
         return bool(rows.memo[key][0])
 
 
-def outlook(
+def targets_after(
     rows: Rows,
     schema: Schema,
     place: int,
@@ -52,8 +54,8 @@ def outlook(
     given_decisions: bool = True,
     unavailable_from: float = 10.0,
     recurs: bool = False,
-) -> Outlook:
-    """Return what follows information set number `place`; `beyond` comes after the last set.
+) -> Targets:
+    """Return the targets of information set number `place`; `beyond` comes after the last set.
 
     Without `given_decisions`, as in the paper, decisions are variables like any other.
     """
@@ -61,23 +63,23 @@ def outlook(
     if not given_decisions:
         later = [n for group in schema.information_sets[place + 1 :] for n in group]
         everything = (*later, *schema.decisions[place:], *beyond)
-        return Outlook((Seen(everything, np.zeros(len(rows), np.int64)),), ())
-    seen, choices = [], []
+        return Targets((Target(everything, np.zeros(len(rows), np.int64)),), ())
+    outcomes, choices = [], []
     for k in range(place + 1, last + 1):
         between = schema.decisions[place:k]
         names = schema.information_sets[k] + (beyond if k == last else ())
         if names:
-            seen.append(Seen(names, rows.joint_codes(between)))
-        choices.append(Seen((between[-1],), rows.joint_codes(between[:-1])))
-    return Outlook(tuple(seen), tuple(choices), unavailable_from, recurs)
+            outcomes.append(Target(names, rows.joint_codes(between)))
+        choices.append(Target((between[-1],), rows.joint_codes(between[:-1])))
+    return Targets(tuple(outcomes), tuple(choices), unavailable_from, recurs)
 
 
-def within(rows: Rows, names: tuple[str, ...]) -> Outlook:
-    """Return the outlook inside a set of variables: each looks at the others."""
-    return Outlook((Seen(names, np.zeros(len(rows), np.int64)),), ())
+def targets_within(rows: Rows, names: tuple[str, ...]) -> Targets:
+    """Return the targets inside a set of variables: each of them is a target of the others."""
+    return Targets((Target(names, np.zeros(len(rows), np.int64)),), ())
 
 
-def _may_lack(rows: Rows, names: tuple[str, ...], choice: Seen, least: float) -> bool:
+def _may_be_unavailable(rows: Rows, names: tuple[str, ...], choice: Target, least: float) -> bool:
     strata = int(choice.strata.max(initial=0)) + 1
     state = np.unique(rows.joint_codes(names) * strata + choice.strata, return_inverse=True)[1]
     decided = rows.codes(choice.names[0])
@@ -93,13 +95,13 @@ def _may_lack(rows: Rows, names: tuple[str, ...], choice: Seen, least: float) ->
     return bool((expected >= least).any())
 
 
-def lacks_choice(
-    rows: Rows, names: tuple[str, ...], choice: Seen, least: float
+def has_unavailable_choice(
+    rows: Rows, names: tuple[str, ...], choice: Target, least: float
 ) -> Bools:  # [names]
-    """Say which variables have a value at which a choice is missing for no chance.
+    """Return which variables have a value at which a decision value is unavailable.
 
-    It was never seen there although, by the shares of the value and of the choice, at least
-    `least` were to be expected.
+    It was never seen there although, by the shares of the two values, at least `least` steps with
+    both were expected.
     """
     found = contingency(rows, names, choice.names, choice.strata)
     counts = found.counts  # [strata, cells, choices]
@@ -107,27 +109,27 @@ def lacks_choice(
     choices = np.add.reduceat(counts, found.left.starts, axis=1)  # [strata, names, choices]
     total = np.maximum(choices.sum(axis=2, keepdims=True), 1e-300)
     expected = own * (choices / total)[:, found.left.owner]
-    lacks = ((counts == 0) & (expected >= least)).any(axis=(0, 2))  # [cells]
-    return np.logical_or.reduceat(lacks, found.left.starts)
+    unavailable = ((counts == 0) & (expected >= least)).any(axis=(0, 2))  # [cells]
+    return np.logical_or.reduceat(unavailable, found.left.starts)
 
 
-def decision_counts(rows: Rows, name: str, choice: Seen) -> list[Array]:
-    """Return a table [values, choices] for each stratum; the values are those that occur."""
+def decision_counts(rows: Rows, name: str, choice: Target) -> list[Array]:
+    """Return a table [values, choices] for each stratum, over the values that occur."""
     found = contingency(rows, (name,), choice.names, choice.strata)
     return list(found.counts[:, found.left_weights > 0])
 
 
-def value_counts(rows: Rows, name: str, seen: Seen) -> tuple[Ints, Array, Ints]:
-    """Return a variable's values, and the weight of each cell of what is seen after each value.
+def outcome_counts(rows: Rows, name: str, target: Target) -> tuple[Ints, Array, Ints]:
+    """Return a variable's values and the weight of each outcome that follows each value.
 
-    Also to which stratum and variable each cell belongs, one number for both. Cells are left out
-    in which nothing was seen.
+    The third array is the (stratum, variable) of each outcome as one number. Outcomes that never
+    occur are left out.
     """
-    found = contingency(rows, (name,), seen.names, seen.strata)
+    found = contingency(rows, (name,), target.names, target.strata)
     values = np.flatnonzero(found.left_weights > 0)
-    counts = rare_together(found.counts, found.right, found.right_weights, 2)[:, values]
+    counts = pool_rare(found.counts, found.right, found.right_weights, 2)[:, values]
     flat = np.moveaxis(counts, 0, 1).reshape(len(values), -1)
     strata = np.arange(len(found.counts))[:, None]
-    block = (found.right.owner + strata * len(seen.names)).ravel()
+    block = (found.right.owner + strata * len(target.names)).ravel()
     used = np.flatnonzero(flat.any(axis=0))
     return values, flat[:, used], block[used]

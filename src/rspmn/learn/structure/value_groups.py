@@ -1,7 +1,7 @@
-"""Futures: what follows the values of a variable, and which of them have the same.
+"""Groups of a variable's values that the same outcomes follow.
 
-A value's future is a row of counts: how often each thing was seen after it, given the decisions.
-Rows that no test tells apart belong to one group.
+Each value has a row of counts: how often each outcome was observed after it, given the decisions.
+Values whose rows no test distinguishes are one group.
 """
 
 from dataclasses import dataclass
@@ -10,23 +10,60 @@ from itertools import pairwise
 import numpy as np
 
 from rspmn.learn.structure.contingency import xlogx
+from rspmn.learn.structure.rows import Rows
+from rspmn.learn.structure.targets import Targets, decision_counts, outcome_counts
 from rspmn.types import Array, Bools, Ints
 
-#: So many values are first compared all with each other at once.
+#: Up to so many values are first compared all with each other at once.
 FEW = 32
 
 
+def outcome_table(
+    rows: Rows, name: str, targets: Targets, alpha: float, enough: float
+) -> "OutcomeTable":
+    """Count what follows each value of a variable, the variable itself left out."""
+    tables, blocks, owners = [], [], []
+    shift = 0
+    for target in targets.outcomes:
+        _, counts, block = outcome_counts(rows, name, target)
+        owner = block % len(target.names)
+        keep = np.array([n != name for n in target.names])[owner]
+        tables.append(counts[:, keep])
+        blocks.append(block[keep] + shift)
+        owners.append(owner[keep] + shift)
+        shift += int(block.max(initial=-1)) + 1
+    return OutcomeTable(
+        np.hstack(tables),
+        np.concatenate(blocks),
+        np.concatenate(owners),
+        choice_tables(rows, name, targets),
+        alpha,
+        targets.unavailable_from,
+        enough,
+    )
+
+
+def choice_tables(rows: Rows, name: str, targets: Targets) -> list[Array]:  # [values, choices]
+    """Count the decisions made at each value, where any may be unavailable."""
+    return [
+        counts
+        for choice in targets.choices
+        if targets.may_be_unavailable(rows, (name,), choice)
+        for counts in decision_counts(rows, name, choice)
+    ]
+
+
 @dataclass(eq=False)
-class Futures:
-    """The futures of a variable's values, to be told apart."""
+class OutcomeTable:
+    """How often each outcome followed each value of a variable."""
 
     counts: Array  # [values, cells]
     block: Ints  # [cells]; the (stratum, variable) of each cell
     owner: Ints  # [cells]; the variable of each cell
     choices: list[Array]  # [values, choices] each
-    alpha: float
+    alpha: float  # the level of the tests
     unavailable_from: float = 10.0
-    enough: float = 0.0
+    enough: float = 0.0  # a value observed less often with a decision is not called the same
 
     def __post_init__(self) -> None:
         # number blocks and owners without gaps
@@ -39,9 +76,9 @@ class Futures:
         self.member = np.zeros((len(self.block), self.blocks))  # [cells, blocks]
         self.member[np.arange(len(self.block)), self.block] = 1.0
 
-    def merge_alike(self) -> Ints:  # [values]
-        """Put each value, heaviest first, to the group it resembles most, or into a new one."""
-        if self._none_alike():
+    def group_values(self) -> Ints:  # [values]
+        """Add each value, the heaviest first, to the most similar group, or to a new one."""
+        if self._all_distinct():
             return np.arange(len(self.counts))
         order = np.argsort(-self.counts.sum(axis=1), kind="stable")
         group = np.zeros(len(order), dtype=np.int64)
@@ -50,28 +87,28 @@ class Futures:
         count = 0
         for value in order:
             own = [table[value] for table in self.choices]
-            likeness = self.likeness(
+            p_values = self.p_values(
                 self.counts[value], own, sums[:count], [table[:count] for table in chosen]
             )
-            likeness[~self.seen_enough(self.counts[value], sums[:count])] = 0.0
-            found = int(np.argmax(likeness)) if count and likeness.max() > 0 else count
+            p_values[~self.observed_enough(self.counts[value], sums[:count])] = 0.0
+            found = int(np.argmax(p_values)) if count and p_values.max() > 0 else count
             count = max(count, found + 1)
             sums[found] += self.counts[value]
             for table, row in zip(chosen, own, strict=True):
                 table[found] += row
             group[value] = found
-        # numbered by their first value, so that the order of weights does not matter
+        # numbered by their first value, so that the numbers do not depend on weights
         first = np.full(count, len(group))
         np.minimum.at(first, group, np.arange(len(group)))
         return np.unique(first[group], return_inverse=True)[1].astype(np.int64)
 
-    def merge_neighbours(self) -> Ints:  # [values]
-        """Join the two neighbours on the number line that are most alike, until none are."""
+    def group_intervals(self) -> Ints:  # [values]
+        """Merge the two most similar neighbours on the number line until all are distinguished."""
         members = [[value] for value in range(len(self.counts))]
         while len(members) > 1:
-            likeness = [self._neighbours(one, other) for one, other in pairwise(members)]
-            best = int(np.argmax(likeness))
-            if not likeness[best] > 0:
+            p_values = [self._neighbour_p_value(one, other) for one, other in pairwise(members)]
+            best = int(np.argmax(p_values))
+            if not p_values[best] > 0:
                 break
             members[best : best + 2] = [members[best] + members[best + 1]]
         group = np.zeros(len(self.counts), dtype=np.int64)
@@ -79,8 +116,8 @@ class Futures:
             group[several] = number
         return group
 
-    def seen_enough(self, counts: Array, groups: Array) -> Bools:  # [groups]
-        """Say which groups are, as the one, seen often wherever one of them is seen at all."""
+    def observed_enough(self, counts: Array, groups: Array) -> Bools:  # [groups]
+        """Return which groups were observed often wherever they or the value were at all."""
         own, others = self._by_block(counts), self._by_block(groups)
         often = (own >= self.enough) & (others >= self.enough)
         return np.asarray((often | ((own == 0) & (others == 0))).all(axis=1))
@@ -89,27 +126,27 @@ class Futures:
         """Add up the cells of each block."""
         return np.asarray(rows @ self.member)
 
-    def _none_alike(self) -> bool:
-        """Say whether all values are told apart from each other, each by itself."""
+    def _all_distinct(self) -> bool:
+        """Return whether every two values are distinguished."""
         if len(self.counts) > FEW:
             return False
         one, other = np.triu_indices(len(self.counts), 1)
-        known = self.seen_enough(self.counts[one], self.counts[other])
+        known = self.observed_enough(self.counts[one], self.counts[other])
         if not known.any():
             return True
-        p = self._same_future(self.counts[one[known]], self.counts[other[known]])
+        p = self._same_outcomes(self.counts[one[known]], self.counts[other[known]])
         return not bool((p >= self.alpha).any())
 
-    def _neighbours(self, one: list[int], other: list[int]) -> float:
-        """Return how alike two neighbours are: above all others if one is hardly known."""
+    def _neighbour_p_value(self, one: list[int], other: list[int]) -> float:
+        """Return the p-value of two neighbours; above 1 if one of them was observed too rarely."""
         rows = self.counts[one].sum(axis=0), self.counts[other].sum(axis=0, keepdims=True)
-        if not self.seen_enough(*rows)[0]:
+        if not self.observed_enough(*rows)[0]:
             return 2.0 - 1e-9 * float(rows[0].sum() + rows[1].sum())
-        return self._pair_likeness(one, other)
+        return self._pair_p_value(one, other)
 
-    def _pair_likeness(self, one: list[int], other: list[int]) -> float:
+    def _pair_p_value(self, one: list[int], other: list[int]) -> float:
         return float(
-            self.likeness(
+            self.p_values(
                 self.counts[one].sum(axis=0),
                 [table[one].sum(axis=0) for table in self.choices],
                 self.counts[other].sum(axis=0, keepdims=True),
@@ -117,23 +154,23 @@ class Futures:
             )[0]
         )
 
-    def likeness(
+    def p_values(
         self, counts: Array, choices: list[Array], groups: Array, group_choices: list[Array]
     ) -> Array:  # [groups]
-        """Return the p-values of having the same future as each of some groups; 0 if told apart.
+        """Return the p-values of equal outcomes with each of some groups; 0 if distinguished.
 
-        The smallest p-value of all variables times their number; a group with other choices is
-        told apart.
+        It is the smallest p-value of all variables times their number. A group with other
+        available decisions is distinguished.
         """
         if self.alpha >= 1:
             return np.zeros(len(groups))
-        p = self._same_future(counts, groups)
+        p = self._same_outcomes(counts, groups)
         p[p < self.alpha] = 0.0
         for own, others in zip(choices, group_choices, strict=True):
             p[_choices_differ(own, others, self.unavailable_from)] = 0.0
         return p
 
-    def _same_future(self, counts: Array, groups: Array) -> Array:  # [groups]
+    def _same_outcomes(self, counts: Array, groups: Array) -> Array:  # [groups]
         """Test rows of counts against others, for each variable over its strata.
 
         `counts` is one row for all, or one for each.
@@ -162,7 +199,7 @@ class Futures:
 
 
 def _choices_differ(own: Array, others: Array, least: float) -> Bools:  # [groups]
-    """Say which groups have a choice that the one lacks for no chance, or lack one that it has."""
+    """Return which groups have a decision that is unavailable at the value, or the reverse."""
     a, b = own.sum(), others.sum(axis=1, keepdims=True)
     expected_own = a * (own + others) / np.maximum(a + b, 1e-300)
     expected_other = b * (own + others) / np.maximum(a + b, 1e-300)

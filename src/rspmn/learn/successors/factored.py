@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rspmn.learn.structure.contingency import weighed
+from rspmn.learn.structure.contingency import distinct_weights
 from rspmn.learn.structure.rows import weigh
 from rspmn.learn.successors.boxes import boxes_of
 from rspmn.learn.successors.components import find_components
@@ -127,7 +127,7 @@ class Learned:
         """
         size = self.factors.boxes.count
         key = self.site * size + self.box
-        keys, total = weighed(key, self.weights)
+        keys, total = distinct_weights(key, self.weights)
         others = total[np.searchsorted(keys, key)] - 1
         visits = weigh(self.site, self.weights)[self.site] - 1
         leaves = self.leaves[:, self.context]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rspmn.learn.structure.contingency import weighed
+from rspmn.learn.structure.contingency import distinct_weights
 from rspmn.learn.structure.rows import weigh
 from rspmn.learn.successors.contexts import Contexts
 from rspmn.types import Array, Ints
@@ -39,7 +39,7 @@ class Entries:
         size = max(int(found.max()) + 1 for found in values)
         parts = []
         for number, found in enumerate(values):
-            key, weight = weighed(context * size + found, weights)
+            key, weight = distinct_weights(context * size + found, weights)
             parts.append((np.full(len(key), number), key // size, key % size, weight))
         return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
@@ -55,7 +55,7 @@ class Open:
         self.count = len(self.nodes)
         self.value, self.weight = entries.value[live], entries.weight[live]
         self.values = int(self.value.max()) + 1
-        self.key, self.total = weighed(self.number * self.values + self.value, self.weight)
+        self.key, self.total = distinct_weights(self.number * self.values + self.value, self.weight)
         self.of_key = self.key // self.values
         self.prior = STRENGTH / np.bincount(self.of_key, minlength=self.count)  # of each value
         self.seen = weigh(self.of_key, self.total, self.count)
@@ -88,7 +88,7 @@ class Open:
     def _by_variable(self, variable: int, size: int) -> "_Gains":
         """Return what it gains to split by a variable: by all its values, by the best alone."""
         at = (self.number * size + self.codes[:, variable]) * self.values + self.value
-        key, weight = weighed(at, self.weight)
+        key, weight = distinct_weights(at, self.weight)
         cells, cell = np.unique(key // self.values, return_inverse=True)  # (node, code) that occur
         node, code = np.divmod(cells, size)
         prior = self.prior[node][cell]
@@ -127,7 +127,7 @@ def tells(entries: Entries, rest: Ints) -> list[int]:
     components = int(entries.component.max()) + 1
     size, contexts = int(rest.max()) + 1, len(rest)
     group = entries.component * size + rest[entries.context]
-    key, total = weighed(group * values + entries.value, entries.weight)
+    key, total = distinct_weights(group * values + entries.value, entries.weight)
     of_key = key // values
     prior = STRENGTH / np.maximum(np.bincount(of_key, minlength=components * size), 1)
     together = _log_likelihood(of_key, total, prior[of_key], components * size)

@@ -13,7 +13,7 @@ import numpy as np
 
 from rspmn.circuit import NetworkBuilder
 from rspmn.infer.compiled.subtrees import ranges
-from rspmn.learn.structure.contingency import weighed
+from rspmn.learn.structure.contingency import distinct_weights
 from rspmn.learn.structure.rows import weigh
 from rspmn.learn.successors.contexts import Contexts, contexts_of
 from rspmn.learn.successors.factors import Factors
@@ -55,7 +55,7 @@ def untried_branches(
     if not len(here):
         return None
     made, decision = contexts_of(moves, schema.decisions, here)
-    key, tries = weighed(at[here] * len(made) + decision, counts[here])
+    key, tries = distinct_weights(at[here] * len(made) + decision, counts[here])
     share = weigh(key % len(made), tries, len(made)) / tries.sum()
     expected = weigh(key // len(made), tries, moves.interfaces)[:, None] * share
     untried = (expected > 0) & (expected < unavailable_from)
@@ -85,7 +85,7 @@ def _ask(
     """Put each pair's decisions to the states of its interface node."""
     names = moves.schema.information_sets[0]
     states, state = contexts_of(moves, names, here)
-    key, seen = weighed(at * len(states) + state, counts)
+    key, seen = distinct_weights(at * len(states) + state, counts)
     starts = np.searchsorted(key // len(states), np.arange(moves.interfaces + 1))
     place, first = ranges(starts[node], starts[node + 1])
     pair = np.repeat(np.arange(len(node)), np.diff(first))

@@ -1,27 +1,27 @@
-"""Grouping the values of a variable that has many: each is compared with few.
+"""Groups of the values of a variable that has many: each value is compared with few groups.
 
-To compare thousands of values with each other would take millions of comparisons. Two values that
-never lead to the same state are told apart without any; so each is only compared with groups that
-share a successor with it, and only in the cells where one of them was seen.
+Comparing thousands of values with each other would take millions of tests. Two values that never
+lead to the same state need none; so each is compared only with groups that share a successor with
+it, and only in the cells where either was observed.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from rspmn.learn.structure.independence import value_numbers
+from rspmn.learn.structure.independence import pooled_codes
 from rspmn.learn.structure.rows import Rows, weigh
-from rspmn.learn.structure.targets import Outlook, decision_counts
-from rspmn.learn.structure.value_groups import Futures
+from rspmn.learn.structure.targets import Targets
+from rspmn.learn.structure.value_groups import OutcomeTable, choice_tables
 from rspmn.types import Array, Bools, Ints
 
 #: With more values than this, of the variable and of something that follows it, this is the way.
 MANY = 100
 
 
-def has_many(rows: Rows, name: str, values: Ints, follows: Outlook) -> bool:
-    """Say whether a variable has many values, and so has something that follows."""
-    after = (n for seen in follows.seen for n in seen.names if n != name)
+def has_many_values(rows: Rows, name: str, values: Ints, targets: Targets) -> bool:
+    """Say whether a variable has many values, and so has something that targets."""
+    after = (n for target in targets.outcomes for n in target.names if n != name)
     return len(values) > MANY and any(rows.table.sizes[n] > MANY for n in after)
 
 
@@ -36,24 +36,19 @@ class _Cells:
     owner: Ints  # [cells], the variable of each
 
 
-def group_many(
-    rows: Rows, name: str, follows: Outlook, alpha: float, enough: float
+def group_many_values(
+    rows: Rows, name: str, targets: Targets, alpha: float, enough: float
 ) -> Ints:  # [values]
     """Put each value, heaviest first, to the group it resembles most, or into a new one."""
     codes = rows.codes(name)
     here = np.flatnonzero(codes >= 0)
     values, number = np.unique(codes[here], return_inverse=True)
-    cells = _cells(rows, name, follows, here, number, len(values))
-    choices = [
-        table
-        for choice in follows.choices
-        if follows.may_lack(rows, (name,), choice)
-        for table in decision_counts(rows, name, choice)
-    ]
+    cells = _cells(rows, name, targets, here, number, len(values))
+    choices = choice_tables(rows, name, targets)
     size = np.bincount(cells.owner[np.unique(cells.cell)])
-    tells = cells.owner == int(size.argmax())  # [cells], those of the variable with most of them
+    shared = cells.owner == int(size.argmax())  # [cells], those of the variable with most of them
     weight = weigh(number, rows.weights[here], len(values))
-    groups = _Groups(cells, choices, tells, alpha, follows.unavailable_from, enough)
+    groups = _Groups(cells, choices, shared, alpha, targets.unavailable_from, enough)
     for value in np.argsort(-weight, kind="stable").tolist():
         groups.add(value)
     first = np.full(len(groups.cells), len(values))  # numbered by their first value
@@ -65,23 +60,23 @@ class _Groups:
     """The groups so far."""
 
     def __init__(
-        self, cells: _Cells, choices: list[Array], tells: Bools, alpha: float,
+        self, cells: _Cells, choices: list[Array], shared: Bools, alpha: float,
         unavailable_from: float, enough: float,
     ) -> None:  # fmt: skip
-        self.data, self.choices, self.tells = cells, choices, tells
+        self.data, self.choices, self.shared = cells, choices, shared
         self.levels = alpha, unavailable_from, enough
         self.of_value = np.zeros(len(cells.starts) - 1, dtype=np.int64)
         self.cells: list[tuple[Ints, Array]] = []  # of each group
         self.chosen: list[list[Array]] = []  # of each group, as `choices`
-        self.leading: dict[int, list[int]] = {}  # the groups that have each telling cell
+        self.leading: dict[int, list[int]] = {}  # the groups that have each successors cell
 
     def add(self, value: int) -> None:
         """Put a value to a group."""
         part = slice(int(self.data.starts[value]), int(self.data.starts[value + 1]))
         cell, weight = self.data.cell[part], self.data.weight[part]
         own = [table[value] for table in self.choices]
-        telling = cell[self.tells[cell]].tolist()
-        near = self._near(telling)
+        successors = cell[self.shared[cell]].tolist()
+        near = self._near(successors)
         found = self._most_alike(cell, weight, own, near) if near else -1
         if found < 0:
             found = len(self.cells)
@@ -95,15 +90,15 @@ class _Groups:
             self.cells[found] = (both, total)
             self.chosen[found] = [a + b for a, b in zip(self.chosen[found], own, strict=True)]
         self.of_value[value] = found
-        for c in telling:
+        for c in successors:
             leading = self.leading.setdefault(c, [])
             if found not in leading:
                 leading.append(found)
 
-    def _near(self, telling: list[int]) -> list[int]:
+    def _near(self, successors: list[int]) -> list[int]:
         """Return the groups that share a successor after each of the decisions."""
         by_block: dict[int, set[int]] = {}
-        for c in telling:
+        for c in successors:
             by_block.setdefault(int(self.data.block[c]), set()).update(self.leading.get(c, ()))
         return sorted(set.intersection(*by_block.values())) if by_block else []
 
@@ -114,30 +109,30 @@ class _Groups:
         for k, (cells, weights) in enumerate([(cell, weight), *(self.cells[g] for g in near)]):
             counts[k, np.searchsorted(local, cells)] = weights
         alpha, unavailable_from, enough = self.levels
-        futures = Futures(
+        table = OutcomeTable(
             counts, self.data.block[local], self.data.owner[local], [], alpha,
             unavailable_from, enough,
         )  # fmt: skip
         tables = [np.array([self.chosen[g][k] for g in near]) for k in range(len(own))]
-        likeness = futures.likeness(counts[0], own, counts[1:], tables)
-        likeness[~futures.seen_enough(counts[0], counts[1:])] = 0.0
-        best = int(likeness.argmax())
-        return near[best] if likeness[best] > 0 else -1
+        p_values = table.p_values(counts[0], own, counts[1:], tables)
+        p_values[~table.observed_enough(counts[0], counts[1:])] = 0.0
+        best = int(p_values.argmax())
+        return near[best] if p_values[best] > 0 else -1
 
 
 def _cells(
-    rows: Rows, name: str, follows: Outlook, here: Ints, number: Ints, values: int
+    rows: Rows, name: str, targets: Targets, here: Ints, number: Ints, values: int
 ) -> _Cells:
     """Count what follows each value."""
     keys, weights, blocks, owners = [], [], [], []
     cells = block = owner = 0
-    for seen in follows.seen:
-        stratum = np.unique(seen.strata[here], return_inverse=True)[1]
+    for target in targets.outcomes:
+        stratum = np.unique(target.strata[here], return_inverse=True)[1]
         strata = int(stratum.max(initial=-1)) + 1
-        for other in seen.names:
+        for other in target.names:
             if other == name:
                 continue
-            code = value_numbers(rows, other)[here]
+            code = pooled_codes(rows, other)[here]
             known = code >= 0
             size = int(code.max(initial=0)) + 1
             keys.append((number[known], cells + stratum[known] * size + code[known]))
