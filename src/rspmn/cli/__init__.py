@@ -81,16 +81,8 @@ def _with_flags(message: str) -> str:
 
 
 def run() -> None:
-    """Run the command that the shell asked for, and leave.
-
-    Nothing is left to be taken apart then, and that takes time: DuckDB's bindings even complain of
-    it on standard error.
-    """
-    code = main()
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None and not stream.closed:
-            stream.flush()
-    os._exit(code)
+    """Run the command that the shell asked for, and exit with its code."""
+    sys.exit(main())
 
 
 def _function(command: str) -> Callable[[argparse.Namespace], int | None]:

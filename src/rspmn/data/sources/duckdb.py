@@ -4,7 +4,9 @@ Parquet is read where it lies. Text is read once, into a table on disk: to read 
 it costs, and a log is looked at more than once.
 """
 
+import atexit
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -117,6 +119,18 @@ class LogFiles:
         rows = self.connection.execute(query).fetchall()
         known = {name: (least, most) for name, least, most, all_known in rows if all_known}
         return [known.get(name.lower()) for name in names]
+
+
+@atexit.register
+def _release_types() -> None:
+    """Clear the cache in which Narwhals keeps DuckDB's types.
+
+    Otherwise they outlive DuckDB 2.0, which then reports them as leaked on standard error.
+    """
+    namespace = sys.modules.get("narwhals._namespace")
+    cached = getattr(namespace, "_builtin_namespace", None)
+    if cached is not None:
+        cached.cache_clear()
 
 
 @contextmanager
