@@ -11,7 +11,7 @@ from rspmn.circuit import Categorical, IntegerHistogram, Leaf, Network, Piecewis
 from rspmn.infer.actions import best_among
 from rspmn.infer.bellman import Future, update
 from rspmn.infer.compiled.layers import compile_likelihood
-from rspmn.infer.compiled.row_likelihood import Distinct
+from rspmn.infer.compiled.leaf_tables import Distinct
 from rspmn.infer.compiled.state_index import StateIndex
 from rspmn.infer.likelihood import episode_log_likelihood, evidence_of, log_likelihoods
 from rspmn.infer.meu import NOTHING_FOLLOWS

@@ -14,7 +14,7 @@ from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.windows import fair_endings
 from rspmn.errors import DataError
 from rspmn.infer.compiled.forward_backward import Abreast, kernel_of
-from rspmn.infer.compiled.subtrees import ranges
+from rspmn.infer.compiled.layers import ranges
 from rspmn.learn.flows import Flows, spread_over
 from rspmn.learn.reestimate import rebuilt
 from rspmn.learn.structure.rows import weigh

@@ -13,7 +13,7 @@ from rspmn.circuit import Network
 from rspmn.data.states import States
 from rspmn.infer.compiled.assign import NOWHERE
 from rspmn.infer.compiled.layers import compile_likelihood
-from rspmn.infer.compiled.row_likelihood import Distinct
+from rspmn.infer.compiled.leaf_tables import Distinct
 from rspmn.types import Array, Bools, Ints
 
 #: So many numbers are held at once.

@@ -11,7 +11,7 @@ from rspmn.data.states import States, distinct_states
 from rspmn.data.windows import Windows
 from rspmn.errors import DataError
 from rspmn.infer.compiled.forward_backward import entries_of
-from rspmn.infer.compiled.row_likelihood import Distinct
+from rspmn.infer.compiled.leaf_tables import Distinct
 from rspmn.infer.compiled.state_index import StateIndex
 from rspmn.infer.compiled.subtrees import Instances, Subtrees
 from rspmn.model import RSPMN

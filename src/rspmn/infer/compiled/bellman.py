@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rspmn.circuit import Latent, Max, Network, Utility
-from rspmn.infer.compiled.flat import Flat, flatten
+from rspmn.infer.compiled.layers import Flat, flatten
 from rspmn.types import Array, Bools, Ints
 from rspmn.values import UNKNOWN
 

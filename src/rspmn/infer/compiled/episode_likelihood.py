@@ -16,7 +16,7 @@ from rspmn.data.episodes import Episodes, Followed
 from rspmn.errors import EvidenceError
 from rspmn.infer.compiled.forward_backward import Abreast, Kernel, kernel_of
 from rspmn.infer.compiled.layers import CompiledLikelihood, compile_likelihood
-from rspmn.infer.compiled.row_likelihood import Distinct
+from rspmn.infer.compiled.leaf_tables import Distinct
 from rspmn.infer.compiled.subtrees import steps_behind
 from rspmn.model import RSPMN
 from rspmn.types import Array

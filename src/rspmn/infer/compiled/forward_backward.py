@@ -16,9 +16,10 @@ from rspmn.data.columns import Column
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.keys import joint_groups
 from rspmn.errors import EvidenceError
-from rspmn.infer.compiled.row_likelihood import Distinct
+from rspmn.infer.compiled.layers import log_sums, ranges
+from rspmn.infer.compiled.leaf_tables import Distinct
 from rspmn.infer.compiled.state_index import StateIndex
-from rspmn.infer.compiled.subtrees import Instances, Sites, Subtrees, log_sums, ranges
+from rspmn.infer.compiled.subtrees import Instances, Sites, Subtrees
 from rspmn.model import RSPMN
 from rspmn.types import Array, Ints
 

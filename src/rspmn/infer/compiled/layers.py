@@ -1,57 +1,162 @@
-"""Likelihood compiled: all nodes of a layer and many rows at once.
+"""A network as layers of arrays: the likelihood of many rows in one pass.
 
-The same numbers as `rspmn.infer.likelihood`, which goes node by node.
+The numbers are those of `rspmn.infer.likelihood`, which evaluates one row node by node.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import Any
 
 import numpy as np
 
-from rspmn.circuit import Latent, Max, Network, Product, Sum
-from rspmn.infer.compiled.flat import KINDS, flatten
-from rspmn.infer.compiled.leaf_tables import LeafTable, leaf_tables
-from rspmn.infer.compiled.row_likelihood import Distinct
+from rspmn.circuit import Latent, Leaf, Max, Network, Product, Sum, Utility
+from rspmn.infer.compiled.leaf_tables import Distinct, LeafTable, leaf_tables
 from rspmn.types import Array, Ints
 from rspmn.values import Value
 
-#: So many numbers are held at once.
+#: The code of each kind of node.
+KINDS: dict[type, int] = {Leaf: 0, Utility: 1, Latent: 2, Product: 3, Sum: 4, Max: 5}
+
+#: At most this many floats are evaluated per chunk of rows.
 CHUNK = 4_000_000
 
 
-@dataclass(frozen=True, eq=False)
-class Step:
-    """The nodes of one layer and kind."""
+# ---- nodes and edges -----------------------------------------------------------------
 
-    kind: type
+
+@dataclass(frozen=True, eq=False)
+class Flat:
+    """The nodes and edges of a network; edges are sorted by parent, then as its children are."""
+
+    kind: Ints  # [nodes], a code of KINDS
+    starts: Ints  # [nodes + 1]; node i has the edges starts[i]:starts[i + 1]
+    children: Ints  # [edges]
+    weights: Array  # [edges]; 1 except below sums
+    roots: Ints  # [roots]
+
+    def of_kind(self, kind: type) -> Ints:
+        """Return the nodes of a kind."""
+        return np.flatnonzero(self.kind == KINDS[kind])
+
+    def edges_of(self, nodes: Ints) -> tuple[Ints, Ints]:
+        """Return the edges of some nodes, concatenated, and the first edge of each node."""
+        edges, first = ranges(self.starts[nodes], self.starts[nodes + 1])
+        return edges, first[:-1]
+
+    def heights(self) -> Ints:  # [nodes]
+        """Return the height of each node: 0 without children, else one more than the highest."""
+        height = np.zeros(len(self.kind), dtype=np.int64)
+        inner = np.flatnonzero(np.diff(self.starts) > 0)
+        edges, first = self.edges_of(inner)
+        below = self.children[edges]
+        while len(inner):
+            found = np.maximum.reduceat(height[below], first) + 1
+            if np.array_equal(found, height[inner]):
+                break
+            height[inner] = found
+        return height
+
+    def linear(self) -> Any:  # scipy.sparse, [nodes, nodes]
+        """Return the weights below sums and products as a matrix; other rows are empty."""
+        from scipy.sparse import csr_array
+
+        adds = (self.kind == KINDS[Product]) | (self.kind == KINDS[Sum])
+        chosen = np.flatnonzero(adds)
+        edges, _ = self.edges_of(chosen)
+        counts = np.where(adds, np.diff(self.starts), 0)
+        pointers = np.concatenate([[0], np.cumsum(counts)])
+        shape = (len(self.kind), len(self.kind))
+        return csr_array((self.weights[edges], self.children[edges], pointers), shape=shape)
+
+
+def flatten(network: Network) -> Flat:
+    """Return the nodes and edges of a network as arrays."""
+    nodes = network.nodes
+    kind = np.array([KINDS[type(node)] for node in nodes])
+    below: list[Sequence[int]] = [node.children for node in nodes]
+    counts = np.fromiter(map(len, below), np.int64, len(nodes))
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    children = np.fromiter(chain.from_iterable(below), np.int64, int(starts[-1]))
+    weights = np.ones(len(children))
+    sums = np.flatnonzero(kind == KINDS[Sum])
+    flat = Flat(kind, starts, children, weights, np.array(network.roots))
+    given = chain.from_iterable(nodes[i].weights for i in sums.tolist())  # type: ignore[union-attr]
+    edges, _ = flat.edges_of(sums)
+    weights[edges] = np.fromiter(given, np.float64, len(edges))
+    return flat
+
+
+def ranges(starts: Ints, stops: Ints) -> tuple[Ints, Ints]:
+    """Return the integers of some ranges, concatenated, and the offset of each range [n + 1].
+
+    >>> ranges(np.array([3, 7]), np.array([5, 10]))
+    (array([3, 4, 7, 8, 9]), array([0, 2, 5]))
+    """
+    first = np.concatenate([[0], np.cumsum(stops - starts)])
+    return np.arange(first[-1]) + np.repeat(starts - first[:-1], stops - starts), first
+
+
+# ---- likelihood ----------------------------------------------------------------------
+
+
+def pass_up(kind: int, below: Array, starts: Ints) -> Array:  # [nodes, ...]
+    """Return the log-likelihoods of nodes of one kind, given what each edge passes up.
+
+    `below` [edges, ...] are the children's log-likelihoods, plus log-weights below sums, and -∞
+    below max nodes where another value was decided. `starts` [nodes] is the first edge of each.
+    """
+    if kind == KINDS[Product]:
+        return np.asarray(np.add.reduceat(below, starts, axis=0))
+    if kind == KINDS[Max]:
+        return np.asarray(np.maximum.reduceat(below, starts, axis=0))
+    return log_sums(below, starts)
+
+
+def log_sums(logs: Array, starts: Ints) -> Array:
+    """Return the logarithm of the sum of exponentials of each group along the first axis.
+
+    >>> np.exp(log_sums(np.log([1.0, 2.0, 4.0]), np.array([0, 2])))
+    array([3., 4.])
+    """
+    highest = np.maximum.reduceat(logs, starts, axis=0)
+    safe = np.where(np.isneginf(highest), 0.0, highest)
+    counts = np.diff(np.append(starts, len(logs)))
+    shares = np.exp(logs - np.repeat(safe, counts, axis=0))
+    with np.errstate(divide="ignore"):
+        return np.asarray(safe + np.log(np.add.reduceat(shares, starts, axis=0)))
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """The nodes of one height and kind."""
+
+    kind: int  # a code of KINDS
     nodes: Ints  # [nodes]
-    children: Ints  # [edges], those of one node together
+    children: Ints  # [edges], sorted by parent
     starts: Ints  # [nodes], the first edge of each
     log_weights: Array  # [edges]
-    made: dict[str, tuple[Ints, Ints]]  # by decision: edges, codes of their values
+    branches: dict[str, tuple[Ints, Ints]]  # by decision of max nodes: edges, codes of their values
 
 
 @dataclass(frozen=True, eq=False)
 class CompiledLikelihood:
-    """A network ready to be asked about many rows."""
+    """A network as layers, evaluated from the lowest to the highest."""
 
-    size: int
+    size: int  # number of nodes
     roots: Ints
     leaves: dict[str, LeafTable]
     decisions: dict[str, dict[Value, int]]  # the code of each value of each decision
-    latents: tuple[Ints, Ints]  # nodes, and the interface nodes that they mean
-    steps: tuple[Step, ...]  # in the order in which to evaluate
+    latents: tuple[Ints, Ints]  # nodes, and the interface node of each
+    layers: tuple[Layer, ...]
 
     def __call__(
-        self,
-        columns: Mapping[str, Distinct],
-        rows: int,
-        future: Array | None = None,
+        self, columns: Mapping[str, Distinct], rows: int, future: Array | None = None
     ) -> Array:  # [roots, rows]
         """Return the log-likelihood of each row under each root.
 
-        A variable without a column is not known. `future` [interfaces, rows] is what the latents
-        stand for, likelihood 1 if not given.
+        Variables without a column are missing. `future` [interfaces, rows] are the
+        log-likelihoods of the latents, 0 by default.
         """
         found = np.empty((len(self.roots), rows))
         for part in self._chunks(rows):
@@ -64,81 +169,57 @@ class CompiledLikelihood:
             yield slice(start, min(rows, start + step))
 
     def evaluate(
-        self,
-        columns: Mapping[str, Distinct],
-        part: slice,
-        future: Array | None = None,
+        self, columns: Mapping[str, Distinct], part: slice, future: Array | None = None
     ) -> Array:  # [nodes, part]
         """Return the log-likelihood of some rows under every node."""
         logs = np.zeros((self.size, part.stop - part.start))
         for name, table in self.leaves.items():
             if name in columns:
-                column = columns[name]
-                seen, place = np.unique(column.codes[part], return_inverse=True)
-                known = table.log_probs([column.values[c] for c in seen.tolist() if c >= 0])
-                if seen[0] < 0:  # code -1: not known
-                    known = np.hstack([np.zeros((len(known), 1)), known])
-                logs[table.nodes] = known[:, place]
+                logs[table.nodes] = table.log_probs_of_rows(columns[name], part)
         if future is not None:
             nodes, interfaces = self.latents
             logs[nodes] = future[interfaces, part]
-        made = {
-            name: _made(codes, columns[name], part)
+        decided = {
+            name: columns[name].recoded(codes, part)
             for name, codes in self.decisions.items()
             if name in columns
         }
-        for step in self.steps:
-            logs[step.nodes] = _pass_up(step, logs[step.children], made)
+        for layer in self.layers:
+            below = logs[layer.children]
+            if layer.kind == KINDS[Sum]:
+                below += layer.log_weights[:, None]
+            for name, (edges, codes) in layer.branches.items():
+                if name in decided:
+                    fits = (codes[:, None] == decided[name]) | (decided[name] == -1)
+                    below[edges] = np.where(fits, below[edges], -np.inf)
+            logs[layer.nodes] = pass_up(layer.kind, below, layer.starts)
         return logs
 
 
-def _made(codes: dict[Value, int], column: Distinct, part: slice) -> Ints:
-    """Return the codes of decisions made: -1 not known, -2 never offered."""
-    table = np.array([*(codes.get(value, -2) for value in column.values), -1])
-    return np.asarray(table[column.codes[part]])
-
-
-def _pass_up(step: Step, below: Array, made: Mapping[str, Ints]) -> Array:
-    """Combine what the children of a layer's nodes pass up, [edges, rows] to [nodes, rows]."""
-    if step.kind is Product:
-        return np.asarray(np.add.reduceat(below, step.starts, axis=0))
-    if step.kind is Max:
-        for name, (edges, codes) in step.made.items():
-            if name in made:
-                chosen = (codes[:, None] == made[name]) | (made[name] == -1)
-                below[edges] = np.where(chosen, below[edges], -np.inf)
-        return np.asarray(np.maximum.reduceat(below, step.starts, axis=0))
-    below = below + step.log_weights[:, None]
-    highest = np.maximum.reduceat(below, step.starts, axis=0)
-    safe = np.where(np.isneginf(highest), 0.0, highest)
-    counts = np.diff(np.append(step.starts, len(below)))
-    shares = np.exp(below - np.repeat(safe, counts, axis=0))
-    with np.errstate(divide="ignore"):
-        return safe + np.log(np.add.reduceat(shares, step.starts, axis=0))
-
-
 def compile_likelihood(network: Network) -> CompiledLikelihood:
-    """Compile a network."""
+    """Return a network as layers."""
     flat = flatten(network)
-    height = flat.layers()
+    height = flat.heights()
     decisions: dict[str, dict[Value, int]] = {}
-    steps = []
+    layers = []
     with np.errstate(divide="ignore"):
         log_weights = np.log(flat.weights)
-    for layer in range(1, int(height.max(initial=0)) + 1):
+    for level in range(1, int(height.max(initial=0)) + 1):
         for kind in (Product, Sum, Max):
-            nodes = np.flatnonzero((height == layer) & (flat.kind == KINDS[kind]))
+            nodes = np.flatnonzero((height == level) & (flat.kind == KINDS[kind]))
             if len(nodes):
                 edges, starts = flat.edges_of(nodes)
-                made = _branches(network, nodes, decisions) if kind is Max else {}
-                steps.append(
-                    Step(kind, nodes, flat.children[edges], starts, log_weights[edges], made)
+                branches = _branches(network, nodes, decisions) if kind is Max else {}
+                children = flat.children[edges]
+                layers.append(
+                    Layer(KINDS[kind], nodes, children, starts, log_weights[edges], branches)
                 )
     latents = flat.of_kind(Latent)
-    means = np.array([network.nodes[i].interface for i in latents.tolist()], dtype=np.int64)
+    interfaces = np.array([network.nodes[i].interface for i in latents.tolist()], dtype=np.int64)
     return CompiledLikelihood(
-        len(network), flat.roots, leaf_tables(network), decisions, (latents, means), tuple(steps)
-    )
+        len(network), flat.roots, leaf_tables(network), decisions, (latents, interfaces),
+        tuple(layers),
+    )  # fmt: skip
 
 
 def _branches(

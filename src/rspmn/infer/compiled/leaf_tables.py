@@ -1,24 +1,58 @@
-"""Leaves of one variable side by side: their log-probabilities of many values at once."""
+"""All leaves of a variable as one table: log-probabilities of many values at once."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from rspmn.circuit import Categorical, IntegerHistogram, Leaf, Network, PiecewiseLinear
+from rspmn.data.columns import Column
 from rspmn.types import Array, Ints
 from rspmn.values import Mark, Value
 
 
 @dataclass(frozen=True, eq=False)
+class Distinct:
+    """A column as its distinct values and the code of each row."""
+
+    values: list[Value]
+    codes: Ints  # [n], -1 where missing
+
+    @classmethod
+    def of(cls, column: Column) -> "Distinct":
+        """Return the distinct values of a column, coded in their order."""
+        keys, _ = column.keys()
+        found, first, codes = np.unique(keys, return_index=True, return_inverse=True)
+        values = [value for value in column.take(first).decode() if value is not None]
+        return cls(values, codes - int(len(found) > len(values)))
+
+    def each(self, number: Callable[[Value], float]) -> Array:  # [n]
+        """Return a number for the value of each row, 0 where it is missing."""
+        return np.array([*map(number, self.values), 0.0])[self.codes]
+
+    def recoded(self, codes: Mapping[Value, int], part: slice) -> Ints:
+        """Return other codes of some rows: -1 where missing, -2 for values without a code."""
+        table = np.array([*(codes.get(value, -2) for value in self.values), -1])
+        return np.asarray(table[self.codes[part]])
+
+
+@dataclass(frozen=True, eq=False)
 class LeafTable:
-    """All leaves of one variable."""
+    """The leaves of one variable."""
 
     nodes: Ints  # [leaves], in the network
-    place: dict[Value, int]  # the column of each value that a category leaf names
+    place: dict[Value, int]  # the column of each value of a categorical leaf
     table: Array  # [leaves, values + 1]; the last column is for all other values
-    numeric: list[tuple[int, IntegerHistogram | PiecewiseLinear]]  # leaves of numbers, by row
+    numeric: list[tuple[int, IntegerHistogram | PiecewiseLinear]]  # numeric leaves and their rows
+
+    def log_probs_of_rows(self, column: Distinct, part: slice) -> Array:  # [leaves, part]
+        """Return the log-probability of some rows under each leaf; 0 where missing."""
+        seen, place = np.unique(column.codes[part], return_inverse=True)
+        known = self.log_probs([column.values[code] for code in seen.tolist() if code >= 0])
+        if seen[0] < 0:
+            known = np.hstack([np.zeros((len(known), 1)), known])
+        return known[:, place]
 
     def log_probs(self, values: Sequence[Value]) -> Array:  # [leaves, values]
         """Return the log-probability of each value under each leaf."""
@@ -32,7 +66,7 @@ class LeafTable:
         return found
 
     def log_probs_of(self, leaf: Ints, values: Sequence[Value], codes: Ints) -> Array:  # [n]
-        """Return the log-probability of one value each under one leaf each; 0 for code -1."""
+        """Return the log-probability of values[codes[k]] under leaf[k]; 0 for code -1."""
         other = self.table.shape[1] - 1
         places = np.array([*(self.place.get(value, other) for value in values), other])
         found = self.table[leaf, places[codes]]
@@ -80,7 +114,7 @@ def _number(value: Value) -> float:
 
 
 def _log_probs(distribution: IntegerHistogram | PiecewiseLinear, numbers: Array) -> Array:
-    """Do as `log_prob` does for many numbers; NaN has probability 0."""
+    """Return the log-probability of each number; that of NaN is -∞."""
     with np.errstate(divide="ignore"):
         if isinstance(distribution, PiecewiseLinear):
             densities = np.interp(

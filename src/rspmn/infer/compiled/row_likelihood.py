@@ -1,16 +1,17 @@
 """Likelihood of many rows of a single-shot model at once, smoothed so that none is impossible."""
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from rspmn.circuit import Categorical, Leaf, Max, Network, Node, Product, Sum, fold_up
-from rspmn.data.columns import Column, encode
+from rspmn.circuit import Categorical, Leaf
+from rspmn.data.columns import encode
 from rspmn.data.tables import as_table
+from rspmn.infer.compiled.layers import compile_likelihood
+from rspmn.infer.compiled.leaf_tables import Distinct
 from rspmn.spmn import SPMN
-from rspmn.types import Array, Ints
+from rspmn.types import Array
 from rspmn.values import Value
 
 
@@ -30,8 +31,9 @@ def log_likelihood_of_rows(model: SPMN, source: object) -> Array:
         cells = table.cells(name)
         column = encode(cells.present, cells.missing, model.schema.kinds.get(name), name)
         columns[name] = Distinct.of(column)
+    network = compile_likelihood(model.network)
     if model.background is None:
-        return column_log_likelihoods(model.network, columns, table.rows)
+        return network(columns, table.rows)[0]
     apart: dict[str, Array] = {}  # of each variable, in the background
     new = np.zeros(table.rows)  # of values that were never seen
     for leaf in model.background.nodes:
@@ -42,67 +44,10 @@ def log_likelihood_of_rows(model: SPMN, source: object) -> Array:
             apart[leaf.variable] = smoothed
             new += np.where(is_new, smoothed, 0.0)
             columns[leaf.variable] = replace(seen, codes=np.where(is_new, -1, seen.codes))
-    own = column_log_likelihoods(model.network, columns, table.rows) + new
+    own = network(columns, table.rows)[0] + new
     share = 1 / (model.rows + 1)
     background = np.sum(list(apart.values()), axis=0)
     return np.asarray(np.logaddexp(own + np.log1p(-share), background + math.log(share)))
-
-
-@dataclass(frozen=True, eq=False)
-class Distinct:
-    """A column as its distinct values."""
-
-    values: list[Value]
-    codes: Ints  # [n], -1 where missing
-
-    @classmethod
-    def of(cls, column: Column) -> "Distinct":
-        """Return the distinct values of a column, numbered."""
-        keys, _ = column.keys()
-        found, first, codes = np.unique(keys, return_index=True, return_inverse=True)
-        values = [value for value in column.take(first).decode() if value is not None]
-        return cls(values, codes - int(len(found) > len(values)))
-
-    def each(self, number: Callable[[Value], float]) -> Array:  # [n]
-        """Return a number for the value in each row, 0 where it is missing."""
-        return np.array([*map(number, self.values), 0.0])[self.codes]
-
-
-def column_log_likelihoods(
-    network: Network, columns: Mapping[str, Distinct], rows: int
-) -> Array:  # [rows]
-    """Do as `log_likelihood` does for many rows at once, each node once."""
-    network.root  # noqa: B018  (refuses networks with several)
-    return np.asarray(root_log_likelihoods(network, columns, rows)[0])
-
-
-def root_log_likelihoods(
-    network: Network, columns: Mapping[str, Distinct], rows: int
-) -> Array:  # [roots, rows]
-    """Return the log-likelihood of many rows under each root; what lies ahead is likelihood 1."""
-
-    def combine(node: Node, below: list[Array]) -> Array:
-        match node:
-            case Leaf():
-                return columns[node.variable].each(node.distribution.log_prob)
-            case Product():
-                return np.asarray(np.sum(below, axis=0)) if below else np.zeros(rows)
-            case Sum():
-                logs = np.log(np.maximum(node.weights, 1e-320))[:, None] + np.array(below)
-                return np.asarray(np.logaddexp.reduce(logs[np.array(node.weights) > 0], axis=0))
-            case Max():
-                made = columns[node.decision]
-                chosen = np.asarray(np.max(below, axis=0))
-                offered = dict(zip(node.values, below, strict=True))
-                for code, value in enumerate(made.values):
-                    here = made.codes == code
-                    chosen[here] = offered[value][here] if value in offered else -math.inf
-                return chosen
-            case _:
-                return np.zeros(rows)
-
-    found = fold_up(network, combine)
-    return np.array([found[root] for root in network.roots])
 
 
 def _is_new(leaf: Leaf, value: Value) -> bool:

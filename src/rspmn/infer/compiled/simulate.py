@@ -13,8 +13,7 @@ from rspmn.circuit import Categorical, Latent, Leaf, Max, Product, Sum, Utility
 from rspmn.data.columns import Column, encode, missing_column
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.keys import joint_groups
-from rspmn.infer.compiled.flat import KINDS, flatten
-from rspmn.infer.compiled.subtrees import ranges
+from rspmn.infer.compiled.layers import KINDS, flatten, ranges
 from rspmn.infer.policy import Policy
 from rspmn.model import RSPMN
 from rspmn.schema import Kind

@@ -20,8 +20,7 @@ from rspmn.data.columns import encode
 from rspmn.data.keys import joint_groups
 from rspmn.data.tables import Table
 from rspmn.infer.compiled.layers import CompiledLikelihood, compile_likelihood
-from rspmn.infer.compiled.leaf_tables import LeafTable
-from rspmn.infer.compiled.row_likelihood import Distinct
+from rspmn.infer.compiled.leaf_tables import Distinct, LeafTable
 from rspmn.model import RSPMN
 from rspmn.types import Array, Ints
 from rspmn.values import Value

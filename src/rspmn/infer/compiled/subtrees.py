@@ -13,9 +13,8 @@ import numpy as np
 
 from rspmn.circuit import Latent, Max, Network, Product, Sum, Utility, fold_up, scopes
 from rspmn.circuit.scope import NEXT_STEPS
-from rspmn.infer.compiled.flat import KINDS
-from rspmn.infer.compiled.leaf_tables import LeafTable, leaf_tables
-from rspmn.infer.compiled.row_likelihood import Distinct
+from rspmn.infer.compiled.layers import KINDS, pass_up, ranges
+from rspmn.infer.compiled.leaf_tables import Distinct, LeafTable, leaf_tables
 from rspmn.types import Array, Ints
 from rspmn.values import Value
 
@@ -221,12 +220,7 @@ class Instances:
         logs = np.where(self.site >= 0, site_logs, self.leaf_logs)
         for kind, edges in self.groups:
             below, parents, starts = self._grouped(logs, kind, edges)
-            if kind == KINDS[Product]:
-                logs[parents] = np.add.reduceat(below, starts)
-            elif kind == KINDS[Max]:
-                logs[parents] = np.maximum.reduceat(below, starts)
-            else:
-                logs[parents] = log_sums(below, starts)
+            logs[parents] = pass_up(kind, below, starts)
         return logs
 
     def down(self, logs: Array, flow: Array) -> tuple[Array, Array]:
@@ -274,20 +268,3 @@ def steps_behind(template: Network, sites: Sites) -> Array:  # [sites]
                 if child in behind:
                     behind[child] += max(counts, default=0.0)
     return np.array(list(behind.values()))
-
-
-def ranges(starts: Ints, stops: Ints) -> tuple[Ints, Ints]:
-    """Return all numbers of some ranges one after the other, and where those of each start."""
-    first = np.concatenate([[0], np.cumsum(stops - starts)])
-    return np.arange(first[-1]) + np.repeat(starts - first[:-1], stops - starts), first
-
-
-def log_sums(logs: Array, starts: Ints) -> Array:
-    """Return the logarithm of the sum of each group's exponentials."""
-    highest = np.maximum.reduceat(logs, starts)
-    safe = np.where(np.isneginf(highest), 0.0, highest)
-    counts = np.diff(np.append(starts, len(logs)))
-    with np.errstate(divide="ignore"):
-        return np.asarray(
-            safe + np.log(np.add.reduceat(np.exp(logs - np.repeat(safe, counts)), starts))
-        )

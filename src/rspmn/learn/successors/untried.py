@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rspmn.circuit import NetworkBuilder
-from rspmn.infer.compiled.subtrees import ranges
+from rspmn.infer.compiled.layers import ranges
 from rspmn.learn.structure.contingency import distinct_weights
 from rspmn.learn.structure.rows import weigh
 from rspmn.learn.successors.contexts import Contexts, contexts_of
