@@ -33,7 +33,7 @@ def log_likelihood_of_rows(model: SPMN, source: object) -> Array:
         columns[name] = Distinct.of(column)
     network = compile_likelihood(model.network)
     if model.background is None:
-        return network(columns, table.rows)[0]
+        return np.asarray(network(columns, table.rows)[0])
     apart: dict[str, Array] = {}  # of each variable, in the background
     new = np.zeros(table.rows)  # of values that were never seen
     for leaf in model.background.nodes:
