@@ -19,7 +19,7 @@ test: $(VENV)/.ready-test  ## all tests and doctests
 
 # d3rlpy wants an old gymnasium and PyTorch, so it has an environment of its own.
 bcq: $(VENV)-bcq/.ready  ## the tests of the deep-learning baseline, with d3rlpy
-	@$(VENV)-bcq/bin/python -m pytest tests/baselines/test_bcq.py tests/envs/test_gym.py tests/envs/test_mdp_env.py
+	@$(VENV)-bcq/bin/python -m pytest tests/reproduce/test_bcq.py tests/envs/test_gym.py tests/envs/test_mdp_env.py
 
 # Spark wants Java 17 and half a gigabyte, so it has an environment of its own.
 test-spark: $(VENV)-spark/.ready  ## the tests of Spark, local and on a cluster of two workers
@@ -51,7 +51,7 @@ $(VENV)-bcq/.ready: pyproject.toml
 	@echo "making $(VENV)-bcq with PyTorch and d3rlpy"
 	@$(PYTHON) -m venv $(VENV)-bcq
 	@$(VENV)-bcq/bin/python -m pip install --quiet --disable-pip-version-check 'torch==2.13.0'
-	@$(VENV)-bcq/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[bcq,gym,plot]' pytest hypothesis pandas polars pyarrow
+	@$(VENV)-bcq/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[gym,plot]' 'd3rlpy>=2.8' pytest hypothesis pandas polars pyarrow
 	@touch $@
 
 $(VENV)-spark/.ready: pyproject.toml

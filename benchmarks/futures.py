@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from rspmn.baselines import Tabular
 from rspmn.data.windows import Windows
 from rspmn.envs.domains import WORLDS
 from rspmn.envs.mdp import MDP
-from rspmn.evaluate import predictions, true_value
+from rspmn.evaluate import Tabular, predictions, true_value
 from rspmn.learn import LearnConfig, learn_rspmn
 
 #: How many episodes besides 100, 1,000, 10,000 and the paper's number.

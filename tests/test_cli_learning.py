@@ -8,8 +8,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from reproductions.single_shot import oil_wildcatter
 from rspmn.cli import main
-from rspmn.envs.single_shot import oil_wildcatter
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:

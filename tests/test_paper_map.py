@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 MAP = (ROOT / "docs" / "paper_map.md").read_text(encoding="utf-8")
-NAMES = sorted(set(re.findall(r"`(rspmn[\w.]+)`", MAP)))
+NAMES = sorted(set(re.findall(r"`((?:rspmn|reproductions)[\w.]+)`", MAP)))
 TESTS = sorted(set(re.findall(r"`(tests/[\w/.]+::\w+)`", MAP)))
 
 
@@ -44,4 +44,4 @@ def test_the_map_is_complete_for_sections_2_3_and_5() -> None:
         assert f"## {section}" in MAP
     for row in rows:
         if set(row) - set("|- ") and "| code |" not in row:
-            assert "`rspmn." in row or "`tests/" in row, row
+            assert any(f"`{home}" in row for home in ("rspmn.", "reproductions.", "tests/")), row

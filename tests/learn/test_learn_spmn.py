@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracle import empirical_meu
+from reproductions.single_shot import SINGLE_SHOT
 from rspmn import Schema
 from rspmn.circuit import Leaf, Max, validity_violations
-from rspmn.envs.single_shot import SINGLE_SHOT
 from rspmn.learn import LearnConfig, learn_spmn
 from rspmn.spmn import SPMN
 

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,13 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import rspmn
+from reproductions.paper_tables import Campaign, run_campaign, write_report
+from reproductions.paper_tables.cells import Cell, _deviation, run_cell
+from reproductions.paper_tables.printed import PAPER
+from reproductions.paper_tables.tables import Results, Table, curves, table_2
 from rspmn.cli import main
 from rspmn.envs.domains import DOMAINS
 from rspmn.errors import DataError
-from rspmn.reproduce import Campaign, run_campaign, write_report
-from rspmn.reproduce.cells import Cell, _deviation, run_cell
-from rspmn.reproduce.paper import PAPER
-from rspmn.reproduce.tables import Results, Table, curves, table_2
 
 SMALL = Campaign(("GridUniverse", "FrozenLake", "Maze"), 0.002, 2)
 
@@ -200,3 +202,17 @@ def test_wrong_arguments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     (tmp_path / "file").write_text("")
     assert main(["reproduce", "--scale", "0.001", "-o", str(tmp_path / "file")]) == 2
     assert "cannot be written" in capsys.readouterr().err
+
+
+def test_outside_a_checkout_it_says_how_to_get_it(tmp_path: Path) -> None:
+    """The installed package, as a wheel holds it: nothing beside `rspmn/`."""
+    package = Path(rspmn.__file__).parent
+    shutil.copytree(package, tmp_path / "rspmn", ignore=shutil.ignore_patterns("__pycache__"))
+    done = subprocess.run(
+        [sys.executable, "-m", "rspmn", "reproduce", "-o", "out"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "get the source of rspmn" in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -269,7 +269,7 @@ def _add_reproducing(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--seeds", type=int, default=5, help="logs of each kind, default 5")
     sub.add_argument(
         "--baselines", nargs="*", default=["table", "clone"],
-        help="table, clone, spmn (of whole sequences), bcq (needs rspmn[bcq]); default table clone",
+        help="table, clone, spmn (of whole sequences), bcq (needs d3rlpy); default table clone",
     )  # fmt: skip
     sub.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="default: all cores")
     sub.add_argument(

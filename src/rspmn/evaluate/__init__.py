@@ -1,6 +1,7 @@
-"""Evaluation: what policies are really worth, and how well models predict."""
+"""Evaluation: true values of policies, how well models predict, and baselines."""
 
+from rspmn.evaluate.baselines import Cloned, Tabular
 from rspmn.evaluate.exact import policy_array, true_value
 from rspmn.evaluate.prediction import Predictions, predictions
 
-__all__ = ["Predictions", "policy_array", "predictions", "true_value"]
+__all__ = ["Cloned", "Predictions", "Tabular", "policy_array", "predictions", "true_value"]

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
+from reproductions.paper_tables.cells import SMALL, Cell, Facts, run_cell
 from rspmn.envs.domains import DOMAINS
 from rspmn.errors import DataError
 from rspmn.files import write_atomically
-from rspmn.reproduce.cells import SMALL, Cell, Facts, run_cell
 
 #: What can be run besides: the table is cheap, the last two are not.
 BASELINES = ("table", "clone", "spmn", "bcq")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reproductions.paper_tables.cells import Facts, horizons
+from reproductions.paper_tables.printed import PAPER
 from rspmn.envs.domains import DOMAINS
-from rspmn.reproduce.cells import Facts, horizons
-from rspmn.reproduce.paper import PAPER
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Discrete batch-constrained Q-learning, through d3rlpy: the paper's baseline from deep learning.
 
-Needs `pip install 'rspmn[bcq]'`, which brings PyTorch. States are shown to it as indicators of each
+Needs `pip install d3rlpy`, which brings PyTorch. States are shown to it as indicators of each
 variable's values, one beside the other.
 """
 
@@ -58,7 +58,7 @@ def learn_bcq(
         import d3rlpy
         import structlog
     except ImportError:
-        raise MissingExtraError("BCQ needs d3rlpy: pip install 'rspmn[bcq]'") from None
+        raise MissingExtraError("BCQ needs d3rlpy: pip install d3rlpy") from None
     if steps < 1:
         raise DataError(f"BCQ: expected 1 or more steps, found {steps}")
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(30))  # warnings only

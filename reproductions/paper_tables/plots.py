@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from reproductions.paper_tables.cells import horizons
+from reproductions.paper_tables.tables import Results
 from rspmn.envs.domains import DOMAINS
 from rspmn.errors import MissingExtraError
-from rspmn.reproduce.cells import horizons
-from rspmn.reproduce.tables import Results
 
 STYLE: dict[str, dict[str, Any]] = {
     "table": {"color": "#999999", "linestyle": "--", "marker": "s", "label": "table"},

@@ -1,8 +1,4 @@
-"""The world as counted: a table of every state and decision, solved by value iteration.
-
-Maximum likelihood, state by state: nothing is shared. Only decisions that were tried and whose
-successor is known are offered. A state in which none is, is worth as little as any other.
-"""
+"""Baselines that a learned policy is compared with: a table of counts, and behaviour cloning."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +12,6 @@ from rspmn.data.states import States, distinct_states
 from rspmn.data.windows import Windows
 from rspmn.envs.mdp import MDP
 from rspmn.errors import DataError
-from rspmn.learn.structure.rows import weigh
 from rspmn.types import Array, Bools, Ints
 from rspmn.values import Value
 
@@ -26,7 +21,11 @@ TIE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Tabular:
-    """A table of counts: S states, A joint decisions; END is one state more.
+    """The maximum-likelihood MDP of a log, solved by value iteration; states share nothing.
+
+    It has S states, A joint decisions, and END as one more state. A decision is available in a
+    state if it was taken there and what followed is known. A state in which no decision is
+    available has the lowest value of all states.
 
     >>> from rspmn.envs.grid_universe import grid_universe
     >>> world = grid_universe()
@@ -37,19 +36,19 @@ class Tabular:
 
     states: States
     decisions: tuple[tuple[Value | None, ...], ...]  # [A], their values
-    tried: Array  # [S * A], how often; row s * A + a
-    earned: Array  # [S * A], the mean
+    tried: Array  # [S * A], how often each was taken; row s * A + a
+    earned: Array  # [S * A], the mean utility
     chances: Any  # a scipy.sparse array, [S * A, S + 1]
     starts: Array  # [S], sum to 1
 
     @classmethod
     def fit(cls, log: Episodes | Windows) -> "Tabular":
-        """Count a log."""
+        """Return the table of a log."""
         from scipy.sparse import csr_array
 
         windows = log if isinstance(log, Windows) else Windows.from_episodes(log)
         if windows.schema.state_variables != windows.schema.information_sets[0]:
-            raise DataError("a table needs states that are seen whole before the first decision")
+            raise DataError("a table needs states that are observed before the first decision")
         states = distinct_states(windows)
         columns = [windows.columns[name] for name in windows.schema.decisions]
         made = joint_groups(columns, len(windows))
@@ -60,38 +59,38 @@ class Tabular:
         row = (states.of_steps * made.size + made.codes)[known]
         counts = windows.counts[known].astype(np.float64)
         size = states.count * made.size
-        tried = weigh(row, counts, size)
+        tried = _sums(row, counts, size)
         some = np.maximum(tried, 1e-300)
         utility = windows.columns[windows.schema.utility].data[known]
         after = states.of_successors[known]
         to = np.where(after >= 0, after, states.count)
         chances = csr_array((counts / some[row], (row, to)), shape=(size, states.count + 1))
-        starts = weigh(states.of_steps, windows.starts.astype(np.float64), states.count)
+        starts = _sums(states.of_steps, windows.starts.astype(np.float64), states.count)
         return cls(
             states,
             tuple(zip(*decoded, strict=True)),
             tried,
-            weigh(row, counts * utility, size) / some,
+            _sums(row, counts * utility, size) / some,
             chances,
             starts / starts.sum(),
         )
 
     def meu(self, horizon: int, discount: float = 1.0) -> float:
-        """Return the best value of so many steps from the start."""
+        """Return the optimal value of `horizon` steps from the start distribution."""
         return float(self.starts @ self.solve(horizon, discount)[0])
 
     def solve(self, horizon: int, discount: float = 1.0) -> tuple[Array, Ints]:
-        """Return the best value [S] with `horizon` steps to go, and a policy [horizon, S].
+        """Return the optimal values [S] with `horizon` steps to go, and a policy [horizon, S].
 
-        `policy[t]` is the decision at t steps from the start, -1 where none is known.
+        `policy[t]` is the decision taken at time t; -1 where none is available.
         """
-        states, offered = self.states.count, self._offered
+        states, available = self.states.count, self._available
         values = np.zeros(states + 1)
         policy = np.full((horizon, states), -1)
-        some = offered.any(axis=1)
+        some = available.any(axis=1)
         for t in reversed(range(horizon)):
             worth = (self.earned + discount * (self.chances @ values)).reshape(states, -1)
-            worth = np.where(offered, worth, -np.inf)
+            worth = np.where(available, worth, -np.inf)
             best = worth.max(axis=1)
             near = best - TIE * np.abs(np.where(some, best, 0.0))
             policy[t] = np.where(some, np.argmax(worth >= near[:, None], axis=1), -1)
@@ -99,11 +98,11 @@ class Tabular:
         return values[:-1], policy
 
     @cached_property
-    def _offered(self) -> Bools:  # [S, A]
+    def _available(self) -> Bools:  # [S, A]
         return (self.tried > 0).reshape(self.states.count, -1)
 
     def policy_for(self, mdp: MDP, horizon: int) -> Ints:  # [horizon, mdp's S]
-        """Return the action taken in each state of a world; the first where none is known."""
+        """Return the action taken in each state of an MDP; the first where none is available."""
         _, policy = self.solve(horizon)
         place, action = self.places_in(mdp)
         found = np.zeros((horizon, len(mdp.states)), dtype=np.int64)
@@ -111,9 +110,46 @@ class Tabular:
         return found
 
     def places_in(self, mdp: MDP) -> tuple[Ints, Ints]:
-        """Return the number that each state and each decision has in a world; [S] and [A]."""
+        """Return the index in an MDP of each state [S] and of each decision [A]."""
         numbers: dict[tuple[Value | None, ...], int] = {a: k for k, a in enumerate(mdp.actions)}
         decoded = (self.states.columns[n].decode() for n in mdp.schema.information_sets[0])
         place: dict[tuple[Value | None, ...], int] = {s: k for k, s in enumerate(mdp.states)}
         states = [place[state] for state in zip(*decoded, strict=True)]
         return np.array(states), np.array([numbers[made] for made in self.decisions])
+
+
+@dataclass(frozen=True, eq=False)
+class Cloned:
+    """The policy of a log: in each state, each action as often as the log took it.
+
+    >>> from rspmn.envs.grid_universe import grid_universe
+    >>> world = grid_universe()
+    >>> cloned = Cloned.fit(world.generate(episodes=20_000, horizon=8, rng=0, layout="final"))
+    >>> random = world.evaluate(None, 8)
+    >>> abs(world.evaluate(cloned.policy_for(world), 8) - random) < 0.2
+    True
+    """
+
+    table: Tabular
+
+    @classmethod
+    def fit(cls, log: Episodes | Windows) -> "Cloned":
+        """Return the policy of a log."""
+        return cls(Tabular.fit(log))
+
+    def policy_for(self, mdp: MDP) -> Array:  # [mdp's S, A]
+        """Return the probability of each action in each state of an MDP.
+
+        It is uniform where the log has no decision.
+        """
+        table = self.table
+        tried = table.tried.reshape(table.states.count, -1)
+        found = np.zeros((len(mdp.states), len(mdp.actions)))
+        place, action = table.places_in(mdp)
+        np.add.at(found, (place[:, None], action[None, :]), tried)
+        seen = found.sum(axis=1, keepdims=True)
+        return np.where(seen > 0, found / np.maximum(seen, 1.0), 1 / len(mdp.actions))
+
+
+def _sums(groups: Ints, weights: Array, size: int) -> Array:  # [size]
+    return np.bincount(groups, weights, size).astype(np.float64)

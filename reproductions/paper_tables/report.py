@@ -5,12 +5,10 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-from rspmn.envs.domains import DOMAINS
-from rspmn.files import write_atomically
-from rspmn.reproduce.campaign import Campaign
-from rspmn.reproduce.cells import Facts
-from rspmn.reproduce.plots import plot_episodes, plot_horizons
-from rspmn.reproduce.tables import (
+from reproductions.paper_tables.campaign import Campaign
+from reproductions.paper_tables.cells import Facts
+from reproductions.paper_tables.plots import plot_episodes, plot_horizons
+from reproductions.paper_tables.tables import (
     OTHERS,
     VALUES,
     Results,
@@ -21,6 +19,8 @@ from rspmn.reproduce.tables import (
     table_2,
     table_3,
 )
+from rspmn.envs.domains import DOMAINS
+from rspmn.files import write_atomically
 
 
 def write_report(campaign: Campaign, facts: list[Facts], folder: Path) -> Path:

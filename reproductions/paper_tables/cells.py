@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.baselines import Cloned, Tabular, learn_sequence_spmn
-from rspmn.baselines.bcq import DEFAULTS, TUNED, learn_bcq
+from reproductions.paper_tables.bcq import DEFAULTS, TUNED, learn_bcq
+from reproductions.paper_tables.sequence_spmn import learn_sequence_spmn
 from rspmn.circuit import Network, fold_up
 from rspmn.envs.domains import DOMAINS
 from rspmn.envs.mdp import MDP
 from rspmn.errors import MissingExtraError
 from rspmn.evaluate import policy_array
+from rspmn.evaluate.baselines import Cloned, Tabular
 from rspmn.learn import LearnConfig, learn_rspmn
 from rspmn.types import Ints
 
@@ -139,7 +140,7 @@ def _bcq(cell: Cell, mdp: MDP) -> Facts:
     try:
         import torch
     except ImportError:
-        raise MissingExtraError("BCQ needs d3rlpy: pip install 'rspmn[bcq]'") from None
+        raise MissingExtraError("BCQ needs d3rlpy: pip install d3rlpy") from None
     torch.set_num_threads(1)  # cells run side by side, each in a process of its own
     settings = TUNED if cell.way == "bcq-tuned" else DEFAULTS
     found = learn_bcq(log, mdp, cell.steps, settings, cell.seed)
