@@ -19,7 +19,7 @@ LAYERS: list[set[str]] = [
     {"model", "spmn"},
     {"model_file", "infer"},
     {"envs", "learn"},
-    {"doctor", "evaluate"},
+    {"doctor", "evaluate", "testing"},
     {"__init__"},
     {"cli"},
     {"__main__"},

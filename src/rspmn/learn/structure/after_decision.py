@@ -1,8 +1,8 @@
 """What follows the last decision of a step: the last set, the utility, and the successor.
 
-LearnSPN (Sec. 4, Step 1), in which all of the successor is one thing: its place in the one-step
-network is marked by a latent with a number of its own, and `sites` remembers which windows stand
-behind the number. Step 3 puts an S_L there.
+LearnSPN (Sec. 4, Step 1) in which the successor is treated as one variable. Its place in the
+one-step network is a latent with a number of its own, and `sites` holds the windows behind each
+number. Step 3 puts an S_L there.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from rspmn.types import Bools, Ints
 
 
 class RecurrentOutcome:
-    """Grows outcomes, and remembers the windows behind each place for an S_L."""
+    """Adds utility and successor, and records the windows behind each place for an S_L."""
 
     def __init__(self, utility: str, after: Sequence[str]) -> None:
         self.utility = utility
@@ -32,7 +32,7 @@ class RecurrentOutcome:
         return learner.product(self._outcome(learner, rows, (*names, self.utility), depth))
 
     def certain(self, learner: Learner, rows: Rows, codes: Codes) -> dict[int, int]:
-        """Add the utility and the successor of decisions that always earn the same."""
+        """Add the utility and the successor of decisions with a constant utility."""
         order = np.argsort(codes, kind="stable")
         starts = np.flatnonzero(np.append(True, np.diff(codes[order]) != 0))
         earned = rows.table.columns[self.utility].data[rows.index[order]]
@@ -73,7 +73,7 @@ class RecurrentOutcome:
         strata = np.zeros(len(rows), dtype=np.int64)
         among = learner.test(rows, names, (*names, *self.after), strata).dependent
         groups = components((*names, ""), _with_successor(among, len(names)))
-        led = next(group for group in groups if "" in group)[:-1]  # those that tell what follows
+        led = next(group for group in groups if "" in group)[:-1]  # those the successor depends on
         factors = [grow_spn(learner, rows, group, depth) for group in groups if "" not in group]
         if not led:
             return [*factors, self._site(learner, rows)]
@@ -94,7 +94,7 @@ class RecurrentOutcome:
 
 
 def _with_successor(dependent: Bools, count: int) -> Bools:
-    """Turn [count, count + after] into a square table in which the successor is the last one."""
+    """Return a square table in which the last variable is the successor as a whole."""
     square = np.zeros((count + 1, count + 1), dtype=bool)
     square[:count, :count] = dependent[:, :count]
     square[:count, count] = dependent[:, count:].any(axis=1)

@@ -1,7 +1,7 @@
 """Contingency tables of all pairs of two groups of variables, in all strata, at once.
 
-Variables stand side by side as cells, one for each value; one matrix product for each stratum
-counts every pair of cells. Sums over the cells of a variable turn the counts into statistics.
+Each value of each variable is a cell. One matrix product per stratum counts every pair of cells,
+and sums over the cells of a variable turn counts into statistics.
 """
 
 from collections.abc import Sequence
@@ -12,18 +12,18 @@ import numpy as np
 from rspmn.learn.structure.rows import Rows, weigh
 from rspmn.types import Array, Ints
 
-#: Values of less weight than this are tested as one: a table of cells that are nearly all
-#: empty says nothing, but would look as if it did.
+#: Values of less weight than this are pooled: in a table of nearly empty cells the statistics
+#: are not distributed as the tests assume.
 RARE = 5.0
-#: Indicators of at most so many numbers are kept for the next count.
+#: Indicator matrices up to this size are cached.
 KEPT = 4_000_000
-#: All tables of a table of rows that are kept are not larger than this together.
+#: The cached matrices of one table of rows together have at most this size.
 KEPT_IN_ALL = 4 * KEPT
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Several variables side by side, a cell for each value of each."""
+    """The values of several variables as consecutive cells."""
 
     names: tuple[str, ...]
     starts: Ints  # [variables], the first cell of each
@@ -41,7 +41,7 @@ class Cells:
 
 
 def cells_of(rows: Rows, names: Sequence[str]) -> Cells:
-    """Lay variables out as cells."""
+    """Return the cells of some variables."""
     key = ("cells", *names)
     if key not in rows.table.memo:
         sizes = np.array([rows.table.sizes[name] for name in names], dtype=np.int64)
@@ -149,7 +149,7 @@ def _pair_by_pair(rows: Rows, a: Cells, b: Cells, strata: Ints) -> Contingency:
 
 
 def _indicators(rows: Rows, cells: Cells, part: Ints) -> Array:  # [part, cells]
-    """Return a 1 in the cell of each variable of some of the rows; none where it is missing."""
+    """Return the indicators of some rows: 1 in each variable's cell, 0 where it is missing."""
     size = len(rows.table.origin)
     memo, kept = rows.table.memo, rows.table.memo.get(cells.names)
     if kept is None:
@@ -171,7 +171,7 @@ def _hot(rows: Rows, cells: Cells, index: Ints) -> Array:
 
 
 def pool_rare(counts: Array, cells: Cells, weights: Array, axis: int) -> Array:
-    """Return a copy with the rare values of each variable added up in the first of them."""
+    """Return a copy in which the rare values of each variable are pooled in the first of them."""
     counts = counts.copy()
     rare = np.flatnonzero((weights > 0) & (weights < RARE))
     if len(rare) < 2:

@@ -1,9 +1,9 @@
 """The recursion of LearnSPMN (Melibari et al.) along the order of a schema.
 
-A decision makes a max node over the values seen. In an information set, what has nothing to do
-with anything that follows becomes a factor; where nothing is left to factor out, the rows are
-divided into a sum node. What follows the last decision is left to the caller: to LearnSPN when
-decisions are made once, to the successor as well when they recur.
+A decision becomes a max node over the values seen. In an information set, variables that are
+irrelevant for what follows become factors; if all are relevant, the rows are clustered into a sum
+node. What follows the last decision is the caller's: LearnSPN for single decisions, LearnSPN and
+the successor state for recurrent ones.
 """
 
 from collections.abc import Sequence
@@ -25,16 +25,16 @@ Codes = NDArray[np.int32] | Ints
 
 
 class AfterDecision(Protocol):
-    """Grows what follows the last decision."""
+    """Adds what follows the last decision."""
 
     @property
     def recurs(self) -> bool:
-        """Whether states follow that are states like the first."""
+        """Whether the next state follows."""
         ...
 
     @property
     def beyond(self) -> tuple[str, ...]:
-        """The utility and whatever comes after it: what tests look at besides the last set."""
+        """The utility and what comes after it: targets besides the last information set."""
         ...
 
     def __call__(self, learner: Learner, rows: Rows, names: tuple[str, ...], depth: int) -> int:
@@ -42,9 +42,9 @@ class AfterDecision(Protocol):
         ...
 
     def certain(self, learner: Learner, rows: Rows, codes: Codes) -> dict[int, int]:
-        """Add what follows those values of the last decision after which nothing varies.
+        """Add what follows those values of the last decision whose utility is constant.
 
-        `codes` are the decision's in each row. Others are added one by one.
+        `codes` are the codes of the decision. The other values are added one by one.
         """
         ...
 
@@ -64,10 +64,10 @@ def grow_decisions(learner: Learner, schema: Schema, rows: Rows, finish: AfterDe
 
 
 def with_missing_cluster(rows: Rows, clusters: list[Rows], names: Sequence[str]) -> list[Rows]:
-    """Give rows that lack the variable that divides them a cluster of their own.
+    """Add a cluster of the rows in which the variable that divides them is missing.
 
-    Before the first decision they are left out: the state is not known. After a decision to leave
-    them out would choose among outcomes, as where a result is missing because all was over.
+    Before the first decision such rows are left out: their state is unknown. After a decision
+    leaving them out would select among outcomes: a result may be missing because of the outcome.
     """
     lost = rows.without(clusters)
     if not len(lost):
@@ -78,14 +78,14 @@ def with_missing_cluster(rows: Rows, clusters: list[Rows], names: Sequence[str])
 
 @dataclass(frozen=True, eq=False)
 class _Growth:
-    """The recursion; `place` is the number of an information set, `depth` counts the sums above."""
+    """The recursion: `place` numbers an information set, `depth` counts the sums above."""
 
     learner: Learner
     schema: Schema
     finish: AfterDecision
 
     def information(self, rows: Rows, place: int, names: tuple[str, ...], depth: int) -> int:
-        """Add what is left of an information set, and all that follows it."""
+        """Add the remaining variables of an information set, and all that follows it."""
         learner = self.learner
         if place == len(self.schema.decisions):
             root = self.finish(learner, rows, names, depth)
@@ -106,21 +106,21 @@ class _Growth:
         return self.varying(rows, place, names, depth)
 
     def varying(self, rows: Rows, place: int, names: tuple[str, ...], depth: int) -> int:
-        """Add variables with several values each: factor some out, or divide the rows."""
+        """Add variables with several values: factor irrelevant ones out, or cluster the rows."""
         learner, config = self.learner, self.learner.config
         targets = targets_after(
             rows, self.schema, place, self.finish.beyond,
             config.given_decisions, config.unavailable_from, self.finish.recurs and place == 0,
         )  # fmt: skip
-        told = relevant_variables(learner, rows, names, targets)
-        kept = with_dependents(learner, rows, names, told)
+        relevant = relevant_variables(learner, rows, names, targets)
+        kept = with_dependents(learner, rows, names, relevant)
         free = tuple(name for name in names if name not in kept)
         if free:
             factors = self.factors(rows, free, depth)
             if kept:
                 return learner.product([*factors, self.information(rows, place, kept, depth)])
             return self.with_factors(rows, place, factors, depth)
-        clusters = config.clustering(rows, told, targets, learner.rng)
+        clusters = config.clustering(rows, relevant, targets, learner.rng)
         if len(clusters) < 2:  # nothing is left to divide by
             return self.with_factors(rows, place, self.factors(rows, names, depth), depth)
         if place > 0:
@@ -150,11 +150,11 @@ class _Growth:
         return self.learner.builder.max(decision, branches)
 
     def with_factors(self, rows: Rows, place: int, factors: Sequence[int], depth: int) -> int:
-        """Add the next decision beside what was factored out before it."""
+        """Add the next decision beside the factors before it."""
         return self.learner.product([*factors, self.decision(rows, place, depth)])
 
     def factors(self, rows: Rows, names: tuple[str, ...], depth: int) -> list[int]:
-        """Add variables that matter for nothing that targets, dependent ones together."""
+        """Add irrelevant variables, those that depend on each other together."""
         strata = np.zeros(len(rows), dtype=np.int64)
         groups = components(names, self.learner.test(rows, names, names, strata).dependent)
         return [grow_spn(self.learner, rows, group, depth) for group in groups]

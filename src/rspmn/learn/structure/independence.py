@@ -1,8 +1,8 @@
-"""Tests of independence: which variables tell about which others.
+"""Tests of independence of all pairs of two groups of variables.
 
 A decision is not a random variable of the model. Whether X matters for what comes after a
-decision is therefore tested *given* the decision: statistics and degrees of freedom are added
-up over its values. A test says which pairs depend, and how strongly.
+decision is therefore tested *given* the decision: statistics and degrees of freedom are summed
+over its values.
 """
 
 import weakref
@@ -16,11 +16,11 @@ from rspmn.learn.structure.contingency import KEPT, RARE, contingency, distinct_
 from rspmn.learn.structure.rows import Rows, weigh
 from rspmn.types import Array, Bools, Ints
 
-#: Up to so many pairs are counted one by one, where rows are many.
+#: Up to so many pairs are counted one by one if there are many rows.
 FEW_PAIRS = 400
-#: A table of all pairs of cells that is worth its zeros.
+#: A dense table of all pairs of cells is used up to this size.
 SMALL = 200_000
-#: The largest table of all pairs of cells to hold at once.
+#: The largest dense table of all pairs of cells in memory.
 LARGEST = 4_000_000
 
 
@@ -33,7 +33,7 @@ class Dependence:
 
 
 class IndependenceTest(Protocol):
-    """Tests all pairs of two groups of variables."""
+    """Tests all pairs of two groups of variables; `check_independence_test` checks one."""
 
     def __call__(
         self,
@@ -51,11 +51,11 @@ class IndependenceTest(Protocol):
 class GTest:
     """The G-test on weighted contingency tables, corrected for the number of tests.
 
-    `alpha` is the chance of finding any dependence in one call where there is none. With 1
-    everything that varies depends on everything else that does.
+    `alpha` is the probability of finding any dependence in one call where there is none. With 1,
+    all variables with several values depend on each other.
 
     On sparse tables G is too large by chance and Pearson's X² is not, so both must be
-    significant; with enough data they agree.
+    significant. With enough data they agree.
     """
 
     alpha: float = 0.01
@@ -83,7 +83,7 @@ class GTest:
 
 @dataclass(frozen=True, eq=False)
 class PairStatistics:
-    """G, Pearson's X² and degrees of freedom of all pairs, added up over strata."""
+    """G, Pearson's X² and degrees of freedom of all pairs, summed over strata."""
 
     g: Array  # [left, right]
     x2: Array  # [left, right]
@@ -93,8 +93,7 @@ class PairStatistics:
     def p_values(self) -> Array:  # [left, right]
         """Return the larger of the two tests' p-values; 1 where nothing varies.
 
-        With more degrees of freedom than rows G cannot be large, whatever the rows say, and X²
-        alone is asked.
+        With more degrees of freedom than rows G cannot be large, so X² alone decides.
         """
         from scipy.special import chdtrc
 
@@ -107,9 +106,9 @@ class PairStatistics:
 def pair_statistics(
     rows: Rows, left: Sequence[str], right: Sequence[str], strata: Ints
 ) -> PairStatistics:
-    """Return the statistics of all pairs, in the way that is faster for so many of them.
+    """Return the statistics of all pairs, counted densely or pair by pair, whichever is faster.
 
-    What was computed is kept with the rows, as long as the strata are: clustering asks for it
+    They are cached with the rows for as long as the strata exist, since clustering needs them
     again.
     """
     key = (tuple(left), tuple(right), id(strata))
@@ -191,7 +190,7 @@ def stratum_statistics(
 ) -> tuple[Array, Array, Array, Array]:  # [strata] each
     """Return G, X², degrees of freedom and weight of one pair in each stratum.
 
-    Only cells that are not empty are looked at.
+    Only cells that are not empty are visited.
     """
     if not len(a):
         none = np.zeros(1)
@@ -221,7 +220,7 @@ def stratum_statistics(
 
 
 def pooled_codes(rows: Rows, name: str) -> Ints:  # [n]
-    """Return a number for each row's value, rare ones the same, -1 where it is missing."""
+    """Return a code for each row's value, the same for all rare ones, -1 where it is missing."""
     codes = rows.codes(name)
     here = codes >= 0
     total = weigh(codes[here], rows.weights[here], rows.table.sizes[name])

@@ -1,9 +1,7 @@
-"""LearnSPMN (Melibari et al.) on weighted rows: from past decisions to the best ones.
+"""LearnSPMN (Melibari et al.) on weighted rows: a network from a table of past decisions.
 
-The order of the schema is followed: a decision makes a max node over the values seen. In an
-information set, what has nothing to do with anything that follows becomes a factor; where nothing
-is left to factor out, the rows are divided into a sum node. The last set, with the utility, is
-left to LearnSPN.
+`rspmn.learn.structure.grow` is the recursion along the order of the schema. The last information
+set and the utility are left to LearnSPN.
 """
 
 import numpy as np
@@ -42,7 +40,7 @@ def learn_spmn(
     weights
         A column that says how often each row occurred.
     report
-        Is called with a `Progress` now and then.
+        A progress callback; it is called with a `Progress`.
 
     >>> table = {"weather": ["wet", "wet", "dry", "dry"] * 50,
     ...          "umbrella": [True, False, True, False] * 50,
@@ -66,7 +64,7 @@ def learn_spmn(
 
 
 class _SingleOutcome:
-    """What follows the last decision of a single shot: the last set and the utility."""
+    """What follows the last decision of a single-shot problem: the last set and the utility."""
 
     def __init__(self, utility: str) -> None:
         self.utility = utility
@@ -77,6 +75,6 @@ class _SingleOutcome:
         return grow_spn(learner, rows, (*names, self.utility), depth)
 
     def certain(self, learner: Learner, rows: Rows, codes: Codes) -> dict[int, int]:
-        """Leave all of them to be added one by one."""
+        """Return nothing: all values are added one by one."""
         del learner, rows, codes
         return {}

@@ -1,4 +1,4 @@
-"""What LearnSPN and LearnSPMN share: the network under construction, the tests, the budgets."""
+"""State shared by LearnSPN and LearnSPMN: the network being built, tests, budgets."""
 
 import time
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from rspmn.types import Ints
 
 
 class Learner:
-    """Learning under way."""
+    """A run of structure learning."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Learner:
         return time.monotonic() - self._start
 
     def leaf(self, rows: Rows, name: str) -> int:
-        """Add the leaf of a variable; that of a single category is made once."""
+        """Add the leaf of a variable; the leaf of a single category is added once."""
         if name == self.utility:
             return self.builder.add(fit_utility(rows, name))
         table = rows.table
@@ -48,7 +48,7 @@ class Learner:
         value = (name, int(table.codes[name][rows.index].max(initial=-1)))
         if value[1] < 0 or value not in self._certain:
             found = self.builder.add(fit_leaf(rows, name))
-            if value[1] < 0:  # never seen here: nothing is known of it
+            if value[1] < 0:  # missing in all of the rows
                 return found
             self._certain[value] = found
         return self._certain[value]
@@ -58,11 +58,11 @@ class Learner:
         return [self.leaf(rows, name) for name in names]
 
     def product(self, children: Sequence[int]) -> int:
-        """Add a product, or nothing if there is nothing to multiply."""
+        """Add a product; a single child stays as it is."""
         return children[0] if len(children) == 1 else self.builder.product(children)
 
     def mixture(self, parts: Sequence[Rows], children: Sequence[int]) -> int:
-        """Add a sum, each child distinct_weights by its rows."""
+        """Add a sum, the weight of each child being that of its rows."""
         self.info.sums += 1
         weights = np.array([part.total for part in parts])
         return self.builder.sum(children, (weights / weights.sum()).tolist())
@@ -75,7 +75,7 @@ class Learner:
         return self.config.independence(rows, left, right, strata, self.rng)
 
     def out_of_time(self) -> bool:
-        """Say whether the time is used up, and remember it."""
+        """Return whether the time budget is used up, and record it."""
         limit = self.config.max_seconds
         if limit is not None and self.seconds() >= limit:
             self.info.stopped_by = "seconds"
@@ -83,7 +83,7 @@ class Learner:
         return False
 
     def out_of_budget(self, depth: int) -> bool:
-        """Say whether a budget is used up, and remember which."""
+        """Return whether a budget is used up, and record which."""
         config = self.config
         if config.max_nodes is not None and len(self.builder) >= config.max_nodes:
             self.info.stopped_by = "nodes"
@@ -93,7 +93,7 @@ class Learner:
         return self.info.stopped_by in ("nodes", "seconds")
 
     def report_done(self, weight: float) -> None:
-        """Report that rows of so much weight have been learned from to the end, or left out."""
+        """Report that rows of this weight are finished or left out."""
         self._done += weight
         if self._report is not None:
             self._report(Progress(self._done, self.info.rows, len(self.builder), self.seconds()))

@@ -25,7 +25,7 @@ MOST_PIECES = 32
 
 
 def fit_utility(rows: Rows, name: str) -> Utility:
-    """Return the weighted mean, count and variance of the utility: exact, never of bins."""
+    """Return the weighted mean, count and variance of the utility, without binning."""
     column = rows.table.columns[name]
     values, total = column.data[rows.index], rows.total
     within = 0.0 if column.spread is None else float(rows.weights @ column.spread[rows.index])
@@ -37,16 +37,16 @@ def fit_utility(rows: Rows, name: str) -> Utility:
 
 
 def fit_leaf(rows: Rows, name: str) -> Leaf:
-    """Return the distribution of a variable; missing values take no part.
+    """Return the distribution of a variable; missing values are ignored.
 
-    A variable that is missing everywhere is uniform over its values: nothing is known of it.
+    A variable that is missing in all rows is uniform over its values in the whole table.
     """
     column = rows.column(name)
     present = ~column.missing
     weights = rows.weights[present]
     data = column.data[present]
     if not len(data) and name in rows.table.absent:
-        return Leaf(name, Categorical.certain(UNKNOWN))  # whoever sees a value is not here
+        return Leaf(name, Categorical.certain(UNKNOWN))  # a state with a value is not here
     if not len(data):
         return Leaf(name, _unknown(rows.table.columns[name]))
     if column.kind is Kind.CONTINUOUS:

@@ -1,7 +1,7 @@
-"""The test of means: whether a variable changes the average of the utility.
+"""The test of means: whether the mean of the utility depends on a variable.
 
-Tests of distributions look at the utility in bins and do not see how large its tail is; what
-decisions are about is its mean.
+Tests of independence use bins of the utility, which do not show how large its tail is; decisions
+depend on its mean.
 """
 
 import numpy as np

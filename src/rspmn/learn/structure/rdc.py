@@ -1,7 +1,7 @@
 """The randomised dependence coefficient (Lopez-Paz et al., 2013), on weighted rows.
 
-Each variable is ranked, sent through random sine waves, and the largest correlation that any
-combination of one variable's waves has with one of the other's is the coefficient.
+Each variable is ranked and transformed by random sine waves. The coefficient is the largest
+correlation between a linear combination of one variable's waves and one of the other's.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from rspmn.types import Array, Bools, Ints
 
 @dataclass(frozen=True)
 class RDC:
-    """Dependent when the coefficient reaches a threshold, as the paper's code has it."""
+    """Two variables depend if their coefficient reaches a threshold, as in the paper's code."""
 
     threshold: float = 0.3
     waves: int = 10
@@ -33,6 +33,8 @@ class RDC:
     ) -> Dependence:
         """Return all coefficients; over several strata, the root of their mean square."""
         squares = np.zeros((len(left), len(right)))
+        if not squares.size:
+            return Dependence(squares >= self.threshold, squares)
         for stratum in np.unique(strata):
             part = rows.where(strata == stratum)
             waves = {
@@ -47,7 +49,7 @@ class RDC:
         return Dependence(coefficients >= self.threshold, coefficients)
 
     def _whitened(self, rows: Rows, name: str, rng: np.random.Generator) -> Array:  # [n, waves]
-        """Return the waves of a variable: uncorrelated, of length 1, zero where it is missing."""
+        """Return the waves of a variable, whitened; zero where it is missing."""
         ranks, present = _ranks(rows, name)
         weights = np.where(present, rows.weights, 0.0)
         total = weights.sum()
@@ -68,7 +70,7 @@ class RDC:
 
 
 def _ranks(rows: Rows, name: str) -> tuple[Array, Bools]:
-    """Return weighted ranks in (0, 1]: of a number its own, of a category one for each value."""
+    """Return weighted ranks in (0, 1]; a category has a column for each value."""
     column = rows.column(name)
     present = ~column.missing
     numeric = column.kind in (Kind.CONTINUOUS, Kind.INTEGER)

@@ -1,8 +1,8 @@
-"""Weighted rows: what structure learning looks at.
+"""Weighted rows: the data of structure learning.
 
 Equal rows are one row with a weight, so that a million rows of few distinct values cost what the
-distinct ones cost. Each variable has a code for tests of independence: its values if they are
-few, quantile bins if they are many. The values themselves stay with the rows, for the leaves.
+distinct ones cost. Each variable has codes for tests of independence: one for each value if there
+are few, quantile bins if there are many. The values themselves are kept for the leaves.
 """
 
 import math
@@ -19,12 +19,12 @@ from rspmn.errors import DataError
 from rspmn.schema import Kind, Schema
 from rspmn.types import Array, Bools, Ints
 
-#: More distinct integers than this are binned for tests, unless each occurs often enough to be
-#: looked at for itself.
+#: More distinct integers than this are binned for tests, unless each occurs ENOUGH times on
+#: average.
 MOST_VALUES = 64
 ENOUGH = 100
-#: Joint values of variables are coded as they are if they can be so many at most; of more, those
-#: that occur are looked up, and kept.
+#: Joint values of variables are mixed-radix codes if there can be at most so many. Otherwise the
+#: joint values that occur are numbered, and the numbers cached.
 FEW_CODES = 4096
 
 
@@ -35,15 +35,15 @@ class RowTable:
     columns: Mapping[str, Column]  # the values, [n]
     codes: Mapping[str, NDArray[np.int32]]  # for tests, [n]; MISSING where there is none
     sizes: Mapping[str, int]  # how many codes there are
-    ordered: frozenset[str]  # whose codes are places on a number line
-    binned: frozenset[str]  # whose codes are bins of several values
-    bins: int  # how many there are at most
-    origin: Ints  # [n], the number of each row in the table that was read
-    #: Of numbers that rows were divided by, the interval that is left to these rows.
+    ordered: frozenset[str]  # variables whose codes are ordered as numbers
+    binned: frozenset[str]  # variables whose codes are bins of several values
+    bins: int  # the largest number of bins
+    origin: Ints  # [n], the row number in the table that was read
+    #: The interval of each number that rows were divided by.
     spans: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    #: Variables that rows were divided by, and that these rows are those without.
+    #: Variables that rows were divided by and that are missing in these rows.
     absent: frozenset[str] = frozenset()
-    memo: dict[Any, Any] = field(init=False, repr=False, default_factory=dict)  # what was counted
+    memo: dict[Any, Any] = field(init=False, repr=False, default_factory=dict)  # cached counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class Rows:
     table: RowTable
     index: Ints  # [n]
     weights: Array  # [n], above 0
-    memo: dict[Any, Any] = field(init=False, repr=False, default_factory=dict)  # what was counted
+    memo: dict[Any, Any] = field(init=False, repr=False, default_factory=dict)  # cached counts
 
     def __len__(self) -> int:
         return len(self.index)
@@ -81,7 +81,7 @@ class Rows:
         return [name for name in names if self.varies(name)]
 
     def varies(self, name: str) -> bool:
-        """Say whether a variable has several values, also where they fall into one bin."""
+        """Return whether a variable has several values, even if they are in one bin."""
         column = self.table.columns[name]
         values = column.data[self.index]
         if column.spread is not None and (column.spread[self.index] > 0).any():
@@ -94,7 +94,7 @@ class Rows:
         return len(values) > 0 and bool((values != values[0]).any())
 
     def at(self, places: Ints) -> "Rows":
-        """Return the rows at some places."""
+        """Return the rows at some positions."""
         return Rows(self.table, self.index[places], self.weights[places])
 
     def numbers(self, name: str) -> Array:  # [n]
@@ -102,12 +102,12 @@ class Rows:
         return numbers_of(self.column(name))
 
     def marked_absent(self, names: Sequence[str]) -> "Rows":
-        """Return the same rows, which are known to be those without some variables."""
+        """Return the same rows, marked as those in which some variables are missing."""
         table = replace(self.table, absent=self.table.absent | frozenset(names))
         return Rows(table, self.index, self.weights)
 
     def with_span(self, name: str, span: tuple[float, float]) -> "Rows":
-        """Return the same rows, to which an interval of a number line is left."""
+        """Return the same rows, restricted to an interval of a variable."""
         table = replace(self.table, spans={**self.table.spans, name: span})
         return Rows(table, self.index, self.weights)
 
@@ -121,7 +121,7 @@ class Rows:
         return Rows(self.table, self.index[chosen], self.weights[chosen])
 
     def joint_codes(self, names: Sequence[str]) -> Ints:  # [n]
-        """Return one code for the values of several variables together; they may leave gaps."""
+        """Return a code for the joint value of several variables; codes may leave gaps."""
         if not names:
             return np.zeros(len(self), dtype=np.int64)
         if len(names) == 1:
@@ -147,7 +147,7 @@ def numbers_of(column: Column) -> Array:  # [n]
 
 
 def rebinned(rows: Rows) -> Rows:
-    """Return the same rows with bins of their own for numbers, so that borders can be refined."""
+    """Return the same rows with numbers binned anew, so that splits can be refined."""
     if not rows.table.binned:
         return rows
     columns = {name: column.take(rows.index) for name, column in rows.table.columns.items()}
@@ -178,7 +178,7 @@ def weigh(groups: NDArray[Any], weights: Array, size: int = 0) -> Array:
 
 
 def with_joint_variable(rows: Rows, names: Sequence[str]) -> tuple[Rows, str]:
-    """Add a variable that holds the values of several together; return its name too."""
+    """Add a variable that is the joint value of several; return its name too."""
     name = " and ".join(names)
     codes = np.full(len(rows.table.codes[names[0]]), MISSING, dtype=np.int32)
     codes[rows.index] = np.unique(rows.joint_codes(names), return_inverse=True)[1]
@@ -250,12 +250,12 @@ def group_rows(
     bins: int,
     decisions: Sequence[str] = (),
 ) -> Rows:
-    """Make weighted distinct rows, sorted, so that the order of the input does not matter."""
+    """Return distinct rows with weights, sorted: the order of the input does not matter."""
     used = np.flatnonzero(counts > 0)
     if not len(used):
         raise DataError("there are no rows to learn from")
     key = one_key([column.keys() for column in columns.values()])[used]
-    # equal rows by weight too: sums of fractions hang on the order in which they are added
+    # sort equal rows by weight: a sum of fractions depends on the order of its terms
     order = np.argsort(key) if (counts == 1).all() else np.lexsort((counts[used], key))
     starts = np.flatnonzero(np.append(True, np.diff(key[order]) != 0))
     weights = np.add.reduceat(counts[used][order], starts)
@@ -271,9 +271,9 @@ def table_of(
     bins: int,
     decisions: Sequence[str] = (),
 ) -> RowTable:
-    """Give distinct rows the codes that tests look at; `weights` place the borders of bins.
+    """Return distinct rows with codes for tests; `weights` place the borders of bins.
 
-    Decisions have a code for every value, however many there are: each is a choice.
+    Decisions have a code for every value, however many there are.
     """
     codes, sizes, ordered, binned = {}, {}, set(), set()
     known = weights.sum() / ENOUGH
@@ -290,9 +290,9 @@ def table_of(
 
 
 def _bin_codes(column: Column, weights: Array, bins: int) -> tuple[NDArray[np.int32], int, bool]:
-    """Return codes for tests of numbers, how many, and whether they are bins of several.
+    """Return codes of numbers, how many there are, and whether they are bins of several values.
 
-    They are the values if they are few, else quantile bins. Rows of weight 0 get a code too.
+    Rows of weight 0 have a code too.
     """
     gone = column.missing
     numbers = np.where(gone, np.nan, column.data.astype(np.float64))
@@ -302,7 +302,7 @@ def _bin_codes(column: Column, weights: Array, bins: int) -> tuple[NDArray[np.in
         codes[~gone] = inverse
         return codes, max(1, len(distinct)), False
     below = np.cumsum(np.bincount(inverse, weights=weights[~gone]))
-    # the bin of a value: where the middle of its own weight falls among equal shares
+    # the bin of a value is the quantile of the middle of its weight
     middle = below - np.bincount(inverse, weights=weights[~gone]) / 2
     bin_of = np.minimum((middle / max(below[-1], 1e-300) * bins).astype(np.int32), bins - 1)
     bin_of = np.unique(bin_of, return_inverse=True)[1].astype(np.int32)

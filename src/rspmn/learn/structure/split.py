@@ -37,12 +37,17 @@ class RowClustering(Protocol):
 
 @dataclass(frozen=True)
 class BehaviouralSplit:
-    """Split on the variable that tells most about what targets, values alike staying together.
+    """Split on the variable on which the targets depend most; similar values stay together.
 
-    `alpha` is the level of the tests that tell two values' futures apart; with 1 all values are
-    kept apart. Values of a category are called alike only if each was seen `enough` times with
-    each decision: that two rare ones were not told apart says nothing. Ten is what it takes to
-    tell a coin from a certainty.
+    Parameters
+    ----------
+    alpha
+        The level of the tests that distinguish the outcomes of two values. With 1 every value is
+        a cluster of its own.
+    enough
+        Two categories are merged only if each was observed so often with each decision: that a
+        test does not distinguish two rare ones says nothing. Ten observations distinguish a fair
+        coin from a certain outcome.
     """
 
     alpha: float = 0.01

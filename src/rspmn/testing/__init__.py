@@ -1,0 +1,9 @@
+"""Conformance checks: what a plug-in must satisfy, as functions to call in its own tests.
+
+Each check raises an `AssertionError` that says which rule was broken.
+"""
+
+from rspmn.testing.independence import check_independence_test
+from rspmn.testing.row_clustering import check_row_clustering
+
+__all__ = ["check_independence_test", "check_row_clustering"]
