@@ -1,8 +1,6 @@
 """Imports point one way: schema ← data, circuit ← model ← infer ← learn ← evaluate ← cli."""
 
 import ast
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,14 +67,6 @@ def test_imports_point_one_way() -> None:
         for target, on_loading in imported(ast.parse(path.read_text(encoding="utf-8"))):
             allowed = before(here) | {here} | (set() if on_loading else DOORS.get(here, set()))
             assert target in allowed, f"{path.relative_to(SOURCE)} imports rspmn.{target}"
-
-
-def test_importing_rspmn_is_light() -> None:
-    """Engines, plots and data frames are imported when they are used."""
-    heavy = "matplotlib", "pandas", "polars", "narwhals", "scipy", "sklearn", "duckdb", "hypothesis"
-    code = f"import rspmn, rspmn.cli, sys; print([m for m in {heavy} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
 
 
 def test_no_pickle_no_print_no_broad_except() -> None:
