@@ -87,16 +87,16 @@ class SPMN:
         self,
         rows: int,
         rng: np.random.Generator | int,
-        decide: "Decide | None" = None,
+        policy: "Decide | None" = None,
         evidence: Mapping[str, object] | None = None,
     ) -> dict[str, list[Value]]:
-        """Draw rows as a table, decisions made uniformly unless `decide` makes them."""
-        from rspmn.infer.sample import sample, uniformly
+        """Draw rows as columns, given evidence; decisions are uniform unless `policy` makes them.
 
-        rng = np.random.default_rng(rng)
-        choose = decide or uniformly(rng)
-        drawn = [sample(self.network, rng, choose, evidence, self.schema) for _ in range(rows)]
-        return {name: [row[name] for row in drawn] for name in self.schema.variables}
+        `policy` is a function as `rspmn.infer.Decide` describes it.
+        """
+        from rspmn.infer.sample import sample_rows
+
+        return sample_rows(self, rows, np.random.default_rng(rng), policy, evidence)
 
     def save(self, path: str | Path) -> None:
         """Write the model as JSON, gzipped when the name ends in .gz; whole or not at all."""

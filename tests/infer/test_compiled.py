@@ -13,7 +13,7 @@ from rspmn.infer.bellman import Future, update
 from rspmn.infer.compiled.layers import compile_likelihood
 from rspmn.infer.compiled.leaf_tables import Distinct
 from rspmn.infer.compiled.state_index import StateIndex
-from rspmn.infer.likelihood import episode_log_likelihood, evidence_of, log_likelihoods
+from rspmn.infer.likelihood import episode_log_likelihood, evidence_of, node_log_likelihoods
 from rspmn.infer.meu import NOTHING_FOLLOWS
 from rspmn.model import marked_root, unknown_root, weighted_top
 from rspmn.values import UNKNOWN, Value
@@ -105,7 +105,7 @@ def test_likelihood_of_rows(seed: int) -> None:
     found = compile_likelihood(model.template)(columns, len(rows), future)
     for k, row in enumerate(rows):
         known = {name: value for name, value in row.items() if value is not None}
-        plain = log_likelihoods(model.template, known, future[:, k].tolist())
+        plain = node_log_likelihoods(model.template, known, future[:, k].tolist())
         assert found[:, k] == pytest.approx([plain[r] for r in model.template.roots], abs=1e-12)
 
 

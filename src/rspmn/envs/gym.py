@@ -4,7 +4,6 @@ What reinforcement learning says of a model can so be compared with what the mod
 """
 
 import itertools
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,13 +20,12 @@ from rspmn.circuit import (
     Network,
     Node,
     PiecewiseLinear,
-    Product,
     Sum,
-    Utility,
     fold_up,
     walk_down,
 )
 from rspmn.errors import EvidenceError, MissingExtraError, did_you_mean
+from rspmn.infer.sample import Draw
 from rspmn.model import RSPMN
 from rspmn.schema import Kind, Schema
 from rspmn.values import Mark, Value, show
@@ -115,7 +113,7 @@ class ModelEnv(gymnasium.Env[Observation, Any]):
         )
         self._codings = {n: _coding(n, nodes, schema) for n in schema.information_sets[0]}
         self.observation_space = spaces.Dict({n: c.space() for n, c in self._codings.items()})
-        self._under_way: _Step | None = None  # only while an episode is
+        self._under_way: Draw | None = None  # only while an episode is
         self._state: dict[str, Value] = {}
         self._steps = 0
         self._shown = ""
@@ -175,7 +173,7 @@ class ModelEnv(gymnasium.Env[Observation, Any]):
     ) -> tuple[Observation, dict[str, Any]]:
         """Start an episode; the same seed and actions draw the same one. There are no options."""
         super().reset(seed=seed, options=options)
-        top = _Step(self.model.top, self.model.top.root, self.np_random)
+        top = Draw(self.model.top, self.model.top.root, self.np_random)
         self._steps = 0
         self._enter(top.interface)
         self._shown = _written(self._state)
@@ -190,9 +188,12 @@ class ModelEnv(gymnasium.Env[Observation, Any]):
         made, offered = self.decisions(action), self._offered_here()
         self._steps += 1
         self._under_way = None
-        if not all(step.decide(value) for value in made.values()):
-            self._shown = f"{_written(made)} is not offered in {_written(self._state)}"
-            return self._observe(), 0.0, False, True, self._info(offered, unknown=True)
+        for value in made.values():
+            if value not in step.decision.values:
+                self._shown = f"{_written(made)} is not offered in {_written(self._state)}"
+                return self._observe(), 0.0, False, True, self._info(offered, unknown=True)
+            step.decide(value)
+        utility = step.utilities.get(self.model.schema.utility, 0.0)
         terminated = step.interface == self.model.end
         follows = "END" if terminated else "UNKNOWN"
         if not terminated and step.interface != self.model.unknown:
@@ -203,12 +204,12 @@ class ModelEnv(gymnasium.Env[Observation, Any]):
         truncated = unknown or (not terminated and self._steps == self.horizon)
         if truncated:
             self._under_way = None
-        self._shown = f"{_written(made)} earned {show(step.utility)}, then {follows}"
+        self._shown = f"{_written(made)} earned {show(utility)}, then {follows}"
         info = self._info(offered, unknown)
         after = self.model.schema.information_sets[-1]
         if after:
-            info["seen"] = {name: step.drawn[name] for name in after}
-        return self._observe(), step.utility, terminated, truncated, info
+            info["seen"] = {name: step.values[name] for name in after}
+        return self._observe(), utility, terminated, truncated, info
 
     def render(self) -> Any:
         """Return the last step as text, in mode "ansi"."""
@@ -217,15 +218,15 @@ class ModelEnv(gymnasium.Env[Observation, Any]):
     def _enter(self, interface: int) -> None:
         """Draw the state of an interface node, as far as its first decision."""
         template = self.model.template
-        step = self._under_way = _Step(template, template.roots[interface], self.np_random)
-        self._state = {name: step.drawn[name] for name in self._codings}
+        step = self._under_way = Draw(template, template.roots[interface], self.np_random)
+        self._state = {name: step.values[name] for name in self._codings}
 
     def _observe(self) -> Observation:
         return {name: code.coded(self._state[name]) for name, code in self._codings.items()}
 
     def _offered_here(self) -> list[Codes]:
         step = self._under_way
-        return [] if step is None else sorted(self._offered[step.waiting])
+        return [] if step is None else sorted(self._offered[step.waiting[0]])
 
     def _info(self, offered: Sequence[Codes], unknown: bool) -> dict[str, Any]:
         info: dict[str, Any] = {"offered": list(offered), "unknown": unknown}
@@ -234,62 +235,6 @@ class ModelEnv(gymnasium.Env[Observation, Any]):
             info["action_mask"] = np.zeros(self.action_space.n, dtype=np.int8)
             info["action_mask"][info["offered"]] = 1
         return info
-
-
-class _Step:
-    """One step under way: what has been drawn, and the decision that it waits for.
-
-    Only nodes that are drawn are visited, so a step takes no longer in a large template.
-    """
-
-    def __init__(self, network: Network, root: int, rng: np.random.Generator) -> None:
-        self.nodes, self.rng = network.nodes, rng
-        self.drawn: dict[str, Value] = {}
-        self.utility = 0.0
-        self.interface = 0
-        self.waiting = root  # a max node, once the root has been drawn
-        self._draw(root)
-
-    def decide(self, value: Value) -> bool:
-        """Make the decision that is waited for and go on, unless the value is not offered."""
-        node = self.nodes[self.waiting]
-        assert isinstance(node, Max), "a step waits at decisions"
-        if value not in node.values:
-            return False
-        self._draw(node.children[node.values.index(value)])
-        return True
-
-    def _draw(self, start: int) -> None:
-        left = [start]
-        while left:
-            index = left.pop()
-            match node := self.nodes[index]:
-                case Leaf():
-                    self.drawn[node.variable] = self._value(node.distribution)
-                case Utility():
-                    spread = math.sqrt(node.variance)
-                    self.utility = node.mean + spread * self.rng.standard_normal()
-                case Latent():
-                    self.interface = node.interface
-                case Max():
-                    self.waiting = index
-                case Product():
-                    left.extend(node.children)
-                case Sum():
-                    left.append(self._child(node))
-
-    # What is certain takes no draw: it is most of what a learned template holds.
-
-    def _value(self, distribution: Distribution) -> Value:
-        if isinstance(distribution, Categorical) and len(distribution.values) == 1:
-            return distribution.values[0]
-        return distribution.sample(self.rng)
-
-    def _child(self, node: Sum) -> int:
-        if len(node.children) == 1:
-            return node.children[0]
-        weights = np.array(node.weights)
-        return node.children[int(self.rng.choice(len(weights), p=weights / weights.sum()))]
 
 
 # ---- what a model offers -------------------------------------------------------------

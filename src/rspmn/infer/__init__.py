@@ -8,9 +8,9 @@ from rspmn.infer.actions import (
     expected_utilities,
     meu,
 )
-from rspmn.infer.likelihood import log_likelihood
+from rspmn.infer.likelihood import conditioned, log_likelihood, log_likelihoods
 from rspmn.infer.mpe import mpe
-from rspmn.infer.sample import Decide, best_first, sample, uniformly
+from rspmn.infer.sample import Decide, sample, uniformly
 
 __all__ = [
     "ActionValue",
@@ -18,9 +18,10 @@ __all__ = [
     "ExpectedUtility",
     "best_among",
     "best_decisions",
-    "best_first",
+    "conditioned",
     "expected_utilities",
     "log_likelihood",
+    "log_likelihoods",
     "meu",
     "mpe",
     "sample",

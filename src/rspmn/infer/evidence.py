@@ -1,35 +1,33 @@
-"""Evidence: what is known of some variables when a question is asked."""
+"""Evidence: the known values of some variables."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from rspmn.circuit import Categorical, Leaf, Max, Network, Utility
 from rspmn.errors import EvidenceError, did_you_mean
 from rspmn.model import Evidence
 from rspmn.values import Mark, Value, as_value, is_missing
 
-#: Evidence that has been checked: only what is known, as plain values.
+#: Evidence that was checked: known values only, as Python scalars.
 Known = dict[str, Value]
 
 
 def known_values(evidence: Evidence, network: Network) -> Known:
-    """Return what is known; refuse variables that the network does not have.
+    """Return the known values; refuse variables that the network does not have.
 
-    A value that the network never saw is no error: it has likelihood 0.
+    A value that the network never saw is not an error: its likelihood is 0.
     """
     if not isinstance(evidence, Mapping):
         raise EvidenceError(
             f"expected values by variable, as in {{'x': 1}}, found {type(evidence).__name__}"
         )
-    utilities = {node.variable for node in network.nodes if isinstance(node, Utility)}
-    types = _types(network)
+    utilities, types = _utilities(network), _types(network)
     known: Known = {}
     for name, raw in evidence.items():
         if name in utilities:
             raise EvidenceError(
-                f"{name!r} is the utility: it is what is asked for, not evidence; leave it out"
+                f"{name!r} is the utility: it is computed and cannot be evidence; leave it out"
             )
-        if name not in types:
-            raise EvidenceError(f"unknown variable {name!r}: {did_you_mean(name, sorted(types))}")
+        _check_name(name, types)
         if is_missing(raw):
             continue
         value = known[name] = as_value(raw, f"evidence for {name!r}", EvidenceError)
@@ -39,6 +37,24 @@ def known_values(evidence: Evidence, network: Network) -> Known:
                 f"found {value!r}"
             )
     return known
+
+
+def check_columns(names: Iterable[str], network: Network) -> list[str]:
+    """Return the columns that are evidence; refuse those that the network does not have."""
+    utilities, types = _utilities(network), _types(network)
+    found = [name for name in names if name not in utilities]
+    for name in found:
+        _check_name(name, types)
+    return found
+
+
+def _check_name(name: str, types: Mapping[str, set[str]]) -> None:
+    if name not in types:
+        raise EvidenceError(f"unknown variable {name!r}: {did_you_mean(name, sorted(types))}")
+
+
+def _utilities(network: Network) -> set[str]:
+    return {node.variable for node in network.nodes if isinstance(node, Utility)}
 
 
 def _types(network: Network) -> dict[str, set[str]]:

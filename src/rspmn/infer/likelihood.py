@@ -1,28 +1,34 @@
-"""Likelihood: how probable is what was seen, given what was decided (Sec. 4, Step 4).
+"""Likelihood of what was observed, given the decisions (Sec. 4, Step 4).
 
-Decisions are not random variables: a decision that is known selects its branch. For one
-that is not known a max node passes up the largest of its branches' likelihoods, as the
-paper's bottom-up pass has it. Utilities have likelihood 1.
+Decisions are not random variables: a known decision selects its branch. If a decision is not
+known, its max node passes up the largest likelihood of its branches, as in the paper's bottom-up
+pass. Utilities have likelihood 1.
 """
 
 import math
 from collections.abc import Sequence
 
 from rspmn.circuit import (
+    Categorical,
     Latent,
     Leaf,
     Max,
     Network,
+    NetworkBuilder,
     Node,
     Product,
     Sum,
     Utility,
     fold_up,
 )
+from rspmn.circuit.network import with_children
 from rspmn.data.episodes import Episodes, Followed
-from rspmn.infer.evidence import Known, known_values
+from rspmn.data.tables import as_table
+from rspmn.errors import EvidenceError
+from rspmn.infer.evidence import Known, check_columns, known_values
 from rspmn.model import RSPMN, Evidence
-from rspmn.values import END
+from rspmn.types import Array
+from rspmn.values import END, Value
 
 
 def log_likelihood(network: Network, evidence: Evidence) -> float:
@@ -36,19 +42,42 @@ def log_likelihood(network: Network, evidence: Evidence) -> float:
     >>> log_likelihood(coin, {})
     0.0
     """
-    return log_likelihoods(network, known_values(evidence, network))[network.root]
+    return node_log_likelihoods(network, known_values(evidence, network))[network.root]
+
+
+def log_likelihoods(network: Network, table: object) -> Array:  # [rows]
+    """Return the log-likelihood of each row of a table under a network with one root.
+
+    Variables without a column are missing in all rows; a column of utilities is ignored. All rows
+    are evaluated at once.
+
+    >>> from rspmn.circuit import Categorical, NetworkBuilder
+    >>> b = NetworkBuilder()
+    >>> coin = b.build(b.leaf("x", Categorical(("head", "tail"), (0.25, 0.75))))
+    >>> log_likelihoods(coin, {"x": ["head", "tail", None]}).round(2).tolist()
+    [-1.39, -0.29, 0.0]
+    """
+    from rspmn.infer.compiled.layers import compile_likelihood
+    from rspmn.infer.compiled.leaf_tables import distinct_columns
+
+    network.root  # noqa: B018  (refuses networks with several)
+    rows = as_table(table)
+    columns = distinct_columns(rows, check_columns(rows.names, network))
+    found: Array = compile_likelihood(network)(columns, rows.rows)[0]
+    return found
 
 
 def episode_log_likelihood(model: RSPMN, steps: Sequence[Evidence]) -> float:
-    """Return the log-likelihood of an episode from its start, never unfolding.
+    """Return the log-likelihood of an episode from its start, without unfolding the model.
 
-    A step that is END in all its variables says that the episode ended before it.
+    A step in which all variables are END means that the episode ended before it.
     """
     future: list[float] = [0.0] * model.num_interfaces
     for step in reversed(steps):
-        values = log_likelihoods(model.template, known_values(step, model.template), future)
-        future = [values[root] for root in model.template.roots]
-    return log_likelihoods(model.top, {}, future)[model.top.root]
+        known = known_values(step, model.template)
+        logs = node_log_likelihoods(model.template, known, future)
+        future = [logs[root] for root in model.template.roots]
+    return node_log_likelihoods(model.top, {}, future)[model.top.root]
 
 
 def evidence_of(episodes: Episodes, episode: int) -> list[Evidence]:
@@ -65,8 +94,13 @@ def evidence_of(episodes: Episodes, episode: int) -> list[Evidence]:
     return steps
 
 
-def log_likelihoods(network: Network, known: Known, future: Sequence[float] = ()) -> list[float]:
-    """Return the log-likelihood of every node; `future[i]` stands for interface node i."""
+def node_log_likelihoods(
+    network: Network, known: Known, future: Sequence[float] = ()
+) -> list[float]:
+    """Return the log-likelihood of every node.
+
+    `future[i]` is the log-likelihood of interface node i of the next step, 0 by default.
+    """
 
     def combine(node: Node, below: list[float]) -> float:
         match node:
@@ -102,3 +136,56 @@ def log_weighted_sum(weights: Sequence[float], logs: Sequence[float]) -> float:
     if highest == -math.inf:
         return highest
     return highest + math.log(math.fsum(w * math.exp(log - highest) for w, log in pairs if w > 0))
+
+
+def conditioned(network: Network, evidence: Evidence) -> Network:
+    """Return the network given evidence: P(all others | evidence), as a network.
+
+    Known variables and decisions keep only their known value. Weights below sums become
+    weight · likelihood of the child, normalised; branches of likelihood 0 are removed.
+
+    >>> from rspmn.circuit import Categorical, NetworkBuilder
+    >>> b = NetworkBuilder()
+    >>> coin = b.leaf("x", Categorical(("head", "tail"), (0.25, 0.75)))
+    >>> conditioned(b.build(coin), {"x": "tail"}).nodes[0].distribution
+    Categorical(values=('tail',), probabilities=(1.0,))
+    """
+    known = known_values(evidence, network)
+    if not known:
+        return network
+    logs = node_log_likelihoods(network, known)
+    if logs[network.root] == -math.inf:
+        raise EvidenceError(f"the evidence {known} is impossible under the network")
+    builder = NetworkBuilder()
+    placed: list[int] = []  # [nodes], -1 for those of likelihood 0
+    for node, log in zip(network.nodes, logs, strict=True):
+        below = [placed[child] for child in node.children]
+        if log == -math.inf:
+            placed.append(-1)
+        elif isinstance(node, Leaf) and node.variable in known:
+            placed.append(builder.leaf(node.variable, Categorical.certain(known[node.variable])))
+        elif isinstance(node, Max):
+            placed.append(builder.max(node.decision, _open_branches(node, below, known)))
+        elif isinstance(node, Sum):
+            shares = _posterior(node, below, [logs[child] - log for child in node.children])
+            placed.append(builder.sum(list(shares), list(shares.values())))
+        else:
+            placed.append(builder.add(with_children(node, tuple(below))))
+    return builder.build(placed[network.root])
+
+
+def _open_branches(node: Max, below: list[int], known: Known) -> dict[Value, int]:
+    """Return the possible branches of a max node; of a known decision, only its own."""
+    branches = {v: child for v, child in zip(node.values, below, strict=True) if child >= 0}
+    made = known.get(node.decision)
+    return branches if made is None else {made: branches[made]}
+
+
+def _posterior(node: Sum, below: list[int], logs: list[float]) -> dict[int, float]:
+    """Return the weight of each child given the evidence; `logs` are relative to the sum's own."""
+    shares: dict[int, float] = {}
+    for child, weight, log in zip(below, node.weights, logs, strict=True):
+        if weight > 0 and child >= 0:
+            shares[child] = shares.get(child, 0.0) + weight * math.exp(log)
+    total = math.fsum(shares.values())
+    return {child: share / total for child, share in shares.items()}

@@ -1,10 +1,10 @@
-"""MPE: the likeliest values of what is missing.
+"""MPE, most probable explanation: the most probable values of missing variables.
 
-The bottom-up pass is that of the likelihood with sums turned into maxima, and a leaf whose
-variable is missing at its mode; the top-down pass follows the best child of every sum. It
-finds the most probable completion jointly with the choices at the sums: the likeliest values
-themselves where sums are told apart by what they hold, else an approximation, as exact MPE is
-NP-hard. A decision that is not known is filled in too, as the choice of highest likelihood.
+The bottom-up pass is that of the likelihood, with maxima for sums and the mode of each leaf whose
+variable is missing. The top-down pass follows the best child of every sum. The result is the most
+probable completion together with the choices at the sums. Where children of a sum exclude each
+other these are the most probable values. Elsewhere they are an approximation, as exact MPE is
+NP-hard. A missing decision is completed as well, by the value of highest likelihood.
 """
 
 import math
@@ -28,7 +28,7 @@ from rspmn.values import Value
 
 
 def mpe(network: Network, evidence: Evidence) -> dict[str, Value] | None:
-    """Return the evidence with the likeliest values for what it lacks; None if it is impossible.
+    """Return the evidence completed by the most probable values; None if it is impossible.
 
     >>> from rspmn.circuit import Categorical, NetworkBuilder
     >>> b = NetworkBuilder()
@@ -45,10 +45,10 @@ def mpe(network: Network, evidence: Evidence) -> dict[str, Value] | None:
 
 
 def episode_mpe(model: RSPMN, steps: Sequence[Evidence]) -> list[dict[str, Value]] | None:
-    """Return an episode with the likeliest values for what it lacks, step by step."""
+    """Return the steps of an episode completed by the most probable values; None if impossible."""
     known = [known_values(step, model.template) for step in steps]
     networks = [model.template] * (len(steps) - 1) + [model.bottom] * min(len(steps), 1)
-    passes: list[list[float]] = []  # of each step, last first
+    passes: list[list[float]] = []  # by step, the last step first
     future = [0.0] * model.num_interfaces
     for network, step in zip(reversed(networks), reversed(known), strict=True):
         passes.append(_best(network, step, future))
@@ -91,7 +91,7 @@ def _best(network: Network, known: Known, future: Sequence[float] = ()) -> list[
 def _trace(
     network: Network, root: int, best: list[float], known: Known
 ) -> tuple[dict[str, Value], int]:
-    """Follow the best children down; return the values found and the latent reached (or 0)."""
+    """Follow the best children; return the values found and the interface node reached (or 0)."""
     found: Known = dict(known)
     interface = 0
 
@@ -125,7 +125,7 @@ def _weighted(node: Sum, below: list[float]) -> list[float]:
 
 
 def _open_branches(node: Max, below: list[float], known: Known) -> list[float]:
-    """Close the branches of a max node that contradict a decision already made."""
+    """Return the scores of branches, -∞ for those that contradict a known decision."""
     made = known.get(node.decision)
     return [
         part if made is None or value == made else -math.inf

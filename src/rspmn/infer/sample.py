@@ -1,28 +1,25 @@
-"""Sampling: drawing steps and episodes from a network, decisions made by whoever is asked.
+"""Sampling: steps and episodes drawn from a network, while a policy makes the decisions.
 
-Chance is drawn top down, a sum's child by its weight times its likelihood given the evidence.
-At a max node the walk waits; when nothing else is left to draw the first decision in order is
-made, by the evidence or by `decide`, and the walk goes on below it.
+Chance is drawn from the root down: all children of a product, and one child of a sum by its
+weight. At a max node the draw waits for a decision. Evidence needs no rule of its own: `sample`
+draws from the network that is conditioned on it.
 """
 
 import math
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from rspmn.circuit import Latent, Leaf, Max, Network, Node, Product, Sum, Utility, walk_down
+from rspmn.circuit import Latent, Leaf, Max, Network, Product, Sum, Utility
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.errors import EvidenceError
-from rspmn.infer.actions import ActionValue, best_among, expected_utilities
-from rspmn.infer.bellman import Future, update
-from rspmn.infer.evidence import Known, known_values
-from rspmn.infer.likelihood import log_likelihoods
-from rspmn.infer.meu import NOTHING_FOLLOWS
+from rspmn.infer.evidence import Known
+from rspmn.infer.likelihood import conditioned
 from rspmn.infer.recurrent import check_steps
 from rspmn.model import RSPMN, Evidence
 from rspmn.schema import Schema
+from rspmn.spmn import SPMN
 from rspmn.values import END, UNKNOWN, Mark, Value
 
 if TYPE_CHECKING:
@@ -30,17 +27,17 @@ if TYPE_CHECKING:
 
 
 class Decide(Protocol):
-    """Makes a decision in a sampled step."""
+    """A function that makes a decision in a sampled step."""
 
     def __call__(
         self, decision: str, offered: Sequence[Value], known: Known, steps_to_go: int, /
     ) -> Value:
-        """Return one of the values offered, given what is known before the decision."""
+        """Return one of the offered values, given what is known before the decision."""
         ...
 
 
 def uniformly(rng: np.random.Generator) -> Decide:
-    """Choose among the values offered, all alike."""
+    """Return a policy that chooses each offered value with the same probability."""
 
     def decide(_: str, offered: Sequence[Value], __: Known, ___: int) -> Value:
         return offered[int(rng.integers(len(offered)))]
@@ -48,25 +45,12 @@ def uniformly(rng: np.random.Generator) -> Decide:
     return decide
 
 
-def best_first(model: RSPMN, discount: float = 1.0) -> Decide:
-    """Choose what the model finds best of what is offered, for the steps to go."""
-    futures = [Future([NOTHING_FOLLOWS] * model.num_interfaces)]  # by steps to go
+def by_policy(policy: "Policy", horizon: int) -> Decide:
+    """Return the decisions of a policy in episodes of `horizon` steps."""
 
-    @lru_cache(maxsize=100_000)
-    def answers(
-        decision: str, known: tuple[tuple[str, Value], ...], steps_to_go: int
-    ) -> list[ActionValue]:
-        while len(futures) < steps_to_go:
-            futures.append(update(model, futures[-1], discount))
-        future = futures[steps_to_go - 1].discounted(discount)
-        return expected_utilities(model.from_anywhere, dict(known), decision, future)
-
-    def decide(decision: str, offered: Sequence[Value], known: Known, steps_to_go: int) -> Value:
-        found = answers(decision, tuple(known.items()), steps_to_go)
-        best = best_among([answer for answer in found if answer.value in offered])
-        if not best:
-            raise EvidenceError(f"{decision!r}: the model was never in the state {known}")
-        return best[0].value
+    def decide(decision: str, _: Sequence[Value], known: Known, steps_to_go: int) -> Value:
+        made = policy.act(known, horizon - steps_to_go)
+        return made[decision] if isinstance(made, dict) else made
 
     return decide
 
@@ -74,22 +58,55 @@ def best_first(model: RSPMN, discount: float = 1.0) -> Decide:
 def sample(
     network: Network,
     rng: np.random.Generator,
-    decide: Decide,
+    policy: Decide | None = None,
     evidence: Evidence | None = None,
     schema: Schema | None = None,
 ) -> dict[str, Value]:
-    """Draw values for all variables of a network, utilities too, given evidence.
+    """Draw values of all variables of a network, utilities included.
 
-    A utility is drawn as normal around its mean with its variance. With a schema, a decision
-    is told only what is known before it.
+    Utilities are normal with their mean and variance.
+
+    Parameters
+    ----------
+    network
+        A network with one root.
+    rng
+        The source of randomness.
+    policy
+        Makes the decisions; uniformly if not given.
+    evidence
+        Known values. The others are drawn given these.
+    schema
+        If given, `policy` is passed only what is known before each decision, else all that was
+        drawn so far.
+
+    >>> from rspmn.circuit import Categorical, NetworkBuilder
+    >>> b = NetworkBuilder()
+    >>> rain = b.leaf("rain", Categorical.certain(True))
+    >>> wet = b.max("umbrella", {True: b.utility("u", 1.0), False: b.utility("u", -1.0)})
+    >>> network = b.build(b.product([rain, wet]))
+    >>> sample(network, np.random.default_rng(0), evidence={"umbrella": True})
+    {'rain': True, 'umbrella': True, 'u': 1.0}
     """
-    known = known_values(evidence or {}, network)
-    likelihoods = log_likelihoods(network, known)
-    if likelihoods[network.root] == -math.inf:
-        raise EvidenceError(f"cannot sample: the evidence {known} is impossible under the network")
-    draw = _Draw(network, known, likelihoods, rng, schema)
-    draw.run(network.root, decide, 1)
-    return draw.drawn
+    given = conditioned(network, evidence or {})
+    draw = Draw(given, given.root, rng)
+    draw.finish(policy or uniformly(rng), 1, schema)
+    return {**draw.values, **draw.utilities}
+
+
+def sample_rows(
+    model: SPMN,
+    rows: int,
+    rng: np.random.Generator,
+    policy: Decide | None = None,
+    evidence: Evidence | None = None,
+) -> dict[str, list[Value]]:
+    """Draw rows of a single-shot model as columns."""
+    if rows < 1:
+        raise EvidenceError(f"expected 1 or more rows to draw, found {rows}")
+    given, decide = conditioned(model.network, evidence or {}), policy or uniformly(rng)
+    drawn = [sample(given, rng, decide, schema=model.schema) for _ in range(rows)]
+    return {name: [row[name] for row in drawn] for name in model.schema.variables}
 
 
 def draw_episodes(
@@ -99,16 +116,16 @@ def draw_episodes(
     rng: np.random.Generator,
     policy: "Policy | Decide | None" = None,
 ) -> Episodes:
-    """Draw episodes from the start, all at once unless a function is to decide each step."""
+    """Draw episodes from the start, all at once unless `policy` is a function."""
     from rspmn.infer.compiled.simulate import Simulator
     from rspmn.infer.policy import Policy
 
     if isinstance(policy, Policy) and policy.allow_untried:
-        model = model.with_untried()  # what it may decide, the simulator must know
+        model = model.with_untried()  # the simulator must know what the policy may decide
     _check_size(model, episodes, horizon)
     if policy is None or isinstance(policy, Policy):
         return Simulator(model).run(episodes, horizon, rng, policy)
-    return sample_episodes(model, episodes, horizon, policy, rng)
+    return sample_episodes(model, episodes, horizon, rng, policy)
 
 
 def _check_size(model: RSPMN, episodes: int, horizon: int) -> None:
@@ -120,126 +137,105 @@ def _check_size(model: RSPMN, episodes: int, horizon: int) -> None:
 
 
 def sample_episodes(
-    model: RSPMN, episodes: int, horizon: int, decide: Decide, rng: np.random.Generator
+    model: RSPMN, episodes: int, horizon: int, rng: np.random.Generator, policy: Decide
 ) -> Episodes:
-    """Draw episodes from the start: until END, or for `horizon` steps."""
+    """Draw episodes from the start one by one, each until END or for `horizon` steps."""
     _check_size(model, episodes, horizon)
-    rows: list[list[dict[str, Value]]] = []
-    endings: list[Followed] = []
-    for _ in range(episodes):
-        steps, ending = _sample_episode(model, horizon, decide, rng)
-        rows.append(steps)
-        endings.append(ending)
-    return Episodes.from_steps(rows, model.schema, endings)
+    drawn = [_sample_episode(model, horizon, rng, policy) for _ in range(episodes)]
+    steps, endings = zip(*drawn, strict=True)
+    return Episodes.from_steps(steps, model.schema, endings)
 
 
 def _sample_episode(
-    model: RSPMN, horizon: int, decide: Decide, rng: np.random.Generator
+    model: RSPMN, horizon: int, rng: np.random.Generator, policy: Decide
 ) -> tuple[list[dict[str, Value]], Followed]:
-    """Draw one episode; where no decision is known, its last step is a state only."""
-    start = _Draw(model.top, {}, log_likelihoods(model.top, {}), rng)
-    interface = start.run(model.top.root, decide, horizon)
-    likelihoods = log_likelihoods(model.template, {})
+    """Draw one episode; in a state without known decisions it ends with that state."""
+    interface = Draw(model.top, model.top.root, rng).interface
     steps: list[dict[str, Value]] = []
     while len(steps) < horizon and interface not in (model.end, model.unknown):
-        draw = _Draw(model.template, {}, likelihoods, rng, model.schema)
-        interface = draw.run(model.template.roots[interface], decide, horizon - len(steps))
-        if draw.stuck:
+        draw = Draw(model.template, model.template.roots[interface], rng)
+        if not draw.finish(policy, horizon - len(steps), model.schema):
             names = model.schema.information_sets[0]
-            return [*steps, {name: draw.drawn[name] for name in names}], Followed.STATE
-        steps.append({n: v for n, v in draw.drawn.items() if not isinstance(v, Mark)})
+            return [*steps, {name: draw.values[name] for name in names}], Followed.STATE
+        drawn: dict[str, Value] = {**draw.values, **draw.utilities}
+        steps.append({n: v for n, v in drawn.items() if not isinstance(v, Mark)})
+        interface = draw.interface
     return steps, Followed.END if interface == model.end else Followed.UNKNOWN
 
 
-class _Draw:
-    """One sample under way: what has been drawn, and where the walk waits for a decision."""
+class Draw:
+    """A draw in progress: the values drawn so far, and the max nodes that wait for a decision.
 
-    def __init__(
-        self,
-        network: Network,
-        known: Known,
-        likelihoods: Sequence[float],
-        rng: np.random.Generator,
-        schema: Schema | None = None,
-    ) -> None:
-        self.network = network
-        self.schema = schema
-        self.known = known
-        self.likelihoods = likelihoods
-        self.rng = rng
-        self.drawn: dict[str, Value] = {}
-        self.utilities: set[str] = set()
-        self.waiting: dict[int, Max] = {}
-        self.interface = 0
-        self.stuck = False  # whether it came where no decision was ever tried
+    Only nodes that are drawn are visited, so a step takes no longer in a larger template.
+    """
 
-    def run(self, root: int, decide: Decide, steps_to_go: int) -> int:
-        """Draw everything below a root; return the interface node that follows."""
-        starts = [root]
-        while starts:
-            self._walk(starts)
-            starts = self._decide_next(decide, steps_to_go)
-        return self.interface
+    def __init__(self, network: Network, root: int, rng: np.random.Generator) -> None:
+        self.nodes, self.rng = network.nodes, rng
+        self.values: dict[str, Value] = {}
+        self.utilities: dict[str, float] = {}
+        self.interface = 0  # the interface node of the next step
+        self.waiting: list[int] = []  # max nodes; at most one if the network has a schema
+        self._descend(root)
 
-    def _walk(self, starts: Iterable[int]) -> None:
-        walk_down(self.network, dict.fromkeys(starts), self._send)
+    @property
+    def decision(self) -> Max:
+        """The max node that is decided next."""
+        node = self.nodes[self.waiting[0]]
+        assert isinstance(node, Max), "a draw waits only at max nodes"
+        return node
 
-    def _send(self, index: int, node: Node, _: list[None]) -> list[tuple[int, None]]:
-        match node:
-            case Leaf():
-                value = self.known.get(node.variable)
-                self.drawn[node.variable] = (
-                    node.distribution.sample(self.rng) if value is None else value
-                )
-            case Utility():
-                spread = math.sqrt(node.variance) * self.rng.standard_normal()
-                self.drawn[node.variable] = node.mean + spread
-                self.utilities.add(node.variable)
-            case Latent():
-                self.interface = node.interface
-            case Max():
-                self.waiting[index] = node
-            case Product():
-                return [(child, None) for child in node.children]
-            case Sum():
-                return [(self._choose(node), None)]
-        return []
-
-    def _choose(self, node: Sum) -> int:
-        logs = np.array([self.likelihoods[child] for child in node.children])
-        weights = np.array(node.weights)
-        shares = weights * np.exp(np.minimum(0.0, logs - logs[weights > 0].max()))
-        return node.children[int(self.rng.choice(len(shares), p=shares / shares.sum()))]
-
-    def _decide_next(self, decide: Decide, steps_to_go: int) -> list[int]:
-        if not self.waiting:
-            return []
-        node = self.waiting.pop(min(self.waiting))
-        if node.values == (UNKNOWN,):
-            self.stuck = True
-            return []
-        value = self.known.get(node.decision)
-        if value is None:
-            value = self._ask(node, decide, steps_to_go)
-        self.drawn[node.decision] = value
-        return [node.children[node.values.index(value)]]
-
-    def _ask(self, node: Max, decide: Decide, steps_to_go: int) -> Value:
-        below = zip(node.values, node.children, strict=True)
-        offered = [value for value, child in below if self.likelihoods[child] > -math.inf]
-        if offered == [END]:
-            return END
-        value = decide(node.decision, offered, self._known_before(node.decision), steps_to_go)
-        if value not in offered:
+    def decide(self, value: Value) -> None:
+        """Make the next decision, and draw what follows until another one waits."""
+        node = self.decision
+        if value not in node.values:
             raise EvidenceError(
-                f"{node.decision!r}: {value!r} was chosen, but only {offered} are offered here"
+                f"{node.decision!r}: {value!r} was chosen, but only {list(node.values)} are "
+                "offered here"
             )
-        return value
+        self.waiting.pop(0)
+        self.values[node.decision] = value
+        self._descend(node.children[node.values.index(value)])
 
-    def _known_before(self, decision: str) -> Known:
-        """Return what is known before a decision; without a schema, all drawn but utilities."""
-        if self.schema is not None:
-            before = self.schema.known_before(decision)
-            known = {name: self.drawn[name] for name in before if name in self.drawn}
-            return {name: value for name, value in known.items() if value is not UNKNOWN}
-        return {name: value for name, value in self.drawn.items() if name not in self.utilities}
+    def finish(self, policy: Decide, steps_to_go: int, schema: Schema | None) -> bool:
+        """Make all decisions; return False, without doing so, where none is known."""
+        while self.waiting:
+            node = self.decision
+            if node.values == (UNKNOWN,):
+                return False
+            if node.values == (END,):
+                self.decide(END)
+            else:
+                known = self._known_before(node.decision, schema)
+                self.decide(policy(node.decision, node.values, known, steps_to_go))
+        return True
+
+    def _known_before(self, decision: str, schema: Schema | None) -> Known:
+        names = self.values if schema is None else schema.known_before(decision)
+        drawn = {name: self.values[name] for name in names if name in self.values}
+        return {name: value for name, value in drawn.items() if value is not UNKNOWN}
+
+    def _descend(self, start: int) -> None:
+        left = [start]
+        while left:
+            index = left.pop()
+            match node := self.nodes[index]:
+                case Leaf():
+                    self.values[node.variable] = node.distribution.sample(self.rng)
+                case Utility():
+                    noise = math.sqrt(node.variance) * self.rng.standard_normal()
+                    self.utilities[node.variable] = node.mean + noise
+                case Latent():
+                    self.interface = node.interface
+                case Max():
+                    self.waiting.append(index)
+                case Product():
+                    left.extend(node.children)
+                case Sum():
+                    left.append(self._child(node))
+
+    def _child(self, node: Sum) -> int:
+        """Draw a child by its weight; a single one takes no random number."""
+        if len(node.children) == 1:
+            return node.children[0]
+        ends = np.cumsum(node.weights)
+        return node.children[int(ends.searchsorted(self.rng.random() * ends[-1], side="right"))]

@@ -1,13 +1,15 @@
 """All leaves of a variable as one table: log-probabilities of many values at once."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from rspmn.circuit import Categorical, IntegerHistogram, Leaf, Network, PiecewiseLinear
-from rspmn.data.columns import Column
+from rspmn.data.columns import Column, encode
+from rspmn.data.tables import Table
+from rspmn.schema import Kind
 from rspmn.types import Array, Ints
 from rspmn.values import Mark, Value
 
@@ -35,6 +37,18 @@ class Distinct:
         """Return other codes of some rows: -1 where missing, -2 for values without a code."""
         table = np.array([*(codes.get(value, -2) for value in self.values), -1])
         return np.asarray(table[self.codes[part]])
+
+
+def distinct_columns(
+    table: Table, names: Iterable[str], kinds: Mapping[str, Kind] | None = None
+) -> dict[str, Distinct]:
+    """Return some columns of a table as their distinct values."""
+    found = {}
+    for name in names:
+        cells = table.cells(name)
+        kind = (kinds or {}).get(name)
+        found[name] = Distinct.of(encode(cells.present, cells.missing, kind, name))
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,76 @@
+"""Likelihood of tables, and networks given evidence: both against the likelihood of single rows."""
+
+import math
+
+import numpy as np
+import pytest
+
+from random_models import random_rspmn, random_setting, random_spn
+from rspmn.circuit import IntegerHistogram, NetworkBuilder, PiecewiseLinear
+from rspmn.circuit.rewrite import at_step
+from rspmn.errors import EvidenceError
+from rspmn.infer import conditioned, log_likelihood, log_likelihoods
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_rows_of_a_table(seed: int) -> None:
+    """Missing values, a value never seen, variables without a column, open decisions."""
+    rng = np.random.default_rng(seed)
+    setting = random_setting(rng, decisions=1 + seed % 2)
+    network = random_rspmn(rng, setting, 3, told_apart=seed % 2 == 0).unfold(2)
+    table = {
+        at_step(name, step): rng.choice(np.array([*values, None], object), 30)
+        for name, values in setting.domains.items()
+        for step in range(2)
+    }
+    table["s@0"][0] = "never seen"
+    del table["s@1"]
+    rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+    plain = [log_likelihood(network, row) for row in rows]
+    assert log_likelihoods(network, table) == pytest.approx(plain, abs=1e-12)
+    assert plain[0] == -math.inf
+    assert np.isfinite(plain).any()
+
+
+def test_numbers_in_a_table() -> None:
+    b = NetworkBuilder()
+    x = b.leaf("x", PiecewiseLinear.scaled((0.0, 1.0, 3.0), (0.0, 2.0, 1.0)))
+    n = b.leaf("n", IntegerHistogram((0, 1, 5), (0.25, 0.75)))
+    network = b.build(b.product([x, n, b.utility("u", 1.0)]))
+    table: dict[str, list[float]] = {"x": [0.5, 2.0, math.nan, 9.0], "n": [0, 3, 4, 4], "u": [1.0, 2.0, 3.0, 4.0]}
+    plain = [
+        log_likelihood(network, {"x": x, "n": n})
+        for x, n in zip(table["x"], table["n"], strict=True)
+    ]
+    assert log_likelihoods(network, table) == pytest.approx(plain, abs=1e-12)
+
+
+def test_tables_that_are_refused() -> None:
+    network = random_spn(np.random.default_rng(0), {"height": (0, 1)})
+    with pytest.raises(EvidenceError, match="unknown variable 'hight': .*'height'"):
+        log_likelihoods(network, {"hight": [0]})
+
+
+def test_the_network_given_evidence() -> None:
+    """P(x, y | z) by the conditioned network is P(x, y, z) / P(z)."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        network = random_spn(rng, {"x": (0, 1), "y": ("a", "b", "c"), "z": (False, True)})
+        given = conditioned(network, {"z": True})
+        for rest in ({"x": 0, "y": "b"}, {"x": 1}, {}):
+            found = log_likelihood(given, rest)
+            joint = log_likelihood(network, {**rest, "z": True})
+            assert found == pytest.approx(joint - log_likelihood(network, {"z": True}), abs=1e-12)
+        assert log_likelihood(given, {"z": False}) == -math.inf
+
+
+def test_known_decisions_are_kept_and_impossible_branches_are_not() -> None:
+    b = NetworkBuilder()
+    sure = b.leaf("x", IntegerHistogram((0, 1), (1.0,)))
+    wide = b.leaf("x", IntegerHistogram((0, 4), (1.0,)))
+    network = b.build(b.max("d", {"sure": sure, "wide": wide}))
+    assert log_likelihood(conditioned(network, {"d": "wide"}), {"d": "sure"}) == -math.inf
+    given = conditioned(network, {"x": 2})
+    assert getattr(given.nodes[given.root], "values", None) == ("wide",)
+    with pytest.raises(EvidenceError, match="impossible under the network"):
+        conditioned(network, {"d": "sure", "x": 2})
