@@ -37,7 +37,11 @@ def test_numbers_in_a_table() -> None:
     x = b.leaf("x", PiecewiseLinear.scaled((0.0, 1.0, 3.0), (0.0, 2.0, 1.0)))
     n = b.leaf("n", IntegerHistogram((0, 1, 5), (0.25, 0.75)))
     network = b.build(b.product([x, n, b.utility("u", 1.0)]))
-    table: dict[str, list[float]] = {"x": [0.5, 2.0, math.nan, 9.0], "n": [0, 3, 4, 4], "u": [1.0, 2.0, 3.0, 4.0]}
+    table: dict[str, list[float]] = {
+        "x": [0.5, 2.0, math.nan, 9.0],
+        "n": [0, 3, 4, 4],
+        "u": [0] * 4,
+    }
     plain = [
         log_likelihood(network, {"x": x, "n": n})
         for x, n in zip(table["x"], table["n"], strict=True)

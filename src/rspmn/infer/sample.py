@@ -50,7 +50,8 @@ def by_policy(policy: "Policy", horizon: int) -> Decide:
 
     def decide(decision: str, _: Sequence[Value], known: Known, steps_to_go: int) -> Value:
         made = policy.act(known, horizon - steps_to_go)
-        return made[decision] if isinstance(made, dict) else made
+        value: Value = made[decision] if isinstance(made, dict) else made
+        return value
 
     return decide
 
