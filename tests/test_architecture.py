@@ -11,7 +11,7 @@ SOURCE = Path(rspmn.__file__).parent
 #: The parts from the first to the last; each may import those on the lines above its own.
 LAYERS: list[set[str]] = [
     {"errors", "types", "files"},
-    {"values"},
+    {"log_format", "values"},
     {"circuit", "schema"},
     {"data", "schema_checks"},
     {"model", "spmn"},

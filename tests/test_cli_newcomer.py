@@ -127,7 +127,7 @@ def test_a_schema_names_the_columns_of_the_log(
     assert "200 cut" in said(capsys)  # flags come before what the file says
     for table, message in (
         ("[log]\nepisod = 1\n", "unknown key 'episod': did you mean 'episode'"),
-        ("[log]\ntime = 1\n", "time must be a column's name, found 1"),
+        ("[log]\ntime = 1\n", "time: expected the name of a column, found 1"),
         ("log = 3\n", "'log' must be a table"),
     ):
         text = 'order = [["x"], ["a"]]\ndecisions = ["a"]\nutility = "u"\n'

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rspmn.infer.actions import ActionValue, ExpectedUtility
     from rspmn.infer.policy import Policy
     from rspmn.learn import LearnConfig, learn_rspmn, learn_spmn, learn_spn, refit
+    from rspmn.log_format import LogFormat
     from rspmn.model import RSPMN
     from rspmn.model_file import load
     from rspmn.schema import Kind, Schema
@@ -44,6 +45,7 @@ _HOMES = {
     "Followed": "rspmn.data.episodes",
     "Kind": "rspmn.schema",
     "LearnConfig": "rspmn.learn",
+    "LogFormat": "rspmn.log_format",
     "Network": "rspmn.circuit",
     "NetworkBuilder": "rspmn.circuit",
     "Policy": "rspmn.infer.policy",
@@ -93,6 +95,7 @@ __all__ = [
     "Followed",
     "Kind",
     "LearnConfig",
+    "LogFormat",
     "Network",
     "NetworkBuilder",
     "Policy",

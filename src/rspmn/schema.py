@@ -5,16 +5,17 @@ Sec. 2: I0 ≺ D1 ≺ I1 ≺ D2 ≺ … ≺ Dm ≺ Im, then the utility U.
 
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Unpack
 
 import tomli_w
 
 from rspmn.errors import SchemaError, did_you_mean
 from rspmn.files import write_atomically
+from rspmn.log_format import LogFormat, LogOptions
 from rspmn.values import is_text
 
 
@@ -44,6 +45,9 @@ class Schema:
     kinds
         `{"x": "integer"}`: what is known of the variables' kinds. The rest is inferred
         from data.
+    log
+        The format of the logs that the schema is for; the default one if not given. Schemas that
+        differ in nothing else are equal.
 
     >>> schema = Schema(order=[["x", "y"], ["action"]], decisions=["action"], utility="reward")
     >>> schema.information_sets
@@ -56,6 +60,7 @@ class Schema:
     decisions: tuple[str, ...]  # D1 … Dm, in order
     utility: str
     known_kinds: tuple[tuple[str, Kind], ...]  # in the order of the variables
+    log: LogFormat = field(compare=False)
 
     def __init__(
         self,
@@ -63,6 +68,7 @@ class Schema:
         decisions: Iterable[str],
         utility: str,
         kinds: Mapping[str, Kind | str] | None = None,
+        log: LogFormat | None = None,
     ) -> None:
         groups: list[Sequence[str]] = [g if isinstance(g, str) else list(g) for g in order]
         decisions = decisions if isinstance(decisions, str) else list(decisions)
@@ -80,6 +86,7 @@ class Schema:
         object.__setattr__(self, "decisions", tuple(made))
         object.__setattr__(self, "utility", utility)
         object.__setattr__(self, "known_kinds", _check_kinds(kinds or {}, named, made, utility))
+        object.__setattr__(self, "log", log or LogFormat())
 
     def __repr__(self) -> str:
         kinds = {name: str(kind) for name, kind in self.known_kinds}
@@ -126,14 +133,30 @@ class Schema:
 
     def with_kinds(self, kinds: Mapping[str, Kind | str]) -> "Schema":
         """Return the same schema with more kinds known."""
-        return Schema(self.order, self.decisions, self.utility, {**self.kinds, **kinds})
+        known = {**self.kinds, **kinds}
+        return Schema(self.order, self.decisions, self.utility, known, self.log)
+
+    def with_log(self, **options: Unpack[LogOptions]) -> "Schema":
+        """Return the same schema for logs of another format: fields of `LogFormat` by name.
+
+        >>> schema = Schema([["x"], ["a"]], ["a"], "u").with_log(episode="patient")
+        >>> schema.with_log(terminated="cured").log
+        LogFormat(episode='patient', terminated='cured')
+        """
+        if not options:
+            return self
+        log = self.log.override(**options)
+        return Schema(self.order, self.decisions, self.utility, self.kinds, log)
 
     # ---- files -------------------------------------------------------------------
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, object], where: str = "schema") -> "Schema":
-        """Read the plain form, `{"order": …, "decisions": …, "utility": …, "kinds": …}`."""
-        valid = ["order", "decisions", "utility", "kinds"]
+        """Read the plain form, `{"order": …, "decisions": …, "utility": …}`.
+
+        `kinds` and `log` are optional.
+        """
+        valid = ["order", "decisions", "utility", "kinds", "log"]
         for key in raw:
             if key not in valid:
                 raise SchemaError(f"{where}: unknown key {key!r}: {did_you_mean(key, valid)}")
@@ -155,8 +178,9 @@ class Schema:
                 raise SchemaError(
                     f"{where}: 'order' must be a list of lists, found {group!r} in it"
                 )
+        log = LogFormat.from_dict(raw.get("log", {}), where)
         try:
-            return cls(order, decisions, utility, kinds)
+            return cls(order, decisions, utility, kinds, log)
         except SchemaError as error:
             raise SchemaError(f"{where}: {error}") from None
 
@@ -169,14 +193,14 @@ class Schema:
         }
         if self.kinds:
             plain["kinds"] = {name: str(kind) for name, kind in self.kinds.items()}
+        if log := self.log.to_dict():
+            plain["log"] = log
         return plain
 
     @classmethod
     def load(cls, path: str | Path) -> "Schema":
-        """Read a `schema.toml`; what it says of the log besides, `LogColumns.load` reads."""
-        raw = _read_toml(path)
-        LogColumns.from_dict(raw.pop("log", {}), where=str(path))
-        return cls.from_dict(raw, where=str(path))
+        """Read a `schema.toml`, with the format of the log that it describes in `[log]`."""
+        return cls.from_dict(_read_toml(path), where=str(path))
 
     def save(self, path: str | Path) -> None:
         """Write a `schema.toml`, whole or not at all."""
@@ -186,31 +210,13 @@ class Schema:
             raise SchemaError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-@dataclass(frozen=True)
-class LogColumns:
-    """What columns of a log are called that are no variables: `[log]` in a schema.toml."""
-
-    episode: str | None = None
-    time: str | None = None
-    terminated: str | None = None
-
-    @classmethod
-    def load(cls, path: str | Path) -> "LogColumns":
-        """Read the table `[log]` of a `schema.toml`, if it has one."""
-        return cls.from_dict(_read_toml(path).get("log", {}), where=str(path))
-
-    @classmethod
-    def from_dict(cls, raw: object, where: str = "schema") -> "LogColumns":
-        """Read the plain form, `{"episode": …, "time": …, "terminated": …}`, all of it optional."""
-        if not isinstance(raw, Mapping):
-            raise SchemaError(f"{where}: 'log' must be a table of names of columns, found {raw!r}")
-        valid = [each.name for each in fields(cls)]
-        for key, name in raw.items():
-            if key not in valid:
-                raise SchemaError(f"{where}: unknown key {key!r}: {did_you_mean(key, valid)}")
-            if not isinstance(name, str) or not name:
-                raise SchemaError(f"{where}: 'log': {key} must be a column's name, found {name!r}")
-        return cls(**raw)
+def schema_of_log(schema: object, options: LogOptions) -> Schema:
+    """Return the schema of a log that is to be read: its format as the options change it."""
+    if not isinstance(schema, Schema):
+        raise SchemaError(
+            f"expected a Schema, found {type(schema).__name__}: Schema.load reads a schema.toml"
+        )
+    return schema.with_log(**options)
 
 
 def _read_toml(path: str | Path) -> dict[str, Any]:

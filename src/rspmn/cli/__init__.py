@@ -73,7 +73,7 @@ def _interrupted() -> int:
 
 def _with_flags(message: str) -> str:
     """Return a message with flags where it speaks of parameters."""
-    message = message.replace("gaps='allow'", "--gaps")
+    message = message.replace("gaps='allow'", "--gaps").replace("time=None", "--in-order")
     found = re.sub(r"\b(episode|time|terminated)='\.\.\.'", r"--\1 COLUMN", message)
     return re.sub(
         r"\b(ending|memory_limit)='(\w+)'", lambda m: f"--{m[1].replace('_', '-')} {m[2]}", found
@@ -189,10 +189,13 @@ def _add_log(sub: argparse.ArgumentParser) -> None:
         help="CSV, TSV, Parquet or JSON lines files, one row per step; or a pattern of them",
     )  # fmt: skip
     sub.add_argument(
-        "--episode", help="the column of episodes; default as in the schema.toml, or episode"
+        "--episode",
+        help="the column of episodes; default: as [log] of the schema.toml says, or episode",
     )
     sub.add_argument("--time", help="the column that orders the steps; likewise, or time")
-    sub.add_argument("--in-order", action="store_true", help="rows stand in order: no time column")
+    sub.add_argument(
+        "--in-order", action="store_true", help="rows are in order: there is no time column"
+    )
     sub.add_argument(
         "--terminated",
         help="a column: whether the episode terminated; likewise, or terminated, if there is one",
@@ -202,10 +205,14 @@ def _add_log(sub: argparse.ArgumentParser) -> None:
         help="without such a column: all terminated, all were cut, those shorter than the longest "
         "terminated, or those with a last row that has no decision did",
     )  # fmt: skip
-    sub.add_argument("--gaps", action="store_true", help="times may leave some out")
     sub.add_argument(
-        "--wide", action="store_true", help="one row per episode, a block of columns for each step"
-    )
+        "--gaps", action=argparse.BooleanOptionalAction, default=None,
+        help="whether whole-number times may leave some out",
+    )  # fmt: skip
+    sub.add_argument(
+        "--wide", action=argparse.BooleanOptionalAction, default=None,
+        help="whether a row is an episode, with a block of columns for each step",
+    )  # fmt: skip
 
 
 def _add_em(sub: argparse.ArgumentParser) -> None:

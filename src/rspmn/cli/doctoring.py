@@ -17,14 +17,8 @@ from rspmn.schema import Schema
 def doctor(arguments: argparse.Namespace) -> int:
     """Say what a log holds and what may be wrong with it; 1 if nothing can be learned from it."""
     with open_source(arguments.log, arguments.memory_limit) as source:
-        if arguments.schema is None:
-            with source.named():
-                named = (arguments.episode, arguments.time, arguments.terminated)
-                schema = propose(survey(source), named).schema
-        else:
-            schema = Schema.load(arguments.schema)
-        options = log_options(arguments, source.names)
-        found = examine(source, schema, wide=arguments.wide, **options)
+        schema = None if arguments.schema is None else Schema.load(arguments.schema)
+        found = examine(source, schema, **log_options(arguments))
     if arguments.json:
         print(json.dumps(found.to_dict(), default=str))
     else:

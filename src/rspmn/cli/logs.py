@@ -5,8 +5,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from time import perf_counter
 from typing import Any
@@ -17,21 +16,18 @@ from rspmn.cli.learning import config_of
 from rspmn.cli.progress import learning_bar
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.sources.count_windows import StoredWindows, store_windows
-from rspmn.data.sources.engine_errors import shown
-from rspmn.data.sources.open import open_source
-from rspmn.data.tables import as_table
-from rspmn.data.windows import Successor
 from rspmn.errors import DataError, ModelFileError
 from rspmn.files import write_atomically
 from rspmn.learn import FutureInfo, RSPMNInfo, learn_rspmn
+from rspmn.log_format import LogOptions
 from rspmn.model_file import load_rspmn
-from rspmn.schema import LogColumns, Schema
+from rspmn.schema import Schema
 
 
 def learn(arguments: argparse.Namespace) -> None:
     """Learn a recurrent model from a log and write it."""
     clock = perf_counter()
-    schema = Schema.load(arguments.schema)
+    schema = Schema.load(arguments.schema).with_log(**log_options(arguments))
     config = config_of(arguments)
     config = replace(
         config,
@@ -41,8 +37,11 @@ def learn(arguments: argparse.Namespace) -> None:
     )
     if config.em_passes and arguments.time_limit is not None:
         raise DataError("--time-limit and --em-passes do not go together: pass one of them")
-    with _stored(arguments, schema, config.successor) as stored:
-        log = _episodes(arguments, schema) if config.em_passes else stored
+    options: Any = {"successor": config.successor, "time_limit": arguments.time_limit}
+    with store_windows(
+        arguments.log, schema, memory_limit=arguments.memory_limit, **options
+    ) as stored:
+        log = Episodes.from_log(arguments.log, schema) if config.em_passes else stored
         with learning_bar(arguments.json) as report:
             model, info = learn_rspmn(log, config, arguments.seed, report=report)
         model.save(arguments.output)
@@ -147,7 +146,7 @@ def show_policy(arguments: argparse.Namespace) -> None:
 def show_likelihood(arguments: argparse.Namespace) -> None:
     """Say how likely the episodes of a log are."""
     model = load_rspmn(arguments.model)
-    episodes = _episodes(arguments, model.schema)
+    episodes = Episodes.from_log(arguments.log, model.schema, **log_options(arguments))
     found = model.log_likelihood(episodes)
     impossible = int(np.isneginf(model.log_likelihood(episodes, smoothed=False)).sum())
     if arguments.output:
@@ -195,53 +194,22 @@ def sample(arguments: argparse.Namespace) -> None:
 # ---- what they share -----------------------------------------------------------------
 
 
-def _episodes(arguments: argparse.Namespace, schema: Schema) -> Episodes:
-    """Read the log that the arguments name into memory."""
-    table = as_table(arguments.log)
-    options = log_options(arguments, table.names)
-    if arguments.wide:
-        return Episodes.from_wide(table, schema, ending=arguments.ending)
-    return Episodes.from_long(table, schema, **options)
-
-
-@contextmanager
-def _stored(
-    arguments: argparse.Namespace, schema: Schema, successor: Successor
-) -> Iterator[StoredWindows]:
-    """Count the windows of the log that the arguments name."""
-    with open_source(arguments.log, arguments.memory_limit) as source:
-        options = log_options(arguments, source.names)
-        stored = store_windows(
-            source, schema, **options, wide=arguments.wide, successor=successor,
-            time_limit=arguments.time_limit,
-        )  # fmt: skip
-        with stored as found:
-            yield found
-
-
-def log_options(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
-    """Return which columns of a log mean what, as the arguments or else the schema.toml say."""
-    if arguments.wide:
-        return {"ending": arguments.ending}
-    schema = getattr(arguments, "schema", None)  # what is asked of a model has none
-    told = LogColumns() if schema is None else LogColumns.load(schema)
-    terminated = arguments.terminated
-    if terminated is None and arguments.ending is None:
-        # what Gymnasium calls it, and `rspmn sample` writes
-        terminated = told.terminated or ("terminated" if "terminated" in names else None)
-    time = arguments.time or told.time or ("time" if "time" in names else None)
-    if time is None and not arguments.in_order:
-        raise DataError(
-            f"{shown(arguments.log)}: there is no column 'time': name the one that orders the "
-            "steps, --time COLUMN, or say that the rows stand in order, --in-order"
-        )
-    return {
-        "episode": arguments.episode or told.episode or "episode",
-        "time": None if arguments.in_order else time,
-        "terminated": terminated,
-        "ending": arguments.ending,
-        "gaps": "allow" if arguments.gaps else "error",
-    }
+def log_options(arguments: argparse.Namespace) -> LogOptions:
+    """Return what the arguments say of the format of a log; the schema or model says the rest."""
+    found: LogOptions = {}
+    if arguments.episode is not None:
+        found["episode"] = arguments.episode
+    if arguments.time is not None or arguments.in_order:
+        found["time"] = None if arguments.in_order else arguments.time
+    if arguments.terminated is not None:
+        found["terminated"] = arguments.terminated
+    if arguments.ending is not None:
+        found["ending"] = arguments.ending
+    if arguments.gaps is not None:
+        found["gaps"] = "allow" if arguments.gaps else "error"
+    if arguments.wide is not None:
+        found["wide"] = arguments.wide
+    return found
 
 
 def _write(path: str, table: Mapping[str, Sequence[Any]]) -> None:

@@ -4,14 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.data.columns import Column
 from rspmn.errors import DataError
-from rspmn.schema import Schema
+from rspmn.log_format import LogOptions
+from rspmn.schema import Schema, schema_of_log
 from rspmn.types import Bools, Ints
 from rspmn.values import Value
 
@@ -23,10 +24,6 @@ class Followed(IntEnum):
     STATE = 1  # a state that was seen, but nothing was decided in it
     END = 2  # nothing: the episode terminated
     UNKNOWN = 3  # the log was cut
-
-
-#: What to make of the last steps of a table that has no column that says why episodes ended.
-Ending = Literal["end", "cut", "short", "final_row"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,39 +144,33 @@ class Episodes:
     # ---- readers -----------------------------------------------------------------
 
     @classmethod
-    def from_long(
-        cls,
-        table: object,
-        schema: Schema,
-        *,
-        episode: str = "episode",
-        time: str | None = "time",
-        terminated: str | None = None,
-        ending: Ending | None = None,
-        gaps: Literal["error", "allow"] = "error",
-    ) -> "Episodes":
-        """Read a table of one row per step, in any order.
+    def from_log(cls, source: object, schema: Schema, **options: Unpack[LogOptions]) -> "Episodes":
+        """Read a log into memory, in the format that the schema says.
 
         Parameters
         ----------
-        table
+        source
             The path or pattern of files, a pandas, Polars or PyArrow table, a DuckDB relation, a
-            PySpark data frame, or a mapping of names to arrays; it is read into memory.
-        episode, time
-            The columns that say which episode a row belongs to and when. `time=None`: rows of
-            an episode stand in their order.
-        terminated
-            A column that is true in the last row of an episode that terminated.
-        ending
-            Without such a column, what the last row of an episode means. "end": it
-            terminated. "cut": the log was cut there. "short": episodes shorter than the longest
-            terminated, the others were cut. "final_row": those with a last row that has no
-            decision and no utility terminated there, the others were cut.
-        gaps
-            Whether whole-number times may leave some out.
+            PySpark data frame, a mapping of names to arrays, or a 2-D array.
+        schema
+            What the columns mean, and the format of the log.
+        **options
+            Fields of `LogFormat` that override the schema's.
 
-        A last row without decisions and utility is not a step: it is the state that followed
-        the last step.
+        >>> schema = Schema([["x"], ["a"]], ["a"], "u").with_log(terminated="done")
+        >>> log = {"episode": [1, 1, 2], "time": [0, 1, 0], "x": [0, 1, 0], "a": ["l", "r", "l"],
+        ...        "u": [0.0, 1.0, 0.0], "done": [False, True, False]}
+        >>> Episodes.from_log(log, schema)
+        Episodes(2 episodes, 3 steps, ended by: 1 END, 1 UNKNOWN)
+        """
+        from rspmn.data.readers import read_long, read_wide
+
+        schema = schema_of_log(schema, options)
+        return read_wide(source, schema) if schema.log.wide else read_long(source, schema)
+
+    @classmethod
+    def from_long(cls, table: object, schema: Schema, **options: Unpack[LogOptions]) -> "Episodes":
+        """Read a table of one row per step, in any order; as `from_log` with `wide=False`.
 
         >>> schema = Schema([["x"], ["a"]], ["a"], "u")
         >>> log = {"episode": [1, 1, 2], "time": [0, 1, 0], "x": [0, 1, 0], "a": ["l", "r", "l"],
@@ -187,33 +178,14 @@ class Episodes:
         >>> Episodes.from_long(log, schema, terminated="done")
         Episodes(2 episodes, 3 steps, ended by: 1 END, 1 UNKNOWN)
         """
-        from rspmn.data.readers import read_long
-
-        return read_long(table, schema, episode, time, terminated, ending, gaps)
+        return cls.from_log(table, schema, **(options | {"wide": False}))
 
     @classmethod
-    def from_wide(
-        cls,
-        table: object,
-        schema: Schema,
-        *,
-        columns: Sequence[str] | None = None,
-        ending: Ending | None = None,
-    ) -> "Episodes":
+    def from_wide(cls, table: object, schema: Schema, **options: Unpack[LogOptions]) -> "Episodes":
         """Read the paper's layout: one row per episode, T blocks of columns, one block per step.
 
-        Parameters
-        ----------
-        table
-            As in `from_long`, or a 2-D array. Columns count by their place; their names do not
-            matter.
-        columns
-            The variables of a block in the order of its columns; the schema's order if not
-            given.
-        ending
-            As in `from_long`.
-
-        Short episodes are padded with empty cells.
+        The same as `from_log` with `wide=True`. Columns count by their place; their names do not
+        matter. Short episodes are padded with empty cells.
 
         >>> schema = Schema([["x"], ["a"]], ["a"], "u")
         >>> nan = float("nan")
@@ -221,9 +193,7 @@ class Episodes:
         ...                    schema, ending="short")
         Episodes(2 episodes, 3 steps, ended by: 1 END, 1 UNKNOWN)
         """
-        from rspmn.data.readers import read_wide
-
-        return read_wide(table, schema, columns, ending)
+        return cls.from_log(table, schema, **(options | {"wide": True}))
 
     @classmethod
     def from_steps(

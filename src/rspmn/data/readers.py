@@ -3,15 +3,16 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.data.columns import Column, encode, infer_kind
-from rspmn.data.episodes import Ending, Episodes, Followed
+from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.tables import Cells, Table, as_table, with_booleans
-from rspmn.errors import DataError, SchemaError, did_you_mean
+from rspmn.errors import DataError, did_you_mean
+from rspmn.log_format import Ending
 from rspmn.schema import Kind, Schema
 from rspmn.types import Bools, Ints
 
@@ -39,35 +40,22 @@ class Rows:
 def read_long(
     source: object,
     schema: Schema,
-    episode: str,
-    time: str | None,
-    terminated: str | None,
-    ending: Ending | None,
-    gaps: str,
 ) -> Episodes:
     """Read one row per step."""
-    table = as_table(source)
+    table, log = as_table(source), schema.log
+    log.check_names(table.names, schema.variables)
     if table.rows == 0:
         raise DataError("the table has no rows")
-    check_gaps(gaps)
-    check_schema(schema, terminated)
-    check_ending(terminated, ending)
-    ids, codes = _episodes(table, episode)
-    times = None if time is None else _times(table, time)
+    ids, codes = _episodes(table, log.episode)
+    times = None if log.time is None else _times(table, log.time)
     order = np.argsort(codes, kind="stable") if times is None else np.lexsort((times, codes))
     offsets = np.concatenate([[0], np.cumsum(np.bincount(codes))])
     columns = {name: _encode(table, name, schema) for name in schema.variables}
     rows = Rows({name: c.take(order) for name, c in columns.items()}, offsets, ids)
     if times is not None:
-        _check_times(rows, times[order], allow_gaps=gaps == "allow")
-    flags = None if terminated is None else _flags(table, terminated).take(order)
-    return _assemble(rows, schema, flags, ending)
-
-
-def check_gaps(gaps: str) -> None:
-    """Refuse a word that is not known."""
-    if gaps not in ("error", "allow"):
-        raise DataError(f"gaps {gaps!r}: {did_you_mean(gaps, ['error', 'allow'])}")
+        _check_times(rows, times[order], allow_gaps=log.gaps == "allow")
+    flags = None if log.flag is None else _flags(table, log.flag).take(order)
+    return _assemble(rows, schema, flags, log.ending)
 
 
 def _full(table: Table, name: str, what: str) -> NDArray[Any]:
@@ -146,13 +134,11 @@ def _check_times(rows: Rows, times: NDArray[Any], allow_gaps: bool) -> None:
 # ---- the wide layout -----------------------------------------------------------------
 
 
-def read_wide(
-    source: object, schema: Schema, columns: Sequence[str] | None, ending: Ending | None
-) -> Episodes:
+def read_wide(source: object, schema: Schema) -> Episodes:
     """Read one row per episode, T blocks of columns."""
-    check_ending(None, ending)
     table = as_table(source)
-    block = check_block(columns, schema, len(table.names))
+    schema.log.check_names(table.names, schema.variables)
+    block = check_block(schema, len(table.names))
     if not table.rows:
         raise DataError("the table has no rows")
     steps = len(table.names) // len(block)
@@ -171,12 +157,12 @@ def read_wide(
         np.concatenate([[0], np.cumsum(lengths)]),
         np.arange(table.rows),
     )
-    return _assemble(rows, schema, None, ending)
+    return _assemble(rows, schema, None, schema.log.ending)
 
 
-def check_block(columns: Sequence[str] | None, schema: Schema, found: int) -> list[str]:
+def check_block(schema: Schema, found: int) -> list[str]:
     """Return the variables of a block in order, or say why a table cannot be made of blocks."""
-    block = list(columns or schema.variables)
+    block = list(schema.log.columns or schema.variables)
     if sorted(block) != sorted(schema.variables):
         raise DataError(f"columns: expected {sorted(schema.variables)}, found {sorted(block)}")
     if found % len(block) or not found:
@@ -327,38 +313,9 @@ def endings_of(
             case "final_row":
                 ended = no_step
             case _:
-                raise AssertionError("check_ending lets nothing else through")
+                raise AssertionError("a log without endings is refused before it is read")
     cut = np.where(has_final, Followed.STATE, Followed.UNKNOWN)
     return np.where(ended, Followed.END, cut).astype(np.int8)
-
-
-def check_schema(schema: object, terminated: str | None) -> None:
-    """Refuse what is no schema, and one that shows the outcome before the decision."""
-    if not isinstance(schema, Schema):
-        raise SchemaError(
-            f"expected a Schema, found {type(schema).__name__}: Schema.load reads a schema.toml"
-        )
-    if terminated is not None and terminated in schema.variables:
-        raise DataError(
-            f"column {terminated!r} says whether an episode terminated, and is a variable of the "
-            "schema: known before the decision, it would give away what comes after it: take it "
-            "out of the schema"
-        )
-
-
-def check_ending(terminated: str | None, ending: Ending | None) -> None:
-    """Refuse a log that does not say, or says twice, why its episodes ended."""
-    if terminated is not None and ending is not None:
-        raise DataError("both terminated and ending say why episodes ended: pass one of them")
-    if ending is not None and ending not in get_args(Ending):
-        raise DataError(f"ending {ending!r}: {did_you_mean(ending, get_args(Ending))}")
-    if terminated is None and ending is None:
-        raise DataError(
-            "the table does not say why episodes ended: pass ending='end' (all terminated), "
-            "'cut' (all were cut), 'short' (those shorter than the longest terminated) or "
-            "'final_row' (those whose last row has no decision terminated); or, for the long "
-            "layout, name a column that says so, terminated='...'"
-        )
 
 
 def _terminated(rows: Rows, column: Column, no_step: Bools) -> Bools:

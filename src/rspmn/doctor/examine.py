@@ -1,13 +1,12 @@
 """The examination: all that the doctor looks at, and what was found."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Unpack
 
 import narwhals as nw
 import numpy as np
 
-from rspmn.data.episodes import Ending, Episodes, Followed
+from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.sources.column_stats import Survey, survey
 from rspmn.data.sources.count_windows import MAX_WINDOWS, store_windows
 from rspmn.data.sources.open import Source, open_source
@@ -15,6 +14,7 @@ from rspmn.data.sources.window_groups import Lengths
 from rspmn.doctor.columns import column_findings
 from rspmn.doctor.findings import Finding
 from rspmn.doctor.markov import MarkovTest, markov_test
+from rspmn.doctor.proposal import propose
 from rspmn.doctor.steps import (
     Coverage,
     balance_of,
@@ -23,7 +23,8 @@ from rspmn.doctor.steps import (
     step_findings,
 )
 from rspmn.errors import DataError, did_you_mean
-from rspmn.schema import Schema
+from rspmn.log_format import LogFormat, LogOptions
+from rspmn.schema import Schema, schema_of_log
 
 #: The Markov property is tested on so many rows at most: whole episodes, the first by name.
 SAMPLE = 200_000
@@ -65,49 +66,49 @@ class Diagnosis:
 
 def examine(
     source: object,
-    schema: Schema,
+    schema: Schema | None = None,
     *,
-    episode: str = "episode",
-    time: str | None = "time",
-    terminated: str | None = None,
-    ending: Ending | None = None,
-    gaps: Any = "error",
-    wide: bool = False,
-    columns: Sequence[str] | None = None,
     memory_limit: str | None = None,
+    **options: Unpack[LogOptions],
 ) -> Diagnosis:
     """Examine a log before learning from it.
 
-    The parameters are those of `rspmn.windows`. A log that cannot be learned from gives a
-    diagnosis all the same, with an error among its findings; one that cannot be read at all is
-    refused with `DataError`.
+    Parameters
+    ----------
+    source, memory_limit, **options
+        As in `rspmn.windows`.
+    schema
+        What the columns mean, and the format of the log. If not given, one is proposed from the
+        columns' names and values.
+
+    A log that cannot be learned from gives a diagnosis all the same, with an error among its
+    findings. One that cannot be read at all is refused with `DataError`.
 
     >>> from rspmn.envs.frozen_lake import frozen_lake
     >>> log = frozen_lake().generate(500, 8, 0)
-    >>> found = examine(log.to_long(), log.schema, terminated="terminated")
+    >>> found = examine(log.to_long(), log.schema)
     >>> found.episodes, found.coverage.states, [f.about for f in found.findings]
     (500, 11, ['successors'])
     """
-    options: dict[str, Any] = {"ending": ending}
-    if not wide:
-        options |= {"episode": episode, "time": time, "terminated": terminated, "gaps": gaps}
     with open_source(source, memory_limit) as opened:
         with opened.named():
-            found = Diagnosis(survey(opened), schema)
-            if not found.survey.rows:
-                raise DataError("the table has no rows")
-        if not wide:
-            _check_names(found, opened, [episode, time, terminated])
-            others = [name for name in (episode, time, terminated) if name is not None]
-            found.findings += column_findings(found.survey, schema, others)
+            columns = survey(opened)
+            if schema is None:
+                schema = propose(columns, LogFormat().override(**options)).schema
+            found = Diagnosis(columns, schema_of_log(schema, options))
+            _check_names(found)
+        log = found.schema.log
+        if not log.wide:
+            others = [name for name in (log.episode, log.time, log.flag) if name is not None]
+            found.findings += column_findings(columns, found.schema, others)
         try:
-            _look_at_steps(found, opened, schema, wide, columns, options)
-            sample = _sample(opened, schema, found, wide, columns, options)
+            _look_at_steps(found, opened)
+            sample = _sample(opened, found)
         except DataError as error:
             advice = "Mend the log, or say what it means, and look again"
             found.findings.insert(0, Finding("error", "log", str(error).rstrip("."), advice))
-            if not wide and time is not None:
-                found.duplicates = _duplicates(opened, [episode, time])
+            if not log.wide and log.time is not None:
+                found.duplicates = _duplicates(opened, [log.episode, log.time])
             return found
         found.markov = markov_test(sample)
         found.findings += found.markov.findings
@@ -116,21 +117,19 @@ def examine(
     return found
 
 
-def _check_names(found: Diagnosis, source: Source, others: Sequence[str | None]) -> None:
+def _check_names(found: Diagnosis) -> None:
     """Refuse a schema that names columns which are not there: nothing more can be said then."""
-    for name in (*found.schema.variables, *(n for n in others if n is not None)):
-        if name not in found.survey.names:
-            with source.named():
-                raise DataError(
-                    f"no column {name!r} in the table: {did_you_mean(name, found.survey.names)}"
-                )
+    schema, names = found.schema, found.survey.names
+    if schema.log.wide:
+        return
+    schema.log.check_names(names, schema.variables)
+    for name in schema.variables:
+        if name not in names:
+            raise DataError(f"no column {name!r} in the table: {did_you_mean(name, names)}")
 
 
-def _look_at_steps(
-    found: Diagnosis, source: Source, schema: Schema, wide: bool, columns: Sequence[str] | None,
-    options: dict[str, Any],
-) -> None:  # fmt: skip
-    with store_windows(source, schema, wide=wide, columns=columns, **options) as stored:
+def _look_at_steps(found: Diagnosis, source: Source) -> None:
+    with store_windows(source, found.schema) as stored:
         lengths = stored.lengths
         found.windows = len(stored)
         found.episodes, found.steps = lengths.episodes, lengths.steps
@@ -180,20 +179,16 @@ def _summary(lengths: Lengths) -> dict[str, float]:
     }
 
 
-def _sample(
-    source: Source, schema: Schema, found: Diagnosis, wide: bool, columns: Sequence[str] | None,
-    options: dict[str, Any],
-) -> Episodes:  # fmt: skip
+def _sample(source: Source, found: Diagnosis) -> Episodes:
     """Read whole episodes, not too many rows of them."""
-    frame = source.frame.select(source.names)
-    if wide:
+    frame, log = source.frame.select(source.names), found.schema.log
+    if log.wide:
         steps = max(1, found.steps // found.episodes)
-        table = source.read(frame.head(max(1, SAMPLE // steps)))
-        return Episodes.from_wide(table, schema, columns=columns, ending=options["ending"])
-    if found.survey.rows > SAMPLE:
-        name = options["episode"]
+        frame = frame.head(max(1, SAMPLE // steps))
+    elif found.survey.rows > SAMPLE:
+        name = log.episode
         kept = max(1, found.episodes * SAMPLE // found.survey.rows)
         first = source.frame.select(name).unique().sort(name).head(kept)
         last = source.read(first.select(nw.col(name).max())).cells(name).present.tolist()[0]
         frame = frame.filter(nw.col(name) <= last)
-    return Episodes.from_long(source.read(frame), schema, **options)
+    return Episodes.from_log(source.read(frame), found.schema)

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import tomli_w
 
 from rspmn.data.sources.column_stats import Survey, SurveyedColumn
 from rspmn.errors import DataError
+from rspmn.log_format import LogFormat
 from rspmn.schema import Kind, Schema
 
 #: Names by which a column is taken for what it is; the first that is there counts.
@@ -96,14 +98,23 @@ class Proposal:
             )
         kinds = {name: kind for name, kind in self.kinds if name != self.utility}
         order = [list(self.state), *([name] for name in self.decisions)]
-        return Schema(order, self.decisions, self.utility, kinds)
+        return Schema(order, self.decisions, self.utility, kinds, self.log)
+
+    @property
+    def log(self) -> LogFormat:
+        """The format of the log, as far as columns were found."""
+        return LogFormat(**self._log_columns())
+
+    def _log_columns(self) -> dict[str, Any]:
+        found = {"episode": self.episode, "time": self.time, "terminated": self.terminated}
+        return {what: name for what, name in found.items() if name}
 
     def toml(self) -> str:
         """Return a schema.toml with comments on what to look at."""
         order = [list(self.state), *([name] for name in self.decisions)]
         decided = list(self.decisions)
         kinds = {name: str(kind) for name, kind in self.kinds if name != self.utility}
-        besides = {"episode": self.episode, "time": self.time, "terminated": self.terminated}
+        found = self._log_columns()
         lines = [
             "# A schema proposed from the columns' names and values: read it before you use it.",
             "# order: what is known first comes first; a decision is a group of its own.",
@@ -117,8 +128,8 @@ class Proposal:
             *(f"# left out: {name}: {why}" for name, why in self.left_out),
             *(
                 f"# {what}: no column looks like it; name it under [log], or by --{what}"
-                for what, name in besides.items()
-                if name is None
+                for what in ("episode", "time", "terminated")
+                if what not in found
             ),
             *(
                 f"# Does {name!r} say that the episode ended? Then take it out of order and kinds, "
@@ -128,7 +139,7 @@ class Proposal:
             ),
             "",
             "# Columns of the log that are no variables.",
-            tomli_w.dumps({"log": {what: name for what, name in besides.items() if name}}).strip(),
+            tomli_w.dumps({"log": found}).strip(),
             "",
             tomli_w.dumps({"kinds": kinds}).strip(),
             "",
@@ -136,12 +147,14 @@ class Proposal:
         return "\n".join(lines)
 
 
-def propose(found: Survey, named: Sequence[str | None] = (None, None, None)) -> Proposal:
+def propose(found: Survey, log: LogFormat | None = None) -> Proposal:
     """Propose a schema for a long table by its columns' names and values.
 
-    Episode, time and terminated may be named; they are no variables then.
+    Columns that a format of the log names are not variables.
     """
     names = {column.name.lower(): column for column in found.columns}
+    log = log or LogFormat()
+    named = (log.episode, log.time, log.terminated)
     episode, time, terminated = (
         next((c for c in found.columns if c.name == name), None) or _named(names, usual)
         for name, usual in zip(named, (EPISODES, TIMES, TERMINATED), strict=True)

@@ -21,7 +21,7 @@ from rspmn.data.sources.pair_codes import MARK, UNEXPECTED, UNORDERED
 from rspmn.data.sources.pair_streamed import in_order
 from same_windows import assert_same
 
-ASKED = Asked(SCHEMA, ("x", "y"), terminated="done")
+ASKED = Asked(SCHEMA.with_log(terminated="done"), ("x", "y"))
 #: Names of episodes: plain, far apart, below zero, text. Parquet tells the bounds of numbers.
 NAMED: dict[str, Any] = {
     "plain": lambda k: k,

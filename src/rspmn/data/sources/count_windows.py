@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Literal
+from typing import Unpack
 
 import narwhals as nw
 import numpy as np
 
-from rspmn.data.episodes import Ending, Episodes
-from rspmn.data.readers import check_block, check_ending, check_gaps, check_schema
+from rspmn.data.episodes import Episodes
+from rspmn.data.readers import check_block
 from rspmn.data.sources.batches import map_batches
 from rspmn.data.sources.infer_kinds import kinds_of
 from rspmn.data.sources.log_rows import Asked, columns_of, rows_of
@@ -34,7 +34,8 @@ from rspmn.data.sources.window_groups import (
 from rspmn.data.tables import Table
 from rspmn.data.windows import Successor, Windows, group_windows, told_of
 from rspmn.errors import DataError
-from rspmn.schema import Schema
+from rspmn.log_format import LogOptions
+from rspmn.schema import Schema, schema_of_log
 from rspmn.types import Ints
 
 #: More distinct windows than this are not read into memory unless asked for.
@@ -112,17 +113,11 @@ def windows(
     source: object,
     schema: Schema,
     *,
-    episode: str = "episode",
-    time: str | None = "time",
-    terminated: str | None = None,
-    ending: Ending | None = None,
-    gaps: Literal["error", "allow"] = "error",
-    wide: bool = False,
-    columns: Sequence[str] | None = None,
     successor: Successor = "state",
     time_limit: int | None = None,
     memory_limit: str | None = None,
     max_windows: int = MAX_WINDOWS,
+    **options: Unpack[LogOptions],
 ) -> Windows:
     """Count the distinct windows of a log, wherever its rows are.
 
@@ -134,12 +129,7 @@ def windows(
         PySpark data frame; a mapping of names to arrays; `Episodes`. Files are read by DuckDB, and
         Polars, DuckDB and Spark count what they hold: only windows leave them.
     schema
-        What the columns mean.
-    episode, time, terminated, ending, gaps
-        As in `Episodes.from_long`.
-    wide, columns
-        Whether a row is an episode, with a block of columns for each step; as in
-        `Episodes.from_wide`.
+        What the columns mean, and the format of the log.
     successor, time_limit
         As in `Windows.from_episodes`.
     memory_limit
@@ -149,6 +139,9 @@ def windows(
         More windows than this are not read into memory. If they are so many because the utility is
         a measured number, those that earn about the same are counted together, with the sum of
         their utilities and squares; if they are too many all the same, they are refused.
+    **options
+        Fields of `LogFormat` that override the schema's: episode, time, terminated, ending, gaps,
+        wide, columns.
 
     >>> schema = Schema([["x"], ["a"]], ["a"], "u")
     >>> log = {"episode": [1, 1, 1], "time": [2, 0, 1], "x": [0, 0, 0], "a": ["r", "l", "l"],
@@ -159,9 +152,8 @@ def windows(
     if isinstance(source, Episodes):
         return Windows.from_episodes(source, successor, time_limit)
     stored = store_windows(
-        source, schema, episode=episode, time=time, terminated=terminated, ending=ending,
-        gaps=gaps, wide=wide, columns=columns, successor=successor, time_limit=time_limit,
-        memory_limit=memory_limit, max_windows=max_windows,
+        source, schema, successor=successor, time_limit=time_limit, memory_limit=memory_limit,
+        max_windows=max_windows, **options,
     )  # fmt: skip
     with stored as kept:
         if len(kept) > max_windows:
@@ -177,17 +169,11 @@ def store_windows(
     source: object,
     schema: Schema,
     *,
-    episode: str = "episode",
-    time: str | None = "time",
-    terminated: str | None = None,
-    ending: Ending | None = None,
-    gaps: Literal["error", "allow"] = "error",
-    wide: bool = False,
-    columns: Sequence[str] | None = None,
     successor: Successor = "state",
     time_limit: int | None = None,
     memory_limit: str | None = None,
     max_windows: int = MAX_WINDOWS,
+    **options: Unpack[LogOptions],
 ) -> Iterator[StoredWindows]:
     """Count the distinct windows of a log and leave them where they were counted.
 
@@ -195,15 +181,13 @@ def store_windows(
     them. The parameters are those of `windows`; more windows than `max_windows` that differ in
     nothing but a measured utility are counted together, with the moments of it.
     """
-    check_gaps(gaps)
-    check_schema(schema, terminated)
-    check_ending(terminated, ending)
-    told = told_of(schema, successor)
-    asked = Asked(schema, told, episode, time, None if wide else terminated, gaps)
+    schema = schema_of_log(schema, options)
+    asked = Asked(schema, told_of(schema, successor))
     with open_source(source, memory_limit) as opened, ExitStack() as stack:
         with opened.named():
-            if wide:
-                kept, offenders = _kept_wide(opened, asked, columns, stack)
+            asked.log.check_names(opened.names, schema.variables)
+            if asked.log.wide:
+                kept, offenders = _kept_wide(opened, asked, stack)
             else:
                 rows = rows_of(opened, asked)
                 offenders = Offenders(opened, asked, partial(in_time, opened, rows, asked))
@@ -218,7 +202,7 @@ def store_windows(
             offenders.check_marks(marks)
             offenders.check_flags(Marks(marks))
             offenders.check_complete(groups)
-            endings = Endings.found(found, asked, ending, time_limit)
+            endings = Endings.found(found, asked, time_limit)
             lengths = endings.lengths(found, asked)
             kept, moments = Kept(groups, int(number[0])), None
             if kept.rows > max_windows:
@@ -229,11 +213,9 @@ def store_windows(
         yield StoredWindows(kept, opened, GroupReader(asked, endings, moments), lengths)
 
 
-def _kept_wide(
-    source: Source, asked: Asked, columns: Sequence[str] | None, stack: ExitStack
-) -> tuple[Kept, Offenders]:
+def _kept_wide(source: Source, asked: Asked, stack: ExitStack) -> tuple[Kept, Offenders]:
     """Count the pairs of a wide table."""
-    block = check_block(columns, asked.schema, len(source.names))
+    block = check_block(asked.schema, len(source.names))
     offenders = Offenders(source, asked, partial(_numbered_blocks, source, asked, block))
     return stack.enter_context(keep(grouped(in_blocks(source, asked, block)), source)), offenders
 

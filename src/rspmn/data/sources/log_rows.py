@@ -5,7 +5,7 @@ variables, and n0, n1, … for those of the row after it.
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import narwhals as nw
 
@@ -13,25 +13,25 @@ from rspmn.data.readers import ISO_DATE, refuse_time
 from rspmn.data.sources.open import ROW, Frame, Source, numbered
 from rspmn.data.sources.pair_codes import ADD, HINT, MARK, NEITHER, NO, UNSAID, YES
 from rspmn.errors import DataError, did_you_mean
+from rspmn.log_format import LogFormat
 from rspmn.schema import Schema
 
 EPISODE, TIME, FLAG = "e", "t", "f"
 #: Of pairs: the next row's time, whether the row is the first of its episode, and its number in it.
 NEXT_TIME, FIRST, COUNT = "nt", "first", "k"
 
-Gaps = Literal["error", "allow"]
-
 
 @dataclass(frozen=True)
 class Asked:
     """What is asked of a log: which columns say what, and what follows a step."""
 
-    schema: Schema
+    schema: Schema  # with the format of the log
     told: tuple[str, ...]  # the successor's variables
-    episode: str = "episode"
-    time: str | None = "time"
-    terminated: str | None = None
-    gaps: Gaps = "error"
+
+    @property
+    def log(self) -> LogFormat:
+        """The format of the log."""
+        return self.schema.log
 
     @property
     def chosen(self) -> tuple[str, ...]:
@@ -54,7 +54,7 @@ def is_key(name: str) -> bool:
 
 def rows_of(source: Source, asked: Asked) -> Frame:
     """Return the rows of a long table under their own names: e, t, f, v0, v1, …."""
-    if asked.time is None:
+    if asked.log.time is None:
         source = numbered(source)
     rows = cells_of(source.frame, asked)
     rows = rows.with_columns(hint_of(rows, asked).alias(HINT))
@@ -68,7 +68,7 @@ def _with_dates(source: Source, rows: Frame, asked: Asked) -> Frame:
     odd = rows.filter(~nw.col(TIME).str.contains(f"^{ISO_DATE}")).select(TIME).head(1)
     found = source.read(odd)
     if found.rows:
-        raise refuse_time(asked.time or ROW, found.cells(TIME).present.tolist()[0])
+        raise refuse_time(asked.log.time or ROW, found.cells(TIME).present.tolist()[0])
     time = nw.col(TIME)
     is_polars = rows.implementation.is_polars()  # the only one that does not cast text
     return rows.with_columns(time.str.to_datetime() if is_polars else time.cast(nw.Datetime("us")))
@@ -78,10 +78,10 @@ def cells_of(frame: Frame, asked: Asked) -> Frame:
     """Return what a long table's rows hold: e, t, v0, v1, … and f, what the flag says."""
     types = dict(frame.collect_schema())
     here, _ = columns_of(asked)
-    flags = [] if asked.terminated is None else [asked.terminated]
+    flags = [] if asked.log.flag is None else [asked.log.flag]
     return frame.select(
-        _present(types, asked.episode, "episode column").alias(EPISODE),
-        _time(types, asked.time or ROW).alias(TIME),
+        _present(types, asked.log.episode, "episode column").alias(EPISODE),
+        _time(types, asked.log.time or ROW).alias(TIME),
         *(plain_column(types, name).alias(alias) for name, alias in here.items()),
         *(plain_column(types, name, "terminated column").alias(FLAG) for name in flags),
     )
@@ -163,7 +163,7 @@ def either(rows: Frame, asked: Asked, state: nw.Expr, step: nw.Expr) -> nw.Expr:
 
 def flag_of(rows: Frame, asked: Asked) -> nw.Expr:
     """Return what a terminated flag says."""
-    if asked.terminated is None:
+    if asked.log.flag is None:
         return nw.lit(NO)
     types = dict(rows.collect_schema())
     found, dtype = nw.col(FLAG), types[FLAG]
@@ -175,7 +175,7 @@ def flag_of(rows: Frame, asked: Asked) -> nw.Expr:
     elif dtype == nw.String:
         yes, no = found.str.to_lowercase() == "true", found.str.to_lowercase() == "false"
     else:
-        raise DataError(f"terminated column {asked.terminated!r}: expected booleans, found {dtype}")
+        raise DataError(f"terminated column {asked.log.flag!r}: expected booleans, found {dtype}")
     said = nw.when(yes).then(nw.lit(YES)).otherwise(nw.lit(NEITHER))
     said = nw.when(no).then(nw.lit(NO)).otherwise(said)
     return nw.when(gone(types, FLAG)).then(nw.lit(UNSAID)).otherwise(said)

@@ -29,7 +29,7 @@ def in_time(source: Source, rows: Frame, asked: Asked) -> Frame:
     )
     time, then = nw.col(TIME), nw.col(NEXT_TIME)
     wrong = nw.when(then == time).then(nw.lit(TIE)).otherwise(nw.lit(0))
-    if asked.gaps == "error" and _counts_steps(source, rows, asked):
+    if asked.log.gaps == "error" and _counts_steps(source, rows, asked):
         wrong = nw.when(then > time + 1).then(nw.lit(GAP)).otherwise(wrong)
     nowhere = nw.col(EPISODE).is_null() | time.is_null()
     place = Place(
@@ -45,7 +45,7 @@ def in_time(source: Source, rows: Frame, asked: Asked) -> Frame:
 def _counts_steps(source: Source, rows: Frame, asked: Asked) -> bool:
     """Say whether times count steps: whole numbers, and not the numbers of rows."""
     dtype = rows.collect_schema()[TIME]
-    if asked.time is None or not dtype.is_numeric():
+    if asked.log.time is None or not dtype.is_numeric():
         return False
     if dtype.is_integer():
         return True
@@ -54,5 +54,5 @@ def _counts_steps(source: Source, rows: Frame, asked: Asked) -> bool:
     fractions = count_where(time != time.floor()).alias("fractions")
     found = source.read(rows.select(endless, fractions))
     if found.cells("endless").present[0]:
-        raise DataError(f"time column {asked.time!r}: expected finite numbers")
+        raise DataError(f"time column {asked.log.time!r}: expected finite numbers")
     return not found.cells("fractions").present[0]

@@ -117,7 +117,7 @@ def in_order(source: Source, asked: Asked) -> Iterator[Ordered]:
     by the first row of the next. Nothing is returned if rows cannot be told to be in order: the
     engine does not keep it, or times do not count steps.
     """
-    if not source.is_duckdb or asked.time is None or asked.gaps == "allow":
+    if not source.is_duckdb or asked.log.time is None or asked.log.gaps == "allow":
         return
     if not cells_of(source.frame, asked).collect_schema()[TIME].is_integer():
         return
@@ -126,7 +126,8 @@ def in_order(source: Source, asked: Asked) -> Iterator[Ordered]:
         heads = sorted(rows.heads(source.parts()), key=_key)
         if not heads or any(head[name] is None for _, head in heads for name in (EPISODE, TIME)):
             return  # an episode or a time is missing: sorting says which
-        known = [] if source.files is None else source.files.bounds([asked.episode, asked.time])
+        placed = [asked.log.episode, asked.log.time]
+        known = [] if source.files is None else source.files.bounds(placed)
         is_whole = rows.types[EPISODE] in WHOLE
         place = Standing.of(int(heads[0][1][TIME] or 0), known if is_whole else [])
         is_parquet = source.files is not None and source.files.is_parquet
@@ -160,7 +161,7 @@ class _Rows:
         import duckdb
 
         log = nw.to_native(source.frame)
-        wanted = {asked.episode, asked.time, asked.terminated, *asked.schema.variables}
+        wanted = {asked.log.episode, asked.log.time, asked.log.flag, *asked.schema.variables}
         types = zip(log.columns, log.types, strict=True)
         columns = ", ".join(f"{quoted(name)} {dtype}" for name, dtype in types if name in wanted)
         ours = source.connection

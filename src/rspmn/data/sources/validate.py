@@ -51,8 +51,10 @@ class Offenders:
         match mark:
             case m if m == EMPTY:
                 if row[EPISODE] is None:
-                    return f"episode column {self.asked.episode!r}: a row is empty"
-                return f"time column {self.asked.time!r}: a row of episode {row[EPISODE]} is empty"
+                    return f"episode column {self.asked.log.episode!r}: a row is empty"
+                return (
+                    f"time column {self.asked.log.time!r}: a row of episode {row[EPISODE]} is empty"
+                )
             case m if m == VOID:
                 return f"row {row[ROW]} is empty: every row must be an episode"
             case m if m == HOLE:
@@ -74,7 +76,7 @@ class Offenders:
 
     def check_flags(self, marks: Marks) -> None:
         """Refuse flags that say nothing, or that an episode ended before its end."""
-        name, flags = self.asked.terminated, nw.col(MARK) % BY_NEXT_FLAG // BY_FLAG
+        name, flags = self.asked.log.flag, nw.col(MARK) % BY_NEXT_FLAG // BY_FLAG
         if (marks.flags == NEITHER).any() or (marks.next_flags == NEITHER).any():
             raise DataError(
                 f"terminated column {name!r}: expected true and false, or 1 and 0, found something "

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.data.columns import missing_column
-from rspmn.data.episodes import Ending, Followed
+from rspmn.data.episodes import Followed
 from rspmn.data.readers import code_cells, endings_of
 from rspmn.data.sources.log_rows import Asked, columns_of, gone, is_key
 from rspmn.data.sources.open import Frame
@@ -55,31 +55,28 @@ class Lengths:
 
 @dataclass(frozen=True)
 class Endings:
-    """How last steps are read: as the caller says, and by facts about all episodes of a log."""
+    """How last steps are read: as the format says, and by facts about all episodes of a log."""
 
-    ending: Ending | None
     longest: int  # steps
     time_limit: int  # steps after which an END is as good as unknown; 0: none
 
     @classmethod
-    def found(
-        cls, groups: Table, asked: Asked, ending: Ending | None, time_limit: int | None
-    ) -> "Endings":
+    def found(cls, groups: Table, asked: Asked, time_limit: int | None) -> "Endings":
         """Look for the longest episodes, and whether a limit cut them."""
         marks = Marks(np.maximum(groups.cells(MARK).present.astype(np.int64), 0))
         longest = int(marks.lengths.max(initial=0))
         if time_limit is None:
-            plain = cls(ending, longest, 0)
+            plain = cls(longest, 0)
             last = plain.of(marks, groups.cells(SEEN).present.astype(bool), asked)
             time_limit = time_limit_of(marks.lengths, last)
-        return cls(ending, longest, time_limit)
+        return cls(longest, time_limit)
 
     def lengths(self, groups: Table, asked: Asked) -> "Lengths":
         """Return how many episodes ended how, and after how many steps."""
         marks = Marks(groups.cells(MARK).present.astype(np.int64))
         seen, counts = groups.cells(SEEN).present.astype(bool), groups.cells(COUNT).present
         last = marks.follows != STEP
-        plain = Endings(self.ending, self.longest, 0)
+        plain = Endings(self.longest, 0)
         return Lengths(
             marks.lengths[last],
             plain.of(marks, seen, asked)[last],
@@ -91,8 +88,10 @@ class Endings:
         """Return what followed steps that are the last of their episodes."""
         no_step = marks.follows == STATE
         flagged = (marks.flags == YES) | (marks.next_flags == YES)
-        ended = None if asked.terminated is None else flagged
-        last = endings_of(ended, no_step, no_step & seen, marks.lengths, self.longest, self.ending)
+        ended = None if asked.log.flag is None else flagged
+        last = endings_of(
+            ended, no_step, no_step & seen, marks.lengths, self.longest, asked.log.ending
+        )
         return fair_endings(marks.lengths, last, self.time_limit)
 
 

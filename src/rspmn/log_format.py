@@ -1,0 +1,204 @@
+"""The format of a log: which columns are not variables, and how the last rows are read.
+
+A schema keeps one (`Schema.log`), a schema.toml writes it as the table `[log]`, and a model
+remembers it, so that every reader of logs goes by the same one.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, TypedDict, Unpack, get_args
+
+from rspmn.errors import DataError, SchemaError, did_you_mean
+
+#: What the last row of an episode means where no column says why the episode ended.
+Ending = Literal["end", "cut", "short", "final_row"]
+#: Whether whole-number times may leave some out.
+Gaps = Literal["error", "allow"]
+
+#: The name that Gymnasium gives to the column, and that `Episodes.to_long` writes.
+TERMINATED = "terminated"
+
+
+class LogOptions(TypedDict, total=False):
+    """The fields of a `LogFormat` as keyword arguments; those given override the schema's."""
+
+    episode: str
+    time: str | None
+    terminated: str | None
+    ending: Ending | None
+    gaps: Gaps
+    wide: bool
+    columns: Sequence[str] | None
+
+
+@dataclass(frozen=True)
+class LogFormat:
+    """How the table of a log is laid out.
+
+    Parameters
+    ----------
+    episode, time
+        The columns that say which episode a row belongs to, and when. `time=None` means that the
+        rows of each episode are in order.
+    terminated
+        A column that is true in the last row of an episode that terminated. It is used unless
+        `ending` is given. The default is the column "terminated" if the table has one.
+    ending
+        What the last row of an episode means where no column says so. "end": the episode
+        terminated. "cut": the log was cut there. "short": episodes shorter than the longest
+        terminated, the others were cut. "final_row": episodes whose last row has no decision and
+        no utility terminated there, the others were cut.
+    gaps
+        "error" refuses whole-number times that leave some out, "allow" accepts them.
+    wide
+        Whether a row is an episode, with a block of columns for each step. Then `episode`,
+        `time`, `terminated` and `gaps` are not used.
+    columns
+        The variables of a block of a wide table in the order of its columns; the schema's order
+        if empty.
+
+    A last row without decisions and utility is not a step. It is the state that followed the last
+    step.
+
+    >>> LogFormat(terminated="done").override(ending="cut")
+    LogFormat(ending='cut')
+    """
+
+    episode: str = "episode"
+    time: str | None = "time"
+    terminated: str | None = TERMINATED
+    ending: Ending | None = None
+    gaps: Gaps = "error"
+    wide: bool = False
+    columns: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("episode", "time", "terminated"):
+            found = getattr(self, name)
+            if not isinstance(found, str) or not found:
+                if found is None and name != "episode":
+                    continue
+                raise DataError(f"{name}: expected the name of a column, found {found!r}")
+        for name, valid in (("ending", get_args(Ending)), ("gaps", get_args(Gaps))):
+            found = getattr(self, name)
+            if found not in valid and not (found is None and name == "ending"):
+                raise DataError(f"{name} {found!r}: {did_you_mean(found, valid)}")
+        if not isinstance(self.wide, bool):
+            raise DataError(f"wide: expected True or False, found {self.wide!r}")
+        columns: Any = () if self.columns is None else self.columns
+        if isinstance(columns, str) or not all(isinstance(name, str) for name in columns):
+            raise DataError(f"columns: expected a list of names, found {columns!r}")
+        object.__setattr__(self, "columns", tuple(columns))
+        if self.ending is not None and self.terminated not in (None, TERMINATED):
+            raise _both_say()
+
+    def __repr__(self) -> str:
+        changed = ", ".join(f"{name}={value!r}" for name, value in self._changed().items())
+        return f"LogFormat({changed})"
+
+    def _changed(self) -> dict[str, Any]:
+        """Return the fields that differ from their defaults."""
+        pairs = ((each, getattr(self, each.name)) for each in fields(self))
+        return {each.name: value for each, value in pairs if value != each.default}
+
+    @property
+    def flag(self) -> str | None:
+        """The column that says whether an episode terminated; None if none is used."""
+        return None if self.wide or self.ending is not None else self.terminated
+
+    def override(self, **options: Unpack[LogOptions]) -> "LogFormat":
+        """Return the format with some fields changed.
+
+        `ending` and `terminated` answer the same question: the one that is given replaces the
+        other.
+        """
+        valid = [each.name for each in fields(self)]
+        for name in options:
+            if name not in valid:
+                raise TypeError(f"unexpected keyword {name!r}: {did_you_mean(name, valid)}")
+        given: dict[str, Any] = dict(options)
+        if given.get("ending") is not None:
+            if given.setdefault("terminated", TERMINATED) is not None and "terminated" in options:
+                raise _both_say()
+        elif given.get("terminated") is not None:
+            given["ending"] = None
+        return replace(self, **given)
+
+    def check_names(self, names: Sequence[str], variables: Sequence[str]) -> None:
+        """Refuse a table that lacks a column of the format, or does not say why episodes ended."""
+        if not self.wide:
+            self._check_present("episode", self.episode, names)
+            self._check_present("time", self.time, names)
+        flag = self.flag
+        if flag is not None and flag in variables:
+            raise DataError(
+                f"column {flag!r} says whether an episode terminated, and is a variable of the "
+                "schema: known before the decision, it would give away what comes after it: take "
+                "it out of the schema, or pass ending='...'"
+            )
+        if flag is None or (flag == TERMINATED and flag not in names):
+            if self.ending is None:
+                raise DataError(
+                    "the table does not say why episodes ended: pass ending='end' (all "
+                    "terminated), 'cut' (all were cut), 'short' (those shorter than the longest "
+                    "terminated) or 'final_row' (those whose last row has no decision "
+                    "terminated); or, for the long layout, name a column that says so, "
+                    "terminated='...'"
+                )
+        else:
+            self._check_present("terminated", flag, names)
+
+    def _check_present(self, what: str, name: str | None, names: Sequence[str]) -> None:
+        if name is None or name in names:
+            return
+        if name != getattr(LogFormat, what):
+            raise DataError(f"no {what} column {name!r} in the table: {did_you_mean(name, names)}")
+        in_order = ", or pass time=None if the rows of each episode are in order"
+        raise DataError(
+            f"no {what} column {name!r} in the table, which has {', '.join(map(repr, names))}: "
+            f"name it, {what}='...'{in_order if what == 'time' else ''}"
+        )
+
+    # ---- files -------------------------------------------------------------------
+
+    @classmethod
+    def from_dict(cls, raw: object, where: str = "schema") -> "LogFormat":
+        """Read the plain form: the fields that differ from their defaults.
+
+        `in_order = true` is `time=None`: the rows of each episode are in order.
+        """
+        if not isinstance(raw, Mapping):
+            raise SchemaError(f"{where}: 'log' must be a table, found {raw!r}")
+        valid = [*(each.name for each in fields(cls)), "in_order"]
+        for key, value in raw.items():
+            if key not in valid:
+                raise SchemaError(f"{where}: unknown key {key!r}: {did_you_mean(key, valid)}")
+            if key == "in_order" and not isinstance(value, bool):
+                raise SchemaError(
+                    f"{where}: 'log': in_order: expected true or false, found {value!r}"
+                )
+        given = dict(raw)
+        if given.pop("in_order", False):
+            if "time" in given:
+                raise SchemaError(f"{where}: 'log': in_order and time exclude each other")
+            given["time"] = None
+        try:
+            return cls(**given)
+        except DataError as error:
+            raise SchemaError(f"{where}: 'log': {error}") from None
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the plain form that `from_dict` reads; empty for the default format."""
+        plain = self._changed()
+        if self.columns:
+            plain["columns"] = list(self.columns)
+        if plain.get("time", "") is None:
+            del plain["time"]
+            plain["in_order"] = True
+        if plain.get("terminated", "") is None:
+            del plain["terminated"]  # without it `ending` counts, as it does with None
+        return plain
+
+
+def _both_say() -> DataError:
+    return DataError("both terminated and ending say why episodes ended: pass one of them")
