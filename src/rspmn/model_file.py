@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from rspmn.circuit import Network
-from rspmn.circuit.json import Fields, dumps, located, network_from_json, network_to_json
+from rspmn.circuit.fields import Fields, located
+from rspmn.circuit.json import dumps, network_from_json, network_to_json
 from rspmn.errors import ModelFileError, did_you_mean
 from rspmn.files import write_atomically
 from rspmn.model import RSPMN, Untried

@@ -1,11 +1,9 @@
 """Networks and schemas: whether a network speaks of what a schema names."""
 
 from rspmn.circuit import (
-    IntegerHistogram,
     Leaf,
     Max,
     Network,
-    PiecewiseLinear,
     Utility,
     Violation,
     order_violations,
@@ -13,7 +11,7 @@ from rspmn.circuit import (
 )
 from rspmn.circuit.scope import Scope, show_scope
 from rspmn.errors import CircuitError
-from rspmn.schema import Kind, Schema
+from rspmn.schema import Schema
 
 
 def schema_order_violations(network: Network, schema: Schema) -> list[Violation]:
@@ -41,7 +39,9 @@ def check_variables(owner: str, network: Network, schema: Schema, further: Scope
     for index, node in enumerate(network.nodes):
         match node:
             case Leaf(variable=name):
-                fits = name in schema.state_variables and _fits(node, schema.kinds.get(name))
+                kind = schema.kinds.get(name)
+                fits = kind is None or kind in node.distribution.kinds
+                fits = fits and name in schema.state_variables
             case Max(decision=name):
                 fits = name in schema.decisions
             case Utility(variable=name):
@@ -53,16 +53,6 @@ def check_variables(owner: str, network: Network, schema: Schema, further: Scope
             raise CircuitError(
                 f"{owner}: node {index} is a {what} node, but {name!r} is {_role(schema, name)}"
             )
-
-
-def _fits(leaf: Leaf, kind: Kind | None) -> bool:
-    match leaf.distribution:
-        case IntegerHistogram():
-            return kind in (Kind.INTEGER, None)
-        case PiecewiseLinear():
-            return kind in (Kind.CONTINUOUS, None)
-        case _:
-            return True
 
 
 def _role(schema: Schema, name: str) -> str:

@@ -55,15 +55,13 @@ WRONG: dict[str, Callable[[], object]] = {
     "build: root 77, but 0 nodes were added": lambda: NetworkBuilder().build(77),
     "Categorical(): expected at least one value, found none": lambda: Categorical((), ()),
     "Categorical(a, b): 2 values but 1 probabilities": lambda: Categorical(("a", "b"), (1.0,)),
-    "Categorical(a, a): value a stands twice": lambda: Categorical(("a", "a"), (0.5, 0.5)),
+    "Categorical(a, a): duplicate value a": lambda: Categorical(("a", "a"), (0.5, 0.5)),
     "expected 64-bit integer edges, found 0.5": lambda: IntegerHistogram((0.5, 1), (1.0,)),  # type: ignore[arg-type]
     "expected one more edge than masses, found 2 edges and 2": lambda: IntegerHistogram(
         (0, 1), (0.5, 0.5)
     ),
-    "expected edges that increase, found (0, 0)": lambda: IntegerHistogram((0, 0), (1.0,)),
-    "expected knots that increase, found (1.0, 0.0)": lambda: PiecewiseLinear(
-        (1.0, 0.0), (1.0, 1.0)
-    ),
+    "expected increasing edges, found (0, 0)": lambda: IntegerHistogram((0, 0), (1.0,)),
+    "expected increasing knots, found (1.0, 0.0)": lambda: PiecewiseLinear((1.0, 0.0), (1.0, 1.0)),
     "expected two or more knots and as many densities": lambda: PiecewiseLinear((1.0,), (1.0,)),
     "expected densities of at least 0": lambda: PiecewiseLinear((0.0, 1.0), (3.0, -1.0)),
     "PiecewiseLinear(2 knots): expected probabilities that sum to 1": lambda: PiecewiseLinear(

@@ -5,6 +5,7 @@ from rspmn.circuit.distributions import (
     Distribution,
     IntegerHistogram,
     PiecewiseLinear,
+    register,
 )
 from rspmn.circuit.network import Network, NetworkBuilder
 from rspmn.circuit.nodes import Latent, Leaf, Max, Node, Product, Sum, Utility
@@ -37,6 +38,7 @@ __all__ = [
     "Violation",
     "fold_up",
     "order_violations",
+    "register",
     "scopes",
     "soundness_violations",
     "top_violations",

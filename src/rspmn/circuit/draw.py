@@ -9,7 +9,6 @@ import io
 import textwrap
 from typing import Any
 
-from rspmn.circuit.distributions import Categorical
 from rspmn.circuit.layout import Place, lay_out
 from rspmn.circuit.network import Network
 from rspmn.circuit.nodes import Latent, Leaf, Max, Node, Product, Sum, Utility
@@ -41,23 +40,11 @@ def label(node: Node) -> str:
         case Max():
             return f"max {node.decision}"
         case Leaf():
-            return f"{node.variable}\n{_brief(node)}"
+            return f"{node.variable}\n{node.distribution.describe()}"
         case Utility():
             return f"{node.variable}\n{show(node.mean)}"
         case Latent():
             return str(node.interface)
-
-
-def _brief(leaf: Leaf) -> str:
-    distribution = leaf.distribution
-    if not isinstance(distribution, Categorical):
-        return f"≈ {show(distribution.mean())}"
-    pairs = list(zip(distribution.values, distribution.probabilities, strict=True))
-    if len(pairs) == 1:
-        return f"= {show(pairs[0][0])}"
-    if len(pairs) > 3:
-        return f"{len(pairs)} values"
-    return "\n".join(f"{show(value)}: {p:.2g}" for value, p in pairs)
 
 
 def dot(network: Network) -> str:

@@ -1,24 +1,17 @@
-"""Networks as JSON: one node a line, to be read by people and checked by machines."""
+"""Networks as JSON, one node a line: for people to read and machines to check."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable
 
-from rspmn.circuit.distributions import (
-    Categorical,
-    Distribution,
-    IntegerHistogram,
-    PiecewiseLinear,
-)
+from rspmn.circuit.distributions import registered
+from rspmn.circuit.fields import Fields, located, plain_values
 from rspmn.circuit.network import Network
 from rspmn.circuit.nodes import Latent, Leaf, Max, Node, Product, Sum, Utility
-from rspmn.errors import ModelFileError, RspmnError, did_you_mean
-from rspmn.values import END, UNKNOWN, Mark, Value, as_value
+from rspmn.errors import CircuitError, ModelFileError, did_you_mean
 
 
 def network_to_json(network: Network) -> str:
-    """Write a network as JSON text, one node a line.
+    """Return a network as JSON text, one node a line.
 
     >>> from rspmn.circuit import NetworkBuilder
     >>> b = NetworkBuilder()
@@ -34,7 +27,7 @@ def network_to_json(network: Network) -> str:
 
 
 def network_from_json(raw: object, where: str) -> Network:
-    """Read a network; whatever is wrong is named with the node it stands in."""
+    """Read a network; an error names the node that it is about."""
     fields = Fields(raw, where, ["roots", "nodes"])
     nodes = tuple(
         _node(Fields(node, f"{where}, node {index}"), index)
@@ -45,88 +38,8 @@ def network_from_json(raw: object, where: str) -> Network:
 
 
 def dumps(plain: object) -> str:
-    """Write JSON text on one line, refusing what JSON has no word for."""
+    """Return JSON text on one line; NaN and infinity are refused, as JSON has neither."""
     return json.dumps(plain, ensure_ascii=False, allow_nan=False)
-
-
-@contextmanager
-def located(where: str) -> Iterator[None]:
-    """If what is made inside refuses to be made, say where in the file it stands."""
-    try:
-        yield
-    except ModelFileError:
-        raise
-    except RspmnError as error:
-        raise ModelFileError(f"{where}: {error}") from None
-
-
-class Fields:
-    """A JSON object that is asked for its fields and names the one that is amiss."""
-
-    def __init__(self, raw: object, where: str, valid: list[str] | None = None) -> None:
-        if not isinstance(raw, dict):
-            raise ModelFileError(f"{where}: expected an object, found {_brief(raw)}")
-        self.raw: Mapping[str, object] = raw
-        self.where = where
-        if valid is not None:
-            self.only(valid)
-
-    def only(self, valid: list[str]) -> None:
-        """Refuse every key but these."""
-        for key in self.raw:
-            if key not in valid:
-                raise ModelFileError(
-                    f"{self.where}: unknown key {key!r}: {did_you_mean(key, valid)}"
-                )
-
-    def get(self, key: str, kind: type, name: str) -> Any:
-        """Return a field of one type."""
-        if key not in self.raw:
-            raise ModelFileError(f"{self.where}: no {key!r}")
-        found = self.raw[key]
-        if not isinstance(found, kind) or (isinstance(found, bool) and kind is not bool):
-            raise ModelFileError(f"{self.where}: {key!r} must be {name}, found {_brief(found)}")
-        return found
-
-    def text(self, key: str) -> str:
-        """Return a string."""
-        return str(as_value(self.get(key, str, "a string"), key))
-
-    def integer(self, key: str) -> int:
-        """Return an integer."""
-        return int(self.get(key, int, "an integer"))
-
-    def number(self, key: str) -> float:
-        """Return a number."""
-        return _as_float(self.get(key, int | float, "a number"), f"{self.where}: {key!r}")  # type: ignore[arg-type]
-
-    def array(self, key: str) -> list[object]:
-        """Return a list."""
-        return list(self.get(key, list, "a list"))
-
-    def integers(self, key: str) -> tuple[int, ...]:
-        """Return a list of integers."""
-        return self._each(key, lambda item: type(item) is int, "integers")
-
-    def numbers(self, key: str) -> tuple[float, ...]:
-        """Return a list of numbers."""
-        found = self._each(key, lambda item: type(item) in (int, float), "numbers")
-        return tuple(_as_float(number, f"{self.where}: {key!r}") for number in found)
-
-    def values(self, key: str) -> tuple[Value, ...]:
-        """Return a list of values, `{"end": true}` among them for END and its like."""
-        return tuple(_mark(item) or as_value(item, key) for item in self.array(key))
-
-    def _each(self, key: str, fits: Callable[[object], bool], name: str) -> tuple[Any, ...]:
-        for item in (items := self.array(key)):
-            if not fits(item):
-                raise ModelFileError(
-                    f"{self.where}: {key!r} must be a list of {name}, found {_brief(item)} in it"
-                )
-        return tuple(items)
-
-
-# ---- nodes ---------------------------------------------------------------------------
 
 
 def _plain(node: Node) -> dict[str, object]:
@@ -139,11 +52,11 @@ def _plain(node: Node) -> dict[str, object]:
             return {
                 "kind": "max",
                 "decision": node.decision,
-                "values": _plain_values(node.values),
+                "values": plain_values(node.values),
                 "children": node.children,
             }
         case Leaf():
-            return {"kind": "leaf", "variable": node.variable, **_plain_leaf(node.distribution)}
+            return _plain_leaf(node)
         case Utility():
             return {
                 "kind": "utility",
@@ -156,45 +69,27 @@ def _plain(node: Node) -> dict[str, object]:
             return {"kind": "latent", "interface": node.interface}
 
 
-def _plain_leaf(distribution: Distribution) -> dict[str, object]:
-    match distribution:
-        case Categorical():
-            return {
-                "distribution": "categorical",
-                "values": _plain_values(distribution.values),
-                "probabilities": distribution.probabilities,
-            }
-        case IntegerHistogram():
-            return {
-                "distribution": "integer_histogram",
-                "edges": distribution.edges,
-                "masses": distribution.masses,
-            }
-        case PiecewiseLinear():
-            return {
-                "distribution": "piecewise_linear",
-                "knots": distribution.knots,
-                "densities": distribution.densities,
-            }
+def _plain_leaf(leaf: Leaf) -> dict[str, object]:
+    family = type(leaf.distribution)
+    if registered(family.family) is not family:
+        raise CircuitError(
+            f"{family.__name__}: expected a registered family, as the file could not be read "
+            "otherwise: decorate the class with `rspmn.circuit.register`"
+        )
+    head = {"kind": "leaf", "variable": leaf.variable, "distribution": family.family}
+    return head | leaf.distribution.to_json()
 
 
-_MARKS = {END: "end", UNKNOWN: "unknown"}
+def _leaf(fields: Fields) -> Leaf:
+    family = registered(fields.text("distribution"))
+    return Leaf(fields.text("variable"), family.from_json(fields))
 
 
-def _plain_values(values: tuple[Value, ...]) -> list[object]:
-    return [{_MARKS[v]: True} if isinstance(v, Mark) else v for v in values]
-
-
-_DISTRIBUTIONS: dict[str, Callable[[Fields], Distribution]] = {
-    "categorical": lambda f: Categorical(f.values("values"), f.numbers("probabilities")),
-    "integer_histogram": lambda f: IntegerHistogram(f.integers("edges"), f.numbers("masses")),
-    "piecewise_linear": lambda f: PiecewiseLinear(f.numbers("knots"), f.numbers("densities")),
-}
 _KINDS: dict[str, Callable[[Fields], Node]] = {
     "sum": lambda f: Sum(f.integers("children"), f.numbers("weights")),
     "product": lambda f: Product(f.integers("children")),
     "max": lambda f: Max(f.text("decision"), f.values("values"), f.integers("children")),
-    "leaf": lambda f: Leaf(f.text("variable"), _pick(f, "distribution", _DISTRIBUTIONS)(f)),
+    "leaf": _leaf,
     "utility": lambda f: Utility(
         f.text("variable"), f.number("mean"), f.number("count"), f.number("variance")
     ),
@@ -205,32 +100,10 @@ _KINDS: dict[str, Callable[[Fields], Node]] = {
 def _node(fields: Fields, index: int) -> Node:
     if fields.integer("id") != index:
         raise ModelFileError(f"{fields.where}: its 'id' is {fields.raw['id']}, expected {index}")
+    kind = fields.text("kind")
+    if kind not in _KINDS:
+        raise ModelFileError(f"{fields.where}: unknown kind {kind!r}: {did_you_mean(kind, _KINDS)}")
     with located(fields.where):
-        node: Node = _pick(fields, "kind", _KINDS)(fields)
+        node = _KINDS[kind](fields)
     fields.only(["id", *_plain(node)])
     return node
-
-
-def _pick(fields: Fields, key: str, table: dict[str, Callable[[Fields], Any]]) -> Any:
-    name = fields.text(key)
-    if name not in table:
-        raise ModelFileError(f"{fields.where}: unknown {key} {name!r}: {did_you_mean(name, table)}")
-    return table[name]
-
-
-def _mark(raw: object) -> Mark | None:
-    if not isinstance(raw, dict) or [v is True for v in raw.values()] != [True]:
-        return None
-    return next((mark for mark, key in _MARKS.items() if key in raw), None)
-
-
-def _as_float(number: float, where: str) -> float:
-    try:
-        return float(number)
-    except OverflowError:
-        raise ModelFileError(f"{where} is too large a number") from None
-
-
-def _brief(raw: object) -> str:
-    text = repr(raw)
-    return text if len(text) <= 40 else text[:37] + "..."

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from rspmn.circuit import Categorical, Leaf, Max, Network
+from rspmn.circuit import Leaf, Max, Network
 from rspmn.errors import EvidenceError, ModelFileError
 from rspmn.files import write_atomically
 from rspmn.infer import ActionValue, best_among
@@ -202,8 +202,8 @@ def _known(model: Model, name: str) -> list[Value]:
     for node in _networks(model).nodes:
         if isinstance(node, Max) and node.decision == name:
             known |= dict.fromkeys(node.values)
-        elif isinstance(node, Leaf) and isinstance(node.distribution, Categorical):
-            known |= dict.fromkeys(node.distribution.values if node.variable == name else ())
+        elif isinstance(node, Leaf) and node.variable == name:
+            known |= dict.fromkeys(node.distribution.atoms() or ())
     return [value for value in known if not isinstance(value, Mark)]
 
 

@@ -11,15 +11,11 @@ from typing import Any
 import numpy as np
 
 from rspmn.circuit import (
-    Categorical,
-    Distribution,
-    IntegerHistogram,
     Latent,
     Leaf,
     Max,
     Network,
     Node,
-    PiecewiseLinear,
     Sum,
     fold_up,
     walk_down,
@@ -343,13 +339,13 @@ class _Numbers:
 def _coding(name: str, nodes: Sequence[Node], schema: Schema) -> _Categories | _Numbers:
     """Return how a variable is observed, by its kind and all its leaves."""
     leaves = [n.distribution for n in nodes if isinstance(n, Leaf) and n.variable == name]
-    ends = list(dict.fromkeys(value for leaf in leaves for value in _ends(leaf)))
+    ends = list(dict.fromkeys(value for leaf in leaves for value in leaf.support()))
     if not all(map(_is_plain, ends)):
         raise EvidenceError(
             f"ModelEnv: {name!r} may be END or UNKNOWN in an interface node that is a state"
         )
     continuous = schema.kinds.get(name) is Kind.CONTINUOUS
-    categories = all(isinstance(leaf, Categorical) for leaf in leaves) and not continuous
+    categories = all(leaf.atoms() is not None for leaf in leaves) and not continuous
     if categories or len(ends) == 1:
         return _Categories(_in_order(ends))
     numbers = [value for value in ends if isinstance(value, int | float)]
@@ -357,17 +353,6 @@ def _coding(name: str, nodes: Sequence[Node], schema: Schema) -> _Categories | _
         raise EvidenceError(f"ModelEnv: {name!r} has numbers and text for values")
     whole = not continuous and all(isinstance(number, int) for number in numbers)
     return _Numbers(min(numbers), max(numbers), np.int64 if whole else np.float64)
-
-
-def _ends(leaf: Distribution) -> tuple[Value, ...]:
-    """Return the values of a leaf, or the ends of its range."""
-    match leaf:
-        case Categorical():
-            return leaf.values
-        case IntegerHistogram():
-            return leaf.edges[0], leaf.edges[-1] - 1
-        case PiecewiseLinear():
-            return leaf.knots[0], leaf.knots[-1]
 
 
 def _is_plain(value: Value) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from rspmn.circuit import Categorical, Leaf, Max, Network, Utility
+from rspmn.circuit import Leaf, Max, Network, Utility
 from rspmn.errors import EvidenceError, did_you_mean
 from rspmn.model import Evidence
 from rspmn.values import Mark, Value, as_value, is_missing
@@ -62,15 +62,13 @@ def _types(network: Network) -> dict[str, set[str]]:
     types: dict[str, set[str]] = {}
     for node in network.nodes:
         match node:
-            case (
-                Leaf(variable=name, distribution=Categorical(values=values))
-                | Max(decision=name, values=values)
-            ):
-                found = {_type(value) for value in values if not isinstance(value, Mark)}
+            case Max(decision=name, values=values):
+                pass
             case Leaf(variable=name):
-                found = {"numbers"}
+                values = node.distribution.support()
             case _:
                 continue
+        found = {_type(value) for value in values if not isinstance(value, Mark)}
         types.setdefault(name, set()).update(found)
     return types
 

@@ -2,14 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from rspmn.circuit import (
-    Categorical,
-    Distribution,
-    IntegerHistogram,
-    Leaf,
-    Network,
-    PiecewiseLinear,
-)
+from rspmn.circuit import Distribution, Leaf, Network
 from rspmn.infer.compiled.state_index import state_part
 from rspmn.values import Value, show
 
@@ -64,10 +57,6 @@ def _values(states: Network, root: int, name: str) -> Value:
 
 
 def _named(distribution: Distribution) -> tuple[Value, ...]:
-    match distribution:
-        case Categorical():
-            return distribution.values
-        case IntegerHistogram():
-            return (f"{distribution.edges[0]} to {distribution.edges[-1] - 1}",)
-        case PiecewiseLinear():
-            return (f"{show(distribution.knots[0])} to {show(distribution.knots[-1])}",)
+    """Return the values of a distribution, or its range as text."""
+    span = distribution.span()
+    return span if distribution.atoms() is not None else (" to ".join(map(show, span)),)

@@ -4,9 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+from rspmn.circuit import Distribution
 from rspmn.errors import DataError, did_you_mean
 from rspmn.learn.structure.independence import GTest, IndependenceTest
 from rspmn.learn.structure.kmeans import KMeansClustering
+from rspmn.learn.structure.leaves import Families
 from rspmn.learn.structure.rdc import RDC
 from rspmn.learn.structure.split import BehaviouralSplit, RowClustering
 
@@ -42,6 +44,9 @@ class LearnConfig:
     successor: Literal["state", "tuple"] = "state"
     #: Of a log with more distinct windows the structure is learned from a sample of so many.
     max_windows: int = 500_000
+    #: Families of leaves, by variable or kind: `{"temperature": Gaussian}`. Others are chosen by
+    #: kind: `Categorical`, `IntegerHistogram` for integers of many values, `PiecewiseLinear`.
+    leaves: Families = field(default_factory=dict, hash=False)
     #: Budgets; learning that reaches one ends early with a valid network.
     max_nodes: int | None = None
     max_depth: int | None = None  # sums on a path
@@ -61,6 +66,12 @@ class LearnConfig:
                 f"LearnConfig: future {self.future!r}: "
                 f"{did_you_mean(self.future, get_args(Future))}"
             )
+        for name, family in self.leaves.items():
+            if not (isinstance(family, type) and issubclass(family, Distribution)):
+                raise DataError(
+                    f"LearnConfig: leaves: expected a class derived from Distribution for "
+                    f"{name!r}, found {family!r}"
+                )
         if self.bins < 2:
             raise DataError(f"LearnConfig: bins must be at least 2, found {self.bins!r}")
 

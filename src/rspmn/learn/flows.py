@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rspmn.circuit import Categorical, IntegerHistogram, Leaf, PiecewiseLinear
-from rspmn.data.columns import Column
+from rspmn.circuit import Leaf
 from rspmn.data.windows import Windows
 from rspmn.infer.compiled.assign import Placed
 from rspmn.infer.compiled.subtrees import Instances, Subtrees
-from rspmn.learn.structure.rows import numbers_of, weigh
+from rspmn.learn.structure.leaves import weighted_values
+from rspmn.learn.structure.rows import weigh
 from rspmn.model import RSPMN
 from rspmn.types import Array, Ints
 from rspmn.values import Value
@@ -35,7 +35,7 @@ class Flows:
     starts: Array  # [interfaces]
     visits: Array  # [interfaces]
     arrived: Array  # [interfaces]
-    #: By position of a leaf, how often each value was seen; of numbers, each piece of the density.
+    #: By position of a leaf, the statistics of what was seen there (`Distribution.statistics`).
     leaves: dict[int, dict[Value, float]] = field(default_factory=dict)
 
     @classmethod
@@ -161,7 +161,7 @@ def _count_starts_and_visits(model: RSPMN, flows: Flows, windows: Windows, place
 
 
 def leaf_flows(placed: Placed, windows: Windows, at: Array) -> dict[int, dict[Value, float]]:
-    """Return how often each leaf saw each value, or each piece of its density."""
+    """Return the statistics of what each leaf saw."""
     instances, trees = placed.instances, placed.trees
     owner = trees.leaf_owner[instances.node]
     found: dict[int, dict[Value, float]] = {}
@@ -182,21 +182,6 @@ def leaf_flows(placed: Placed, windows: Windows, at: Array) -> dict[int, dict[Va
             node = trees.template.nodes[int(trees.nodes[position[start]])]
             assert isinstance(node, Leaf)
             part = slice(start, stop)
-            found[int(position[start])] = _seen(node, column, row[part], at[here[part]])
+            values, weights = weighted_values(column.take(row[part]), at[here[part]])
+            found[int(position[start])] = node.distribution.statistics(values, weights)
     return found
-
-
-def _seen(leaf: Leaf, column: Column, row: Ints, flow: Array) -> dict[Value, float]:
-    """Return how often a leaf saw each value; of a density, each piece."""
-    match leaf.distribution:
-        case Categorical():
-            codes, group = np.unique(column.data[row], return_inverse=True)
-            values = Column(column.kind, codes, column.domain).decode()
-            weights = weigh(group, flow).tolist()
-            return {v: w for v, w in zip(values, weights, strict=True) if v is not None}
-        case IntegerHistogram(edges=borders) | PiecewiseLinear(knots=borders):
-            numbers = numbers_of(Column(column.kind, column.data[row], column.domain))
-            piece = np.searchsorted(np.array(borders), numbers, side="right") - 1
-            last = len(borders) - 2
-            weights = weigh(np.clip(piece, 0, last), flow, last + 1).tolist()
-            return {k: w for k, w in enumerate(weights) if w > 0}

@@ -74,10 +74,10 @@ def _pairs(node: Ints, made: NDArray[np.int32] | Ints) -> Ints:
 def state_leaves(
     builder: NetworkBuilder, routes: Routes, state: int, names: Sequence[str], bins: int
 ) -> list[int]:
-    """Add a leaf for each variable of one state."""
+    """Add a leaf for each variable of one state: a single value, whatever family was asked for."""
     one = {name: routes.states.columns[name].take(np.array([state])) for name in names}
     rows = Rows(table_of(one, np.ones(1), bins), np.zeros(1, np.int64), np.ones(1))
-    return [builder.add(fit_leaf(rows, name)) for name in names]
+    return [builder.add(fit_leaf(rows, name, {})) for name in names]
 
 
 def frontier_state(

@@ -4,17 +4,12 @@ Sec. 4, Step 4: the weight of an edge is the flow through it over the flow to it
 without flow are pruned; a sum that nothing reached keeps its weights.
 """
 
-import math
-
 import numpy as np
 
 from rspmn.circuit import (
-    Categorical,
-    IntegerHistogram,
     Latent,
     Leaf,
     NetworkBuilder,
-    PiecewiseLinear,
     Sum,
     Utility,
 )
@@ -22,7 +17,6 @@ from rspmn.circuit.network import with_children
 from rspmn.infer.compiled.subtrees import Subtrees
 from rspmn.learn.flows import Flows
 from rspmn.model import RSPMN, weighted_top
-from rspmn.values import Value
 
 
 def rebuilt(model: RSPMN, trees: Subtrees, flows: Flows) -> RSPMN:
@@ -68,7 +62,7 @@ def _node(
     if isinstance(node, Sum):
         return _sum(builder, node, children)
     if isinstance(node, Leaf) and position in flows.leaves:
-        return builder.add(_leaf(node, flows.leaves[position]))
+        return builder.leaf(node.variable, node.distribution.reestimated(flows.leaves[position]))
     return builder.add(with_children(node, tuple(child for child, _ in children)))
 
 
@@ -79,25 +73,6 @@ def _utility(node: Utility, flows: Flows, position: int) -> Utility:
     mean = float(flows.earned[position]) / steps
     variance = max(0.0, float(flows.squares[position]) / steps - mean * mean)
     return Utility(node.variable, mean, steps, variance)
-
-
-def _leaf(node: Leaf, seen: dict[Value, float]) -> Leaf:
-    """Return a leaf with the probabilities of what it saw; densities keep their pieces."""
-    match node.distribution:
-        case Categorical():
-            values = tuple(sorted(seen))  # type: ignore[type-var]
-            total = math.fsum(seen.values())
-            found = Categorical(values, tuple(seen[value] / total for value in values))
-            return Leaf(node.variable, found)
-        case IntegerHistogram(edges=edges):
-            flow = np.array([seen.get(k, 0.0) for k in range(len(edges) - 1)])
-            return Leaf(node.variable, IntegerHistogram(edges, tuple((flow / flow.sum()).tolist())))
-        case PiecewiseLinear(knots=knots):
-            flow = np.array([seen.get(k, 0.0) for k in range(len(knots) - 1)])
-            height = flow / np.diff(knots)
-            inner = (height[:-1] + height[1:]) / 2
-            heights = np.concatenate([height[:1], inner, height[-1:]])
-            return Leaf(node.variable, PiecewiseLinear.scaled(knots, tuple(heights.tolist())))
 
 
 def _sum(builder: NetworkBuilder, node: Sum, children: list[tuple[int, float]]) -> int:

@@ -3,7 +3,8 @@
 Each check raises an `AssertionError` that says which rule was broken.
 """
 
+from rspmn.testing.distribution import check_distribution
 from rspmn.testing.independence import check_independence_test
 from rspmn.testing.row_clustering import check_row_clustering
 
-__all__ = ["check_independence_test", "check_row_clustering"]
+__all__ = ["check_distribution", "check_independence_test", "check_row_clustering"]

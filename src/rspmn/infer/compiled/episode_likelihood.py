@@ -7,11 +7,11 @@ these, with the same weight, to a background in which all values that the model 
 """
 
 import math
-from functools import partial
 
 import numpy as np
 
-from rspmn.circuit import Categorical, Leaf
+from rspmn.circuit import Leaf
+from rspmn.circuit.distributions import as_numbers
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.errors import EvidenceError
 from rspmn.infer.compiled.forward_backward import Abreast, Kernel, kernel_of
@@ -101,27 +101,26 @@ class _Background:
         for node in model.template.nodes:
             if not isinstance(node, Leaf):
                 continue
-            match node.distribution:
-                case Categorical(values=values):
-                    known = self.values.setdefault(node.variable, set())
-                    known |= {value for value in values if not isinstance(value, Mark)}
-                case numeric:
-                    ends = numeric.edges if hasattr(numeric, "edges") else numeric.knots
-                    self.numbers.setdefault(node.variable, []).extend((ends[0], ends[-1]))
+            span = node.distribution.span()
+            if node.distribution.atoms() is None:
+                self.numbers.setdefault(node.variable, []).extend(map(float, span))  # type: ignore[arg-type]
+            else:
+                known = self.values.setdefault(node.variable, set())
+                known |= {value for value in span if not isinstance(value, Mark)}
 
     def of_steps(self, columns: dict[str, Distinct], rows: int) -> Array:  # [rows]
         """Return the log-probability of some steps, not being the end."""
         found = np.full(rows, math.log(0.5))
         for name, column in columns.items():
             if name in self.numbers:
-                found += column.each(partial(self._density, name))
+                found += column.each(self._densities(name, as_numbers(column.values)))
             elif name in self.values:
                 each = -math.log(len(self.values[name]) + 1)
                 found += np.where(column.codes >= 0, each, 0.0)
         return found
 
-    def _density(self, name: str, value: object) -> float:
+    def _densities(self, name: str, values: Array) -> Array:  # [values]
         low, high = min(self.numbers[name]), max(self.numbers[name])
         spread = max((high - low) / 2, 1e-9)
-        away = (float(value) - (low + high) / 2) / spread  # type: ignore[arg-type]
-        return -math.log(math.pi * spread * (1 + away * away))
+        away = (values - (low + high) / 2) / spread
+        return -np.log(math.pi * spread * (1 + away * away))

@@ -1,17 +1,18 @@
 """All leaves of a variable as one table: log-probabilities of many values at once."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from rspmn.circuit import Categorical, IntegerHistogram, Leaf, Network, PiecewiseLinear
+from rspmn.circuit import Distribution, Leaf, Network
+from rspmn.circuit.distributions import as_numbers
 from rspmn.data.columns import Column, encode
 from rspmn.data.tables import Table
 from rspmn.schema import Kind
-from rspmn.types import Array, Ints
-from rspmn.values import Mark, Value
+from rspmn.types import Array, Bools, Ints
+from rspmn.values import Value
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,9 +30,9 @@ class Distinct:
         values = [value for value in column.take(first).decode() if value is not None]
         return cls(values, codes - int(len(found) > len(values)))
 
-    def each(self, number: Callable[[Value], float]) -> Array:  # [n]
-        """Return a number for the value of each row, 0 where it is missing."""
-        return np.array([*map(number, self.values), 0.0])[self.codes]
+    def each(self, of_values: Array | Bools) -> Array:  # [n]
+        """Return the number of each row's value, 0 where it is missing."""
+        return np.append(of_values, 0.0)[self.codes]
 
     def recoded(self, codes: Mapping[Value, int], part: slice) -> Ints:
         """Return other codes of some rows: -1 where missing, -2 for values without a code."""
@@ -58,7 +59,7 @@ class LeafTable:
     nodes: Ints  # [leaves], in the network
     place: dict[Value, int]  # the column of each value of a categorical leaf
     table: Array  # [leaves, values + 1]; the last column is for all other values
-    numeric: list[tuple[int, IntegerHistogram | PiecewiseLinear]]  # numeric leaves and their rows
+    numeric: list[tuple[int, Distribution]]  # numeric leaves and their rows
 
     def log_probs_of_rows(self, column: Distinct, part: slice) -> Array:  # [leaves, part]
         """Return the log-probability of some rows under each leaf; 0 where missing."""
@@ -74,9 +75,9 @@ class LeafTable:
         places = [self.place.get(value, other) for value in values]
         found = np.ascontiguousarray(self.table[:, places])
         if self.numeric:
-            numbers = np.array([_number(value) for value in values])
+            numbers = as_numbers(values)
             for row, distribution in self.numeric:
-                found[row] = _log_probs(distribution, numbers)
+                found[row] = distribution.log_probs(numbers)
         return found
 
     def log_probs_of(self, leaf: Ints, values: Sequence[Value], codes: Ints) -> Array:  # [n]
@@ -85,14 +86,14 @@ class LeafTable:
         places = np.array([*(self.place.get(value, other) for value in values), other])
         found = self.table[leaf, places[codes]]
         if self.numeric:
-            numbers = np.array([*map(_number, values), math.nan])
+            numbers = np.append(as_numbers(values), 0.0)  # code -1 finds the last
             order = np.argsort(leaf, kind="stable")
             starts = np.searchsorted(leaf[order], [row for row, _ in self.numeric], side="left")
             stops = np.searchsorted(leaf[order], [row for row, _ in self.numeric], side="right")
             for (_, distribution), start, stop in zip(self.numeric, starts, stops, strict=True):
                 here = order[start:stop]
                 if len(here):
-                    found[here] = _log_probs(distribution, numbers[codes[here]])
+                    found[here] = distribution.log_probs(numbers[codes[here]])
         return np.where(codes < 0, 0.0, found)
 
 
@@ -108,35 +109,17 @@ def leaf_tables(network: Network) -> dict[str, LeafTable]:
 def _table(network: Network, indices: list[int]) -> LeafTable:
     place: dict[Value, int] = {}
     rows, columns, logs = [], [], []
-    numeric: list[tuple[int, IntegerHistogram | PiecewiseLinear]] = []
+    numeric: list[tuple[int, Distribution]] = []
     for row, index in enumerate(indices):
         distribution = network.nodes[index].distribution  # type: ignore[union-attr]
-        if not isinstance(distribution, Categorical):
+        atoms = distribution.atoms()
+        if atoms is None:
             numeric.append((row, distribution))
             continue
-        for value, probability in zip(distribution.values, distribution.probabilities, strict=True):
+        for value, probability in atoms.items():
             rows.append(row)
             columns.append(place.setdefault(value, len(place)))
             logs.append(math.log(probability) if probability > 0 else -math.inf)
     table = np.full((len(indices), len(place) + 1), -np.inf)
     table[rows, columns] = logs
     return LeafTable(np.array(indices), place, table, numeric)
-
-
-def _number(value: Value) -> float:
-    return math.nan if isinstance(value, str | Mark) else float(value)
-
-
-def _log_probs(distribution: IntegerHistogram | PiecewiseLinear, numbers: Array) -> Array:
-    """Return the log-probability of each number; that of NaN is -∞."""
-    with np.errstate(divide="ignore"):
-        if isinstance(distribution, PiecewiseLinear):
-            densities = np.interp(
-                numbers, distribution.knots, distribution.densities, left=0.0, right=0.0
-            )
-            return np.log(np.where(np.isnan(numbers), 0.0, densities))
-        edges = np.array(distribution.edges, dtype=np.float64)
-        heights = np.array([*distribution.masses, 0.0]) / np.append(np.diff(edges), 1.0)
-        k = np.searchsorted(edges, numbers, side="right") - 1
-        inside = (k >= 0) & (k < len(distribution.masses)) & (numbers == np.floor(numbers))
-        return np.log(np.where(inside, heights[np.where(inside, k, -1)], 0.0))

@@ -1,11 +1,13 @@
 """Likelihood of many rows of a single-shot model at once, smoothed so that none is impossible."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from rspmn.circuit import Categorical, Leaf
+from rspmn.circuit import Distribution, Leaf
+from rspmn.circuit.distributions import as_numbers
 from rspmn.data.columns import encode
 from rspmn.data.tables import as_table
 from rspmn.infer.compiled.layers import compile_likelihood
@@ -39,8 +41,9 @@ def log_likelihood_of_rows(model: SPMN, source: object) -> Array:
     for leaf in model.background.nodes:
         if isinstance(leaf, Leaf):
             seen = columns[leaf.variable]
-            smoothed = seen.each(lambda value, leaf=leaf: _smoothed(leaf, value, model.rows))  # type: ignore[misc]
-            is_new = seen.each(lambda value, leaf=leaf: float(_is_new(leaf, value))) > 0  # type: ignore[misc]
+            logs = leaf.distribution.log_probs(seen.values)
+            smoothed = seen.each(_smoothed(leaf.distribution, seen.values, logs, model.rows))
+            is_new = seen.each(np.isneginf(logs)) > 0
             apart[leaf.variable] = smoothed
             new += np.where(is_new, smoothed, 0.0)
             columns[leaf.variable] = replace(seen, codes=np.where(is_new, -1, seen.codes))
@@ -50,21 +53,19 @@ def log_likelihood_of_rows(model: SPMN, source: object) -> Array:
     return np.asarray(np.logaddexp(own + np.log1p(-share), background + math.log(share)))
 
 
-def _is_new(leaf: Leaf, value: Value) -> bool:
-    """Say whether a value was never seen in any row."""
-    return leaf.distribution.log_prob(value) == -math.inf
+def _smoothed(
+    distribution: Distribution, values: Sequence[Value], logs: Array, rows: float
+) -> Array:  # [values]
+    """Return the log-probability of each value, with some probability for values never seen.
 
-
-def _smoothed(leaf: Leaf, value: Value, rows: float) -> float:
-    """Return the log-probability of a value, thinking values possible that were never seen.
-
-    Of a category each value, and a new one, counts as seen once more than it was. Of a number, a
-    Cauchy density of the same centre and spread has the weight of one row.
+    Of listed values, each value, and a new one, counts as seen once more than it was. Of numbers, a
+    Cauchy density of the same centre and spread has the weight of one row. `logs` are the
+    log-probabilities without smoothing.
     """
-    distribution = leaf.distribution
-    seen = math.exp(distribution.log_prob(value)) * rows
-    if isinstance(distribution, Categorical):
-        return math.log((seen + 1) / (rows + len(distribution.values) + 1))
+    seen = np.exp(logs) * rows
+    atoms = distribution.atoms()
+    if atoms is not None:
+        return np.log((seen + 1) / (rows + len(atoms) + 1))
     spread = math.sqrt(distribution.variance())
-    away = (float(value) - distribution.mean()) / spread  # type: ignore[arg-type]
-    return math.log((seen + 1 / (math.pi * spread * (1 + away * away))) / (rows + 1))
+    away = (as_numbers(values) - distribution.mean()) / spread
+    return np.log((seen + 1 / (math.pi * spread * (1 + away * away))) / (rows + 1))

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from rspmn.circuit import Categorical, Latent, Leaf, Max, Product, Sum, Utility
+from rspmn.circuit import Latent, Leaf, Max, Product, Sum, Utility
+from rspmn.circuit.distributions import as_numbers
 from rspmn.data.columns import Column, encode, missing_column
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.keys import joint_groups
@@ -32,9 +33,7 @@ class Simulator:
         self.coding = _Coding(self.variables)
         self.values = self.coding.values
         self.numeric = {
-            n.variable
-            for n in nodes
-            if isinstance(n, Leaf) and not isinstance(n.distribution, Categorical)
+            n.variable for n in nodes if isinstance(n, Leaf) and n.distribution.atoms() is None
         }
         self.variable = np.full(len(nodes), -1)  # of leaves and max nodes
         self.mean, self.spread = np.zeros((2, len(nodes)))
@@ -68,9 +67,10 @@ class Simulator:
         codes: list[int] = []
         starts = [0]
         for node in self.model.template.nodes:
-            if isinstance(node, Leaf) and isinstance(node.distribution, Categorical):
-                masses += node.distribution.probabilities
-                codes += [self.coding.code(node.variable, v) for v in node.distribution.values]
+            atoms = node.distribution.atoms() if isinstance(node, Leaf) else None
+            if isinstance(node, Leaf) and atoms is not None:
+                masses += atoms.values()
+                codes += [self.coding.code(node.variable, value) for value in atoms]
             starts.append(len(masses))
         return np.array(codes, dtype=np.int64), _raised(np.array(masses), np.array(starts))
 
@@ -197,8 +197,7 @@ class _Draw:
             for leaf in np.unique(leaves).tolist():
                 here = rows[leaves == leaf]
                 distribution = self.s.model.template.nodes[leaf].distribution
-                values = [distribution.sample(self.rng) for _ in here]
-                self.numbers[name][here] = [np.nan if isinstance(v, Mark) else v for v in values]
+                self.numbers[name][here] = as_numbers(distribution.samples(self.rng, len(here)))
 
     def _decide(self, name: str, row: Ints, node: Ints, policy: Policy | None, t: int) -> Ints:
         """Return the edge that each decision leads down."""

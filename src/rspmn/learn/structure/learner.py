@@ -8,7 +8,7 @@ import numpy as np
 from rspmn.circuit import NetworkBuilder
 from rspmn.learn.config import LearnConfig, LearnInfo, Progress, Report
 from rspmn.learn.structure.independence import Dependence
-from rspmn.learn.structure.leaves import fit_leaf, fit_utility
+from rspmn.learn.structure.leaves import asked_family, check_families, fit_leaf, fit_utility
 from rspmn.learn.structure.rows import Rows
 from rspmn.types import Ints
 
@@ -24,6 +24,7 @@ class Learner:
         utility: str | None = None,
         report: Report | None = None,
     ) -> None:
+        check_families(config.leaves, rows.table)
         self.config = config
         self.rng = rng
         self.utility = utility
@@ -43,11 +44,16 @@ class Learner:
         if name == self.utility:
             return self.builder.add(fit_utility(rows, name))
         table = rows.table
-        if name in table.ordered or rows.varies(name):
-            return self.builder.add(fit_leaf(rows, name))
+        families = self.config.leaves
+        if (
+            name in table.ordered
+            or rows.varies(name)
+            or asked_family(families, name, table.columns[name].kind)
+        ):
+            return self.builder.add(fit_leaf(rows, name, families))
         value = (name, int(table.codes[name][rows.index].max(initial=-1)))
         if value[1] < 0 or value not in self._certain:
-            found = self.builder.add(fit_leaf(rows, name))
+            found = self.builder.add(fit_leaf(rows, name, families))
             if value[1] < 0:  # missing in all of the rows
                 return found
             self._certain[value] = found

@@ -1,0 +1,152 @@
+"""A probability for each of a list of values."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.circuit.distributions.base import (
+    Distribution,
+    Values,
+    check_simplex,
+    draw_index,
+    draw_indices,
+    register,
+)
+from rspmn.circuit.fields import Fields, plain_values
+from rspmn.errors import CircuitError
+from rspmn.types import Array
+from rspmn.values import Mark, Value, as_value, show
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Categorical(Distribution):
+    """A probability for each of a list of values.
+
+    >>> Categorical(("left", "right"), (0.25, 0.75)).mode()
+    'right'
+    """
+
+    family: ClassVar[str] = "categorical"
+    kinds: ClassVar[frozenset[str]] = frozenset(["categorical", "boolean", "integer", "continuous"])
+
+    values: tuple[Value, ...]  # [n], distinct
+    probabilities: tuple[float, ...]  # [n], sums to 1
+    # In Python True == 1 == 1.0. Leaves that differ in the types of their values are not equal.
+    types: tuple[type, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        plain = tuple(as_value(value, "Categorical", CircuitError) for value in self.values)
+        object.__setattr__(self, "values", plain)
+        where = f"Categorical({', '.join(map(show, self.values[:4]))})"
+        if not self.values:
+            raise CircuitError(f"{where}: expected at least one value, found none")
+        if len(self.values) != len(self.probabilities):
+            raise CircuitError(
+                f"{where}: {len(self.values)} values but {len(self.probabilities)} probabilities"
+            )
+        if len(set(self.values)) != len(self.values):
+            again = next(v for i, v in enumerate(self.values) if v in self.values[:i])
+            raise CircuitError(f"{where}: duplicate value {show(again)}")
+        object.__setattr__(self, "probabilities", tuple(map(float, self.probabilities)))
+        object.__setattr__(self, "types", tuple(map(type, self.values)))
+        check_simplex(where, self.probabilities)
+
+    @classmethod
+    def certain(cls, value: Value) -> "Categorical":
+        """Return the distribution with all mass on one value."""
+        return cls((value,), (1.0,))
+
+    def log_probs(self, values: Values) -> Array:
+        """Return the log-probability of each value."""
+        logs = {value: _log(p) for value, p in zip(self.values, self.probabilities, strict=True)}
+        return np.array([logs.get(value, -math.inf) for value in values], dtype=np.float64)
+
+    def log_prob(self, value: Value) -> float:
+        """Return the log-probability of one value, without making a table."""
+        if value not in self.values:
+            return -math.inf
+        return _log(self.probabilities[self.values.index(value)])
+
+    def mode(self) -> Value:
+        """Return the value of highest probability, the first of several."""
+        return self.values[self.probabilities.index(max(self.probabilities))]
+
+    def mean(self) -> float:
+        """Return the mean of numbers and booleans."""
+        return math.fsum(p * v for p, v in zip(self.probabilities, self._numbers(), strict=True))
+
+    def variance(self) -> float:
+        """Return the variance of numbers and booleans."""
+        mean = self.mean()
+        return math.fsum(
+            p * (v - mean) ** 2 for p, v in zip(self.probabilities, self._numbers(), strict=True)
+        )
+
+    def _numbers(self) -> list[float]:
+        for value in self.values:
+            if isinstance(value, str | Mark):
+                raise CircuitError(f"a distribution over text, such as {value!r}, has no mean")
+        return [float(value) for value in self.values]  # type: ignore[arg-type]
+
+    def support(self) -> tuple[Value, ...]:
+        """Return the values."""
+        return self.values
+
+    def atoms(self) -> dict[Value, float]:
+        """Return the probability of each value."""
+        return dict(zip(self.values, self.probabilities, strict=True))
+
+    def samples(self, rng: np.random.Generator, size: int) -> NDArray[Any]:
+        """Draw values, as an array of objects."""
+        values = np.empty(len(self.values), dtype=object)
+        values[:] = self.values
+        return values[draw_indices(self.probabilities, rng, size)]
+
+    def sample(self, rng: np.random.Generator) -> Value:
+        """Draw one value."""
+        return self.values[draw_index(self.probabilities, rng)]
+
+    @classmethod
+    def fit(
+        cls, values: Values, weights: Array, within: tuple[float, float] | None = None
+    ) -> "Categorical":
+        """Return the relative frequencies. Values that did not occur are outside the support."""
+        del within
+        return cls(tuple(values), tuple((weights / weights.sum()).tolist()))
+
+    def statistics(self, values: Values, weights: Array) -> dict[Value, float]:
+        """Return how often each value occurred."""
+        return dict(zip(values, weights.tolist(), strict=True))
+
+    def reestimated(self, statistics: Mapping[Value, float]) -> "Categorical":
+        """Return the relative frequencies; the values may be others than before."""
+        values = tuple(sorted(statistics))  # type: ignore[type-var]
+        total = math.fsum(statistics.values())
+        return Categorical(values, tuple(statistics[value] / total for value in values))
+
+    def describe(self) -> str:
+        """Return the values with their probabilities, or how many there are."""
+        if len(self.values) == 1:
+            return f"= {show(self.values[0])}"
+        if len(self.values) > 3:
+            return f"{len(self.values)} values"
+        pairs = zip(self.values, self.probabilities, strict=True)
+        return "\n".join(f"{show(value)}: {p:.2g}" for value, p in pairs)
+
+    def to_json(self) -> dict[str, object]:
+        """Return values and probabilities."""
+        return {"values": plain_values(self.values), "probabilities": self.probabilities}
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> "Categorical":
+        """Read values and probabilities."""
+        return cls(fields.values("values"), fields.numbers("probabilities"))
+
+
+def _log(probability: float) -> float:
+    return math.log(probability) if probability > 0 else -math.inf

@@ -1,0 +1,120 @@
+"""Fields of a JSON object, checked as they are read: errors name the object and the field."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from rspmn.errors import ModelFileError, RspmnError, did_you_mean
+from rspmn.values import END, UNKNOWN, Mark, Value, as_value
+
+#: How marks are written: JSON has no such values.
+MARKS = {END: "end", UNKNOWN: "unknown"}
+
+
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """Prefix errors with their place in the file."""
+    try:
+        yield
+    except ModelFileError:
+        raise
+    except RspmnError as error:
+        raise ModelFileError(f"{where}: {error}") from None
+
+
+class Fields:
+    """A JSON object whose fields are checked when they are read.
+
+    >>> Fields({"mean": 2}, "model.json, node 3").number("mean")
+    2.0
+    >>> Fields({"mean": "high"}, "model.json, node 3").number("mean")
+    Traceback (most recent call last):
+    rspmn.errors.ModelFileError: model.json, node 3: 'mean' must be a number, found 'high'
+    """
+
+    def __init__(self, raw: object, where: str, valid: list[str] | None = None) -> None:
+        if not isinstance(raw, dict):
+            raise ModelFileError(f"{where}: expected an object, found {_brief(raw)}")
+        self.raw: Mapping[str, object] = raw
+        self.where = where
+        if valid is not None:
+            self.only(valid)
+
+    def only(self, valid: list[str]) -> None:
+        """Refuse every key but these."""
+        for key in self.raw:
+            if key not in valid:
+                raise ModelFileError(
+                    f"{self.where}: unknown key {key!r}: {did_you_mean(key, valid)}"
+                )
+
+    def get(self, key: str, kind: type, name: str) -> Any:
+        """Return a field of one type."""
+        if key not in self.raw:
+            raise ModelFileError(f"{self.where}: no {key!r}")
+        found = self.raw[key]
+        if not isinstance(found, kind) or (isinstance(found, bool) and kind is not bool):
+            raise ModelFileError(f"{self.where}: {key!r} must be {name}, found {_brief(found)}")
+        return found
+
+    def text(self, key: str) -> str:
+        """Return a string."""
+        return str(as_value(self.get(key, str, "a string"), key))
+
+    def integer(self, key: str) -> int:
+        """Return an integer."""
+        return int(self.get(key, int, "an integer"))
+
+    def number(self, key: str, default: float | None = None) -> float:
+        """Return a number; a field that has a default may be left out."""
+        if default is not None and key not in self.raw:
+            return default
+        return _as_float(self.get(key, int | float, "a number"), f"{self.where}: {key!r}")  # type: ignore[arg-type]
+
+    def array(self, key: str) -> list[object]:
+        """Return a list."""
+        return list(self.get(key, list, "a list"))
+
+    def integers(self, key: str) -> tuple[int, ...]:
+        """Return a list of integers."""
+        return self._each(key, lambda item: type(item) is int, "integers")
+
+    def numbers(self, key: str) -> tuple[float, ...]:
+        """Return a list of numbers."""
+        found = self._each(key, lambda item: type(item) in (int, float), "numbers")
+        return tuple(_as_float(number, f"{self.where}: {key!r}") for number in found)
+
+    def values(self, key: str) -> tuple[Value, ...]:
+        """Return a list of values; `{"end": true}` is END, `{"unknown": true}` UNKNOWN."""
+        return tuple(_mark(item) or as_value(item, key) for item in self.array(key))
+
+    def _each(self, key: str, fits: Callable[[object], bool], name: str) -> tuple[Any, ...]:
+        for item in (items := self.array(key)):
+            if not fits(item):
+                raise ModelFileError(
+                    f"{self.where}: {key!r} must be a list of {name}, found {_brief(item)} in it"
+                )
+        return tuple(items)
+
+
+def plain_values(values: tuple[Value, ...]) -> list[object]:
+    """Return values as JSON has them, so that `Fields.values` reads them."""
+    return [{MARKS[v]: True} if isinstance(v, Mark) else v for v in values]
+
+
+def _mark(raw: object) -> Mark | None:
+    if not isinstance(raw, dict) or [v is True for v in raw.values()] != [True]:
+        return None
+    return next((mark for mark, key in MARKS.items() if key in raw), None)
+
+
+def _as_float(number: float, where: str) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        raise ModelFileError(f"{where} is too large a number") from None
+
+
+def _brief(raw: object) -> str:
+    text = repr(raw)
+    return text if len(text) <= 40 else text[:37] + "..."
