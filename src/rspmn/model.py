@@ -353,12 +353,12 @@ class RSPMN:
     ) -> Array:  # [num_episodes]
         """Return the log-likelihood of each episode, given its decisions.
 
-        A learned model is smoothed, so that what it never saw is improbable and not impossible:
-        by the weight of one step or, if `smoothed` is a number, of so many.
+        A learned model is smoothed: what it never saw is improbable, not impossible. `smoothed` is
+        the weight of more general estimates in steps; True is one, and False or 0 is none.
         """
-        from rspmn.infer.compiled.episode_likelihood import log_likelihood_of_episodes
+        from rspmn.infer.compiled.smoothing import episode_log_likelihoods
 
-        return log_likelihood_of_episodes(self, episodes, smoothed)
+        return episode_log_likelihoods(self, episodes, smoothed)
 
     def mpe(self, steps: Sequence[Evidence]) -> list[dict[str, Value]] | None:
         """Return an episode with the likeliest values for what it lacks."""

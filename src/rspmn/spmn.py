@@ -68,14 +68,15 @@ class SPMN:
 
         return best_among(self.expected_utilities(evidence))
 
-    def log_likelihood(self, source: object) -> Array:  # [rows]
+    def log_likelihood(self, table: object, smoothed: bool | float = True) -> Array:  # [rows]
         """Return the log-likelihood of each row of a table, given its decisions.
 
-        Never -inf for a learned model: see `background`.
+        A learned model is smoothed: what it never saw is improbable, not impossible. `smoothed` is
+        the weight of its `background` in rows; True is one, and False or 0 is none.
         """
-        from rspmn.infer.compiled.row_likelihood import log_likelihood_of_rows
+        from rspmn.infer.compiled.smoothing import row_log_likelihoods
 
-        return log_likelihood_of_rows(self, source)
+        return row_log_likelihoods(self, table, smoothed)
 
     def mpe(self, evidence: Mapping[str, object]) -> dict[str, Value] | None:
         """Return the evidence with the likeliest values for what it lacks."""

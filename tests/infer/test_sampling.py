@@ -1,6 +1,7 @@
 """Sampling: frequencies against the table, rewards against the MEU."""
 
 import math
+import os
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,35 +17,58 @@ from rspmn.envs.frozen_lake import frozen_lake
 from rspmn.envs.paper_grid import paper_grid
 from rspmn.errors import EvidenceError
 from rspmn.infer import conditioned, sample, uniformly
+from rspmn.infer.compiled.simulate import simulate_rows
 from rspmn.infer.evidence import Known
 from rspmn.infer.sample import by_policy, sample_episodes
 from rspmn.learn import learn_rspmn
 from rspmn.model import RSPMN, end_root, weighted_top
 from rspmn.schema import Schema
+from rspmn.spmn import SPMN
 from rspmn.values import Value
 
-DRAWS = 3000
+#: `make soak` draws more.
+DRAWS = 1000 * (20 if os.environ.get("SOAK") else 1)
+XYZ: Domains = {"x": (0, 1), "y": ("a", "b", "c"), "z": (False, True)}
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_frequencies_follow_the_table(seed: int) -> None:
+    """Of both samplers, with and without evidence."""
     rng = np.random.default_rng(seed)
-    domains: Domains = {"x": (0, 1), "y": ("a", "b", "c"), "z": (False, True)}
-    network = random_spn(rng, domains)
-    p, _ = tabulate(network, domains)
-    counts = np.zeros(p.shape)
-    given = np.zeros(p.shape[:2])
-    known = conditioned(network, {"z": True})
-    for _ in range(DRAWS):
-        drawn = sample(network, rng, uniformly(rng))
-        counts[tuple(v.index(drawn[n]) for n, v in domains.items())] += 1
-        drawn = sample(known, rng, uniformly(rng))
-        assert drawn["z"] is True
-        given[tuple(domains[n].index(drawn[n]) for n in "xy")] += 1
-    # a right sampler fails at 1e-4 once in 10,000 seeds, and these are fixed
-    assert stats.chisquare(counts.ravel(), DRAWS * p.ravel()).pvalue > 1e-4
-    posterior = p[:, :, 1] / p[:, :, 1].sum()
-    assert stats.chisquare(given.ravel(), DRAWS * posterior.ravel()).pvalue > 1e-4
+    network = random_spn(rng, XYZ)
+    p, _ = tabulate(network, XYZ)
+    schema = Schema([list(XYZ)], [], "u")
+    for evidence, expected in (({}, p), ({"z": True}, p * np.array([0, 1]))):
+        given = conditioned(network, evidence)
+        rows = [sample(given, rng) for _ in range(DRAWS)]
+        one_by_one = {name: [row[name] for row in rows] for name in XYZ}
+        for table in (one_by_one, simulate_rows(given, schema, 10 * DRAWS, rng)):
+            counts = np.zeros(p.shape)
+            np.add.at(counts, tuple([v.index(x) for x in table[n]] for n, v in XYZ.items()), 1)
+            possible = expected > 0
+            assert counts[~possible].sum() == 0
+            share = expected[possible] / expected.sum()
+            # a right sampler fails at 1e-4 once in 10,000 seeds, and these are fixed
+            assert stats.chisquare(counts[possible], counts.sum() * share).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_at_once_are_drawn_as_one_by_one(seed: int) -> None:
+    """Decisions, what is seen between them, and utilities of single-shot models."""
+    rng = np.random.default_rng(seed)
+    setting = random_setting(rng, decisions=1 + seed % 3)
+    network = random_rspmn(rng, setting, 1, told_apart=False).bottom
+    model = SPMN(setting.schema, network)
+    evidence = {"s": "p"} if seed % 2 else {}
+    at_once = model.sample(5 * DRAWS, rng, evidence=evidence)
+    one_by_one = model.sample(DRAWS, rng, uniformly(rng), evidence)
+    assert list(at_once) == list(one_by_one) == list(setting.schema.variables)
+    for name, values in setting.domains.items():
+        counts = [[table[name].count(value) for value in values] for table in (at_once, one_by_one)]
+        seen = np.array(counts)[:, np.sum(counts, axis=0) > 0]
+        if seen.shape[1] > 1:
+            assert stats.chi2_contingency(seen).pvalue > 1e-4
+    assert stats.ks_2samp(at_once["u"], one_by_one["u"]).pvalue > 1e-4
 
 
 def test_impossible_evidence_cannot_be_sampled() -> None:
@@ -157,8 +181,8 @@ def test_all_at_once_draws_as_one_by_one(seed: int) -> None:
     rng = np.random.default_rng(seed)
     setting = random_setting(rng, decisions=1 + seed % 3)
     model = random_rspmn(rng, setting, 3, told_apart=False, end=seed % 2 == 0)
-    one = sample_episodes(model, 600, 4, rng, uniformly(rng))
-    other = model.sample(3000, 4, rng)
+    one = sample_episodes(model, DRAWS // 3, 4, rng, uniformly(rng))
+    other = model.sample(5 * DRAWS, 4, rng)
 
     def earned(log: Episodes) -> NDArray[np.float64]:
         return np.add.reduceat(log.columns["u"].data, log.offsets[:-1])
@@ -167,6 +191,27 @@ def test_all_at_once_draws_as_one_by_one(seed: int) -> None:
         a, b = (np.asarray(statistic(log), dtype=float) for log in (one, other))
         error = np.sqrt(a.var() / len(a) + b.var() / len(b))
         assert abs(a.mean() - b.mean()) <= 5 * error + 1e-12
+
+
+def test_a_policy_that_decides_what_is_not_offered_ends_the_episode() -> None:
+    """Two interface nodes look alike; "b" is best on average, and offered in one of them only."""
+    schema = Schema([["x"], ["d"]], ["d"], "u")
+    b = NetworkBuilder()
+    x = b.leaf("x", Categorical.certain("same"))
+    again = b.sum([b.latent(0), b.latent(1)], [0.5, 0.5])
+    pays = {value: b.product([b.utility("u", u), again]) for value, u in (("a", 1.0), ("b", 9.0))}
+    roots = [b.product([x, b.max("d", {"a": pays["a"]})]), b.product([x, b.max("d", pays)])]
+    model = RSPMN(schema, weighted_top([0.5, 0.5]), b.build(*roots))
+    policy = model.policy(3)
+    assert policy.act({"x": "same"}) == "b"
+    rng = np.random.default_rng(0)
+    one = sample_episodes(model, DRAWS, 3, rng, by_policy(policy, 3))
+    other = model.sample(DRAWS, 3, rng, policy)
+    for log in (one, other):
+        lengths = np.bincount(log.lengths, minlength=4)  # cut before each step with 1/2
+        assert stats.chisquare(lengths, DRAWS * np.array([4, 2, 1, 1]) / 8).pvalue > 1e-4
+        assert ((log.endings == Followed.STATE) == (log.lengths < 3)).all()
+        assert set(log.columns["d"].decode()) == {"b"}
 
 
 def test_policies_draw_what_they_promise() -> None:

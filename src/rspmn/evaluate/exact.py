@@ -1,4 +1,4 @@
-"""The exact value of a learned policy in a world that is known as tables."""
+"""The exact value of a learned policy in an MDP that is given as tables."""
 
 import numpy as np
 
@@ -9,9 +9,9 @@ from rspmn.types import Ints
 
 
 def policy_array(mdp: MDP, policy: Policy, horizon: int) -> Ints:  # [horizon, S]
-    """Return the action that a policy takes in each state of an MDP at each time.
+    """Return the action of a policy in each state of an MDP at each time.
 
-    In states that the policy's model never saw, where it has no `otherwise`, the first action.
+    In states that its model never saw it is `policy.otherwise` or, without one, the first action.
     """
     names = mdp.schema.state_variables
     states = {name: [state[k] for state in mdp.states] for k, name in enumerate(names)}
@@ -23,13 +23,15 @@ def policy_array(mdp: MDP, policy: Policy, horizon: int) -> Ints:  # [horizon, S
         made = acts if isinstance(acts, dict) else {mdp.schema.decisions[0]: acts}
         for state, chosen in enumerate(zip(*(made[d].tolist() for d in made), strict=True)):
             if chosen not in number:
-                raise DataError(f"{mdp.name}: the policy decides {chosen}, which is no action")
+                raise DataError(
+                    f"{mdp.name}: expected one of its actions from the policy, found {chosen}"
+                )
             found[t, state] = number[chosen]
     return found
 
 
 def true_value(mdp: MDP, policy: Policy, horizon: int) -> float:
-    """Return what a learned policy earns on average in `horizon` steps of the real world.
+    """Return the exact expected utility of a learned policy over `horizon` steps of an MDP.
 
     >>> from rspmn.envs.grid_universe import grid_universe
     >>> from rspmn.learn import learn_rspmn

@@ -1,4 +1,4 @@
-"""How well a model predicts what follows: on a log that it was not learned from."""
+"""How well a model predicts next states: on a log that it was not learned from."""
 
 import math
 from dataclasses import dataclass
@@ -8,43 +8,45 @@ import numpy as np
 from rspmn.data.episodes import Episodes
 from rspmn.data.windows import Windows
 from rspmn.infer.compiled.assign import place
+from rspmn.infer.compiled.smoothing import mixed, visits_and_end
 from rspmn.infer.compiled.subtrees import Sites, steps_behind
 from rspmn.model import RSPMN
 from rspmn.types import Array, Ints
 
-#: How much is smoothed: shares of the whole, and steps against those behind an S_L.
+#: Amounts of smoothing that are tried: constant shares, and weights in steps.
 SHARES = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3)
 STEPS = (1e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """The probability of each next interface node that was seen, given state and decisions.
+    """The probability of each observed next interface node, given state and decisions.
 
-    Only of steps that the model has a place for, to states that it knows.
+    Only steps and next states that the model knows are predicted.
     """
 
     probability: Array  # [n]
-    share: Array  # [n], of that interface node in the log that the model was learned from
+    share: Array  # [n], share of that interface node in all visits of the model's own log
     behind: Array  # [n], logged steps behind the S_L
-    counts: Array  # [n], how often it was seen
-    left_out: float  # share of the steps that the model has no place for
+    counts: Array  # [n], how often it was observed
+    left_out: float  # share of the steps that are not predicted
 
     def log_likelihood(self, share: float = 0.0, steps: float = 0.0) -> float:
-        """Return the mean log-probability of a step.
+        """Return the mean log-probability of a step, NaN if none is predicted.
 
-        Smoothed by a share of the interface nodes as they are visited, or by so many steps of
-        them; if by neither, it may be -∞.
+        It is smoothed by the shares of all visits, with a constant weight `share` or with the
+        weight of so many `steps`. Without either it may be -∞.
         """
         if not self.counts.sum():
-            return math.nan  # nothing was predicted
+            return math.nan
         weight = np.maximum(share, steps / (self.behind + steps) if steps else 0.0)
         with np.errstate(divide="ignore"):
-            each = np.log((1 - weight) * self.probability + weight * self.share)
+            log_p, log_q = np.log(self.probability), np.log(self.share)
+            each = mixed(log_p, log_q, (1 - weight) / weight) if weight.any() else log_p
         return float(self.counts @ each / self.counts.sum())
 
     def best_log_likelihood(self) -> float:
-        """Return the log-likelihood with the smoothing that suits the model best."""
+        """Return the highest log-likelihood of all amounts of smoothing in `SHARES` and `STEPS`."""
         return max(
             *(self.log_likelihood(share=share) for share in SHARES),
             *(self.log_likelihood(steps=steps) for steps in STEPS),
@@ -52,7 +54,7 @@ class Predictions:
 
 
 def predictions(model: RSPMN, log: Episodes | Windows) -> Predictions:
-    """Predict every next state of a log from the state and the decisions before it.
+    """Return the predictions of every next state of a log, from state and decisions before it.
 
     >>> from rspmn.envs.frozen_lake import frozen_lake
     >>> from rspmn.learn import learn_rspmn
@@ -69,17 +71,14 @@ def predictions(model: RSPMN, log: Episodes | Windows) -> Predictions:
     trees, sites = placed.trees, placed.trees.sites
     site = trees.site_of[placed.instances.node[instance]]
     window, which = np.unique(way, return_inverse=True)
-    # what is earned is not looked at: ways weigh as much as they are likely
+    # ways are weighed by their likelihood; the utility is not used
     highest = np.full(len(window), -np.inf)
     np.maximum.at(highest, which, logs)
     share = np.exp(logs - highest[which])
     share /= _weigh(which, share, len(window))[which]
     chance = _weights(sites, model.num_interfaces, site, placed.after[way])
     behind = steps_behind(model.template, sites)[site]
-    size = model.num_interfaces
-    visits = np.array(model.visits or (1.0,) * size)
-    if model.end is not None:
-        visits[model.end] = max(1.0, visits.sum() / size)
+    visits = visits_and_end(model)
     counts = windows.counts[window].astype(np.float64)
     return Predictions(
         _weigh(which, share * chance, len(window)),
@@ -91,7 +90,7 @@ def predictions(model: RSPMN, log: Episodes | Windows) -> Predictions:
 
 
 def _weights(sites: Sites, size: int, site: Ints, interface: Ints) -> Array:  # [n]
-    """Return the weight of an interface node at each of some S_L; 0 where it has no edge."""
+    """Return the weight of an interface node at each of some S_L; 0 without an edge."""
     owner = np.repeat(np.arange(len(sites.starts) - 1), np.diff(sites.starts))
     key = owner * size + sites.interfaces
     order = np.argsort(key)

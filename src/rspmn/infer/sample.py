@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from rspmn.circuit import Latent, Leaf, Max, Network, Product, Sum, Utility
+from rspmn.circuit import Distribution, Latent, Leaf, Max, Network, Product, Sum, Utility
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.errors import EvidenceError
 from rspmn.infer.evidence import Known
@@ -32,7 +32,10 @@ class Decide(Protocol):
     def __call__(
         self, decision: str, offered: Sequence[Value], known: Known, steps_to_go: int, /
     ) -> Value:
-        """Return one of the offered values, given what is known before the decision."""
+        """Return one of the offered values, given what is known before the decision.
+
+        UNKNOWN means that there is no decision: an episode then ends with this state.
+        """
         ...
 
 
@@ -46,12 +49,12 @@ def uniformly(rng: np.random.Generator) -> Decide:
 
 
 def by_policy(policy: "Policy", horizon: int) -> Decide:
-    """Return the decisions of a policy in episodes of `horizon` steps."""
+    """Return the decisions of a policy in episodes of `horizon` steps; UNKNOWN if not offered."""
 
-    def decide(decision: str, _: Sequence[Value], known: Known, steps_to_go: int) -> Value:
+    def decide(decision: str, offered: Sequence[Value], known: Known, steps_to_go: int) -> Value:
         made = policy.act(known, horizon - steps_to_go)
         value: Value = made[decision] if isinstance(made, dict) else made
-        return value
+        return value if value in offered else UNKNOWN
 
     return decide
 
@@ -102,11 +105,15 @@ def sample_rows(
     policy: Decide | None = None,
     evidence: Evidence | None = None,
 ) -> dict[str, list[Value]]:
-    """Draw rows of a single-shot model as columns."""
+    """Draw rows of a single-shot model as columns, all at once unless `policy` is given."""
+    from rspmn.infer.compiled.simulate import simulate_rows
+
     if rows < 1:
         raise EvidenceError(f"expected 1 or more rows to draw, found {rows}")
-    given, decide = conditioned(model.network, evidence or {}), policy or uniformly(rng)
-    drawn = [sample(given, rng, decide, schema=model.schema) for _ in range(rows)]
+    given = conditioned(model.network, evidence or {})
+    if policy is None:
+        return simulate_rows(given, model.schema, rows, rng)
+    drawn = [sample(given, rng, policy, schema=model.schema) for _ in range(rows)]
     return {name: [row[name] for row in drawn] for name in model.schema.variables}
 
 
@@ -118,14 +125,14 @@ def draw_episodes(
     policy: "Policy | Decide | None" = None,
 ) -> Episodes:
     """Draw episodes from the start, all at once unless `policy` is a function."""
-    from rspmn.infer.compiled.simulate import Simulator
+    from rspmn.infer.compiled.simulate import simulate_episodes
     from rspmn.infer.policy import Policy
 
     if isinstance(policy, Policy) and policy.allow_untried:
         model = model.with_untried()  # the simulator must know what the policy may decide
     _check_size(model, episodes, horizon)
     if policy is None or isinstance(policy, Policy):
-        return Simulator(model).run(episodes, horizon, rng, policy)
+        return simulate_episodes(model, episodes, horizon, rng, policy)
     return sample_episodes(model, episodes, horizon, rng, policy)
 
 
@@ -207,7 +214,10 @@ class Draw:
                 self.decide(END)
             else:
                 known = self._known_before(node.decision, schema)
-                self.decide(policy(node.decision, node.values, known, steps_to_go))
+                value = policy(node.decision, node.values, known, steps_to_go)
+                if value is UNKNOWN:
+                    return False
+                self.decide(value)
         return True
 
     def _known_before(self, decision: str, schema: Schema | None) -> Known:
@@ -221,7 +231,7 @@ class Draw:
             index = left.pop()
             match node := self.nodes[index]:
                 case Leaf():
-                    self.values[node.variable] = node.distribution.sample(self.rng)
+                    self.values[node.variable] = self._value(node.distribution)
                 case Utility():
                     noise = math.sqrt(node.variance) * self.rng.standard_normal()
                     self.utilities[node.variable] = node.mean + noise
@@ -234,8 +244,13 @@ class Draw:
                 case Sum():
                     left.append(self._child(node))
 
+    # What is certain takes no random number: that is most of a learned template.
+
+    def _value(self, distribution: Distribution) -> Value:
+        values = distribution.support()
+        return values[0] if len(values) == 1 else distribution.sample(self.rng)
+
     def _child(self, node: Sum) -> int:
-        """Draw a child by its weight; a single one takes no random number."""
         if len(node.children) == 1:
             return node.children[0]
         ends = np.cumsum(node.weights)

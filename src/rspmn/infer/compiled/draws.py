@@ -1,0 +1,233 @@
+"""Sampling in arrays: many rows at once, each as `rspmn.infer.sample.Draw` draws one.
+
+Pairs (row, node) go down the network together. A product passes a row on to all its children, a
+sum to one of them; at a max node it waits for the decision.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.circuit import Latent, Leaf, Max, Network, Product, Sum, Utility
+from rspmn.circuit.distributions import as_numbers
+from rspmn.data.columns import Column, encode
+from rspmn.data.keys import joint_groups
+from rspmn.infer.compiled.layers import KINDS, flatten, ranges
+from rspmn.infer.policy import Policy
+from rspmn.schema import Kind, Schema
+from rspmn.types import Array, Bools, Ints
+from rspmn.values import UNKNOWN, Mark, Value
+
+
+class Sampler:
+    """A network as arrays to draw from."""
+
+    def __init__(self, network: Network, schema: Schema) -> None:
+        self.network, self.schema, self.flat = network, schema, flatten(network)
+        self.variables = [n for n in schema.variables if n != schema.utility]
+        self.coding = _Coding(self.variables)
+        leaves = [node for node in network.nodes if isinstance(node, Leaf)]
+        #: Variables that are drawn as numbers, not as codes of values; and whether as integers.
+        self.numeric = {n.variable: True for n in leaves if n.distribution.atoms() is None}
+        for leaf in leaves:
+            if leaf.variable in self.numeric:
+                whole = all(isinstance(v, int | Mark) for v in leaf.distribution.support())
+                self.numeric[leaf.variable] &= whole
+        size = len(network)
+        self.variable = np.full(size, -1)  # [nodes], of leaves and max nodes
+        self.mean, self.deviation = np.zeros((2, size))  # [nodes], of utilities
+        self.interface = np.full(size, -1)  # [nodes], of latents
+        self.untried = np.zeros(size, dtype=bool)  # [nodes], max nodes without a known decision
+        self._read_nodes()
+        self.leaf_codes, self.leaf_ends = self._leaf_values()
+        self.branch_codes = self._branch_values()
+        self.edge_ends = _shifted_cdf(self.flat.weights, self.flat.starts)
+
+    def _read_nodes(self) -> None:
+        place = {name: k for k, name in enumerate(self.variables)}
+        for index, node in enumerate(self.network.nodes):
+            match node:
+                case Leaf():
+                    self.variable[index] = place[node.variable]
+                case Max():
+                    self.variable[index] = place[node.decision]
+                    self.untried[index] = node.values == (UNKNOWN,)
+                case Utility():
+                    self.mean[index], self.deviation[index] = node.mean, node.variance**0.5
+                case Latent():
+                    self.interface[index] = node.interface
+                case _:
+                    pass
+
+    def _leaf_values(self) -> tuple[Ints, Array]:
+        """Return the codes of the values of all leaves with atoms, and their shifted CDFs."""
+        masses: list[float] = []
+        codes: list[int] = []
+        starts = [0]
+        for node in self.network.nodes:
+            atoms = node.distribution.atoms() if isinstance(node, Leaf) else None
+            if isinstance(node, Leaf) and atoms is not None:
+                masses += atoms.values()
+                codes += [self.coding.code(node.variable, value) for value in atoms]
+            starts.append(len(masses))
+        return np.array(codes, dtype=np.int64), _shifted_cdf(np.array(masses), np.array(starts))
+
+    def _branch_values(self) -> Ints:  # [edges]
+        """Return the code of the decision value of each edge below a max node, -1 elsewhere."""
+        codes = np.full(len(self.flat.children), -1)
+        for index in self.flat.of_kind(Max).tolist():
+            node = self.network.nodes[index]
+            assert isinstance(node, Max)
+            made = [self.coding.code(node.decision, value) for value in node.values]
+            codes[self.flat.starts[index] : self.flat.starts[index + 1]] = made
+        return codes
+
+    def empty(self, name: str, size: int) -> NDArray[Any]:
+        """Return room for draws of a variable."""
+        return np.full(size, np.nan) if name in self.numeric else np.full(size, -1)
+
+    def column(self, name: str, drawn: NDArray[Any]) -> Column:
+        """Return draws of a variable as a column; marks (END, UNKNOWN) are missing."""
+        kind = self.schema.kinds.get(name)
+        if name in self.numeric:
+            missing = np.isnan(drawn)
+            present = drawn[~missing]
+            whole = self.numeric[name] and kind is not Kind.CONTINUOUS
+            return encode(present.astype(np.int64) if whole else present, missing, kind, name)
+        values = self.coding.values[name]
+        is_mark = np.array([*(isinstance(value, Mark) for value in values), True])
+        codes = np.where(is_mark[drawn], -1, drawn)
+        seen = np.unique(codes[codes >= 0])
+        present = np.empty(len(seen), dtype=object)
+        present[:] = [values[code] for code in seen.tolist()]
+        named = encode(present, np.zeros(len(seen), bool), kind, name)
+        return named.take(np.where(codes >= 0, np.searchsorted(seen, codes), -1))
+
+
+class _Coding:
+    """Codes of the values of each variable, in the order in which they are met."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.values: dict[str, list[Value]] = {name: [] for name in names}
+        self._codes: dict[tuple[str, type, Value], int] = {}
+
+    def code(self, name: str, value: Value) -> int:
+        """Return the code of a value; True, 1 and 1.0 are different values."""
+        known = self._codes.setdefault((name, type(value), value), len(self.values[name]))
+        if known == len(self.values[name]):
+            self.values[name].append(value)
+        return known
+
+
+class Draws:
+    """Many draws in progress, each as `rspmn.infer.sample.Draw` is one."""
+
+    def __init__(self, sampler: Sampler, at: Ints, rng: np.random.Generator) -> None:
+        """Start a draw from root `at[k]` for each row k."""
+        self.s, self.rng, self.size = sampler, rng, len(at)
+        self.drawn = {name: sampler.empty(name, self.size) for name in sampler.variables}
+        self.utility = np.zeros(self.size)
+        self.interface = np.full(self.size, -1)  # of the next step
+        self.row, self.node = np.arange(self.size), sampler.flat.roots[at]  # pairs that wait
+        self._decided: dict[str, Ints] = {}  # by decision, codes [rows]
+
+    def finish(self, policy: Policy | None = None, t: int = 0) -> Bools:  # [rows]
+        """Make all decisions; return the rows in which they were known."""
+        flat, known = self.s.flat, np.ones(self.size, dtype=bool)
+        self._descend()
+        for name in self.s.schema.decisions:
+            waits = self.s.variable[self.node] == self.s.variables.index(name)
+            untried = waits & self.s.untried[self.node]
+            row, node = self.row[waits & ~untried], self.node[waits & ~untried]
+            edge = self._choose(name, row, node, policy, t)
+            known[self.row[untried]] = False
+            known[row[edge < 0]] = False
+            row, edge = row[edge >= 0], edge[edge >= 0]
+            self.drawn[name][row] = self.s.branch_codes[edge]
+            self.row = np.concatenate([self.row[~waits], row])
+            self.node = np.concatenate([self.node[~waits], flat.children[edge]])
+            self._descend()
+        return known
+
+    def _descend(self) -> None:
+        """Draw from the pairs on, until all wait at max nodes."""
+        flat = self.s.flat
+        waiting: list[tuple[Ints, Ints]] = [(self.row[:0], self.node[:0])]
+        row, node = self.row, self.node
+        while len(row):
+            kind = flat.kind[node]
+            is_max, is_leaf = kind == KINDS[Max], kind == KINDS[Leaf]
+            waiting.append((row[is_max], node[is_max]))
+            self._draw_values(row[is_leaf], node[is_leaf])
+            pays = kind == KINDS[Utility]
+            noise = self.s.deviation[node[pays]] * self.rng.standard_normal(int(pays.sum()))
+            self.utility[row[pays]] = self.s.mean[node[pays]] + noise
+            leads = kind == KINDS[Latent]
+            self.interface[row[leads]] = self.s.interface[node[leads]]
+            is_sum, is_product = kind == KINDS[Sum], kind == KINDS[Product]
+            chosen = _draw_each(self.s.edge_ends, node[is_sum], self.rng)
+            parts = node[is_product]
+            edges, first = ranges(flat.starts[parts], flat.starts[parts + 1])
+            row = np.concatenate([row[is_sum], np.repeat(row[is_product], np.diff(first))])
+            node = flat.children[np.concatenate([chosen, edges])]
+        self.row = np.concatenate([rows for rows, _ in waiting])
+        self.node = np.concatenate([nodes for _, nodes in waiting])
+
+    def _draw_values(self, row: Ints, node: Ints) -> None:
+        variable = self.s.variable[node]
+        for place in np.unique(variable).tolist():
+            name = self.s.variables[place]
+            rows, leaves = row[variable == place], node[variable == place]
+            if name not in self.s.numeric:
+                codes = self.s.leaf_codes[_draw_each(self.s.leaf_ends, leaves, self.rng)]
+                self.drawn[name][rows] = codes
+                continue
+            for leaf in np.unique(leaves).tolist():
+                here = rows[leaves == leaf]
+                distribution = self.s.network.nodes[leaf].distribution  # type: ignore[union-attr]
+                self.drawn[name][here] = as_numbers(distribution.samples(self.rng, len(here)))
+
+    def _choose(self, name: str, row: Ints, node: Ints, policy: Policy | None, t: int) -> Ints:
+        """Return the edge that each decision selects, -1 if the policy's is not offered."""
+        first, stop = self.s.flat.starts[node], self.s.flat.starts[node + 1]
+        if policy is None:
+            return first + (self.rng.random(len(node)) * (stop - first)).astype(np.int64)
+        if name not in self._decided:
+            self._ask(name, row, policy, t)
+        edges, starts = ranges(first, stop)
+        fits = self.s.branch_codes[edges] == np.repeat(self._decided[name][row], stop - first)
+        return np.maximum.reduceat(np.where(fits, edges, -1), starts[:-1]) if len(row) else row
+
+    def _ask(self, name: str, row: Ints, policy: Policy, t: int) -> None:
+        """Ask the policy once for each distinct state."""
+        names = self.s.schema.known_before(name)
+        columns = {n: self.s.column(n, self.drawn[n][row]) for n in names}
+        groups = joint_groups(columns.values(), len(row))
+        states = {n: column.take(groups.members()).decode() for n, column in columns.items()}
+        answers = []
+        for k in range(groups.size):
+            known = {n: value for n in names if (value := states[n][k]) is not None}
+            made = policy.act(known, t)
+            answers.append(made if isinstance(made, dict) else {name: made})
+        for decision in answers[0] if answers else ():
+            codes = {value: code for code, value in enumerate(self.s.coding.values[decision])}
+            table = np.array([codes.get(answer[decision], -2) for answer in answers])
+            self._decided[decision] = np.full(self.size, -2)
+            self._decided[decision][row] = table[groups.codes]
+
+
+def _shifted_cdf(masses: Array, starts: Ints) -> Array:
+    """Return the CDF of each group of masses, shifted by the group's number: sorted as a whole."""
+    sums = np.concatenate([[0.0], np.cumsum(masses)])
+    group = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    inside = sums[1:] - sums[starts[group]]
+    total = sums[starts[group + 1]] - sums[starts[group]]
+    return np.asarray(group + inside / total)
+
+
+def _draw_each(ends: Array, groups: Ints, rng: np.random.Generator) -> Ints:
+    """Draw a member of each of some groups, given their shifted CDFs; never one of mass 0."""
+    at = groups + rng.random(len(groups))
+    below = np.nextafter(groups + 1.0, 0.0)  # a sum may be rounded up into the next group
+    return np.searchsorted(ends, np.minimum(at, below), side="right")
