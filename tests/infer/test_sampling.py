@@ -194,13 +194,13 @@ def test_all_at_once_draws_as_one_by_one(seed: int) -> None:
 
 
 def test_a_policy_that_decides_what_is_not_offered_ends_the_episode() -> None:
-    """Two interface nodes look alike; "b" is best on average, and offered in one of them only."""
+    """Two interface nodes look alike; one offers "a", the other "b", which is better."""
     schema = Schema([["x"], ["d"]], ["d"], "u")
     b = NetworkBuilder()
     x = b.leaf("x", Categorical.certain("same"))
     again = b.sum([b.latent(0), b.latent(1)], [0.5, 0.5])
     pays = {value: b.product([b.utility("u", u), again]) for value, u in (("a", 1.0), ("b", 9.0))}
-    roots = [b.product([x, b.max("d", {"a": pays["a"]})]), b.product([x, b.max("d", pays)])]
+    roots = [b.product([x, b.max("d", {value: below})]) for value, below in pays.items()]
     model = RSPMN(schema, weighted_top([0.5, 0.5]), b.build(*roots))
     policy = model.policy(3)
     assert policy.act({"x": "same"}) == "b"
