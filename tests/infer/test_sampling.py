@@ -201,15 +201,15 @@ def test_a_policy_that_decides_what_is_not_offered_ends_the_episode() -> None:
     again = b.sum([b.latent(0), b.latent(1)], [0.5, 0.5])
     pays = {value: b.product([b.utility("u", u), again]) for value, u in (("a", 1.0), ("b", 9.0))}
     roots = [b.product([x, b.max("d", {value: below})]) for value, below in pays.items()]
-    model = RSPMN(schema, weighted_top([0.5, 0.5]), b.build(*roots))
+    model = RSPMN(schema, weighted_top([0.0, 1.0]), b.build(*roots))
     policy = model.policy(3)
     assert policy.act({"x": "same"}) == "b"
     rng = np.random.default_rng(0)
     one = sample_episodes(model, DRAWS, 3, rng, by_policy(policy, 3))
     other = model.sample(DRAWS, 3, rng, policy)
     for log in (one, other):
-        lengths = np.bincount(log.lengths, minlength=4)  # cut before each step with 1/2
-        assert stats.chisquare(lengths, DRAWS * np.array([4, 2, 1, 1]) / 8).pvalue > 1e-4
+        lengths = np.bincount(log.lengths, minlength=4)  # over after each step with 1/2
+        assert stats.chisquare(lengths[1:], DRAWS * np.array([0.5, 0.25, 0.25])).pvalue > 1e-4
         assert ((log.endings == Followed.STATE) == (log.lengths < 3)).all()
         assert set(log.columns["d"].decode()) == {"b"}
 

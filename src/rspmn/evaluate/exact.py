@@ -24,7 +24,7 @@ def policy_array(mdp: MDP, policy: Policy, horizon: int) -> Ints:  # [horizon, S
         for state, chosen in enumerate(zip(*(made[d].tolist() for d in made), strict=True)):
             if chosen not in number:
                 raise DataError(
-                    f"{mdp.name}: expected one of its actions from the policy, found {chosen}"
+                    f"{mdp.name}: the policy chose {chosen}, which is not an action of it"
                 )
             found[t, state] = number[chosen]
     return found
