@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from rspmn.circuit import Distribution, Latent, Leaf, Max, Network, Product, Sum, Utility
+from rspmn.circuit.distributions.base import draw_index
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.errors import EvidenceError
 from rspmn.infer.evidence import Known
@@ -253,5 +254,4 @@ class Draw:
     def _child(self, node: Sum) -> int:
         if len(node.children) == 1:
             return node.children[0]
-        ends = np.cumsum(node.weights)
-        return node.children[int(ends.searchsorted(self.rng.random() * ends[-1], side="right"))]
+        return node.children[draw_index(node.weights, self.rng)]

@@ -87,6 +87,13 @@ class Sampler:
         """Return room for draws of a variable."""
         return np.full(size, np.nan) if name in self.numeric else np.full(size, -1)
 
+    def decoded(self, name: str, drawn: NDArray[Any]) -> list[Value]:
+        """Return draws of a variable as values."""
+        if name in self.numeric:
+            return list((drawn.astype(np.int64) if self.numeric[name] else drawn).tolist())
+        values = self.coding.values[name]
+        return [values[code] for code in drawn.tolist()]
+
     def column(self, name: str, drawn: NDArray[Any]) -> Column:
         """Return draws of a variable as a column; marks (END, UNKNOWN) are missing."""
         kind = self.schema.kinds.get(name)
@@ -185,7 +192,7 @@ class Draws:
                 continue
             for leaf in np.unique(leaves).tolist():
                 here = rows[leaves == leaf]
-                distribution = self.s.network.nodes[leaf].distribution  # type: ignore[union-attr]
+                distribution = self.s.network.nodes[leaf].distribution
                 self.drawn[name][here] = as_numbers(distribution.samples(self.rng, len(here)))
 
     def _choose(self, name: str, row: Ints, node: Ints, policy: Policy | None, t: int) -> Ints:
@@ -230,4 +237,4 @@ def _draw_each(ends: Array, groups: Ints, rng: np.random.Generator) -> Ints:
     """Draw a member of each of some groups, given their shifted CDFs; never one of mass 0."""
     at = groups + rng.random(len(groups))
     below = np.nextafter(groups + 1.0, 0.0)  # a sum may be rounded up into the next group
-    return np.searchsorted(ends, np.minimum(at, below), side="right")
+    return np.asarray(np.searchsorted(ends, np.minimum(at, below), side="right"))

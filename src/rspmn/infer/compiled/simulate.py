@@ -15,13 +15,12 @@ from rspmn.values import Value
 
 def simulate_rows(
     network: Network, schema: Schema, rows: int, rng: np.random.Generator
-) -> dict[str, list[Value | None]]:
+) -> dict[str, list[Value]]:
     """Draw rows of a network with one root as columns; decisions are uniform."""
     sampler = Sampler(network, schema)
     draws = Draws(sampler, np.zeros(rows, dtype=np.int64), rng)
     draws.finish()
-    columns = {name: sampler.column(name, draws.drawn[name]) for name in sampler.variables}
-    found = {name: column.decode() for name, column in columns.items()}
+    found = {name: sampler.decoded(name, draws.drawn[name]) for name in sampler.variables}
     found[schema.utility] = list(draws.utility.tolist())
     return {name: found[name] for name in schema.variables}
 
