@@ -16,9 +16,9 @@ from rspmn.data.sources.infer_kinds import kinds_of
 from rspmn.data.sources.log_rows import Asked, columns_of, rows_of
 from rspmn.data.sources.materialize import Kept, keep, keep_parts
 from rspmn.data.sources.open import Frame, Source, numbered, open_source
-from rspmn.data.sources.pair_codes import MARK, SKIPPED, UNEXPECTED, UNORDERED, Marks
+from rspmn.data.sources.pair_codes import MARK, SKIPPED, UNORDERED, Marks
 from rspmn.data.sources.pair_sorted import in_time
-from rspmn.data.sources.pair_streamed import in_order
+from rspmn.data.sources.pair_streamed import marked_groups, streamed_counts
 from rspmn.data.sources.pair_wide import in_blocks
 from rspmn.data.sources.sample import sampled
 from rspmn.data.sources.utility_bins import Moments
@@ -223,15 +223,13 @@ def _kept_wide(source: Source, asked: Asked, stack: ExitStack) -> tuple[Kept, Of
 @contextmanager
 def _kept_long(source: Source, rows: Frame, asked: Asked) -> Iterator[Kept]:
     """Count the pairs of a long table: as its rows stand if they are in order, else sorted."""
-    for found in in_order(source, asked):
-        with keep_parts(found.queries, source, found.marked) as kept:
-            wrong = nw.col(MARK).is_in([UNORDERED, UNEXPECTED])
-            marks = source.read(kept.frame.filter(wrong).select(MARK)).cells(MARK).present
-            if not len(marks):
+    queries = streamed_counts(source, asked)
+    if queries:
+        with keep_parts(queries, source, partial(marked_groups, asked=asked)) as kept:
+            unordered = kept.frame.filter(nw.col(MARK) == UNORDERED).head(1)
+            if not source.read(unordered.select(MARK)).rows:
                 yield kept
                 return
-        if UNORDERED in marks:
-            break
     with keep(grouped(in_time(source, rows, asked)), source) as kept:
         yield kept
 

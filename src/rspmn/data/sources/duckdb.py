@@ -7,7 +7,7 @@ it costs, and a log is looked at more than once.
 import atexit
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -101,24 +101,6 @@ class LogFiles:
             cell = quoted(name) if name.lower() in names else "NULL"
             cells.append(f"CAST({cell} AS {dtype}) AS {quoted(name)}")
         return f"SELECT {', '.join(cells)} FROM ({query})"
-
-    def bounds(self, names: Sequence[str]) -> list[tuple[int, int] | None]:
-        """Return the least and the most that columns of whole numbers hold, None if not known.
-
-        Files say so themselves, and readers of Parquet rely on it. Names in different case are one
-        column, as they are for DuckDB.
-        """
-        if not self.is_parquet:
-            return [None for _ in names]
-        query = (
-            "SELECT lower(path_in_schema) AS name, min(TRY_CAST(stats_min_value AS HUGEINT)), "
-            "max(TRY_CAST(stats_max_value AS HUGEINT)), bool_and(stats_min_value IS NOT NULL AND "
-            f"stats_max_value IS NOT NULL) FROM parquet_metadata({_files(self.paths)}) "
-            "GROUP BY name"
-        )
-        rows = self.connection.execute(query).fetchall()
-        known = {name: (least, most) for name, least, most, all_known in rows if all_known}
-        return [known.get(name.lower()) for name in names]
 
 
 @atexit.register

@@ -11,7 +11,7 @@ import narwhals as nw
 
 from rspmn.data.readers import ISO_DATE, refuse_time
 from rspmn.data.sources.open import ROW, Frame, Source, numbered
-from rspmn.data.sources.pair_codes import ADD, HINT, MARK, NEITHER, NO, UNSAID, YES
+from rspmn.data.sources.pair_codes import ADD, HINT, NEITHER, NO, UNSAID, YES
 from rspmn.errors import DataError, did_you_mean
 from rspmn.log_format import LogFormat
 from rspmn.schema import Schema
@@ -45,11 +45,6 @@ def columns_of(asked: Asked) -> tuple[dict[str, str], dict[str, str]]:
     here = {name: f"v{k}" for k, name in enumerate(variables)}
     after = {name: f"n{k}" for k, name in enumerate(variables) if name in asked.told}
     return here, after
-
-
-def is_key(name: str) -> bool:
-    """Say whether a column of pairs is a value or a mark: what tells pairs apart."""
-    return name == MARK or (name[0] in "vn" and name[1:].isdigit())
 
 
 def rows_of(source: Source, asked: Asked) -> Frame:

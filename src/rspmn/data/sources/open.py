@@ -91,6 +91,8 @@ def open_source(source: object, memory_limit: str | None = None) -> Iterator[Sou
         return
     lazy = _as_lazy(source)
     if lazy is not None:
+        if lazy.implementation.is_duckdb():
+            _check_names(nw.to_native(lazy).columns)
         yield Source(lazy)
         return
     table = as_table(source)
@@ -104,12 +106,14 @@ def open_source(source: object, memory_limit: str | None = None) -> Iterator[Sou
 
 
 def _check_names(names: list[str]) -> None:
-    """Refuse columns that DuckDB cannot tell apart."""
+    """Refuse names that are one column to DuckDB."""
     seen: dict[str, str] = {}
     for name in names:
-        other = seen.setdefault(name.lower(), name)
-        if other != name:
-            raise DataError(f"columns {other!r} and {name!r} differ in case only: rename one")
+        if name.lower() in seen:
+            other = seen[name.lower()]
+            same = "are the same" if other == name else "differ in case only"
+            raise DataError(f"columns {other!r} and {name!r} {same}: rename one")
+        seen[name.lower()] = name
 
 
 def _as_lazy(source: object) -> Frame | None:

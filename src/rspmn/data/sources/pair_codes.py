@@ -5,7 +5,6 @@ is the last, how many there were. So a pair costs one key more, and all that can
 can be read off its mark.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import narwhals as nw
@@ -28,8 +27,6 @@ BY_FLAG, BY_NEXT_FLAG, BY_FIRST, BY_LENGTH = 3, 12, 48, 96
 GAP, TIE, EMPTY, HOLE, VOID, NO_STEP, UNORDERED = -1, -2, -3, -4, -5, -6, -7
 #: The mark of a row that is not a step, but the state after the last one.
 SKIPPED = -8
-#: The mark of a pair with a value that was not expected.
-UNEXPECTED = -9
 #: A decided row's hint is its flag; an undecided one's is more by this.
 ADD = 4
 
@@ -69,13 +66,18 @@ class Place:
     wrong: nw.Expr  # the mark of what must not be, if it is neither
 
 
-def marked(paired: Frame, place: Place, after: Mapping[str, str], also: list[str]) -> Frame:
+def is_key(name: str) -> bool:
+    """Return whether a column of pairs is a value or a mark: what makes pairs different."""
+    return name == MARK or (name[0] in "vn" and name[1:].isdigit())
+
+
+def marked(paired: Frame, place: Place, also: list[str]) -> Frame:
     """Return values, the next row's values and a mark; rows that are final states are SKIPPED.
 
     Most rows are a step like any other: the first branch tells them, and engines do not look
     further. So what a mark is made of stands in it, and is not computed before.
     """
-    values = [name for name in paired.collect_schema() if name[0] == "v"]
+    values = [name for name in paired.collect_schema() if is_key(name)]
     hint, then = nw.col(HINT), nw.col(NEXT_HINT)
     first = nw.when(place.first).then(nw.lit(BY_FIRST)).otherwise(nw.lit(0))
     step = hint * BY_FLAG + first
@@ -89,7 +91,6 @@ def marked(paired: Frame, place: Place, after: Mapping[str, str], also: list[str
     mark = nw.when(place.sound & (then < ADD) & (hint == NO)).then(first).otherwise(mark)
     return paired.select(
         *values,
-        *(nw.when(place.sound).then(nw.col(name)).alias(name) for name in after.values()),
         mark.cast(nw.Int64).alias(MARK),
         *also,
     )

@@ -39,7 +39,7 @@ def in_time(source: Source, rows: Frame, asked: Asked) -> Frame:
         count=nw.col(COUNT),
         wrong=nw.when(nowhere).then(nw.lit(EMPTY)).otherwise(wrong),
     )
-    return marked(paired, place, after, [EPISODE, TIME, NEXT_TIME, COUNT])
+    return marked(paired, place, [EPISODE, TIME, NEXT_TIME, COUNT])
 
 
 def _counts_steps(source: Source, rows: Frame, asked: Asked) -> bool:

@@ -1,20 +1,18 @@
-"""Pairing without sorting: each row is taken with the next one as they stand.
+"""Pairing without sorting: each row with the next one in the order in which rows are stored.
 
-That costs far less than to sort, and is right if the rows are in order. Every pair that shows that
-they are not is marked: if none is, the rows are sorted by episode and time, so that each was paired
-with the row after it.
+This costs far less than sorting, and is right if the rows are in order. A pair is sound if its
+second row is the next step of the same episode, or the first step of a later episode. If all pairs
+are sound, the rows are sorted by episode and time, so each was paired with its successor. A pair
+that is not sound is marked UNORDERED, and then the rows are sorted after all.
 
-As little as can be is done for every row. Where the bounds of episodes and times are known, both
-are one number, with what the row before must know, so that one difference tells what a pair is.
-What it means is read off when equal pairs have been counted, of which there are few.
+Little is computed for every row: equal pairs are counted first, and marked afterwards.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
 
 import narwhals as nw
 
@@ -33,115 +31,79 @@ from rspmn.data.sources.log_rows import (
 from rspmn.data.sources.open import Frame, Source
 from rspmn.data.sources.pair_codes import (
     ADD,
+    BY_FLAG,
     HINT,
+    MARK,
     NEXT_HINT,
     NO,
-    UNEXPECTED,
+    NOTHING,
     UNORDERED,
     Place,
     marked,
 )  # fmt: skip
 from rspmn.data.sources.row_ranges import PART, Part
 from rspmn.data.sources.sql import literal, quoted
-from rspmn.data.sources.standing import (
-    APART,
-    BY_STEPS,
-    LAST,
-    NEXT,
-    REST,
-    TOLD,
-    WRONG,
-    Row,
-    Standing,
-)  # fmt: skip
-from rspmn.data.sources.text_codes import Codes
 from rspmn.data.sources.window_groups import COUNT
 
-#: Types of whole numbers that fit into 64 bits with a sign.
-WHOLE = ("BIGINT", "INTEGER", "SMALLINT", "TINYINT", "UINTEGER", "USMALLINT", "UTINYINT")
+#: Columns of rows and pairs: 0 for a step and 1 + its flag for a state; how a pair goes together:
+#: 0 if a step follows, k > 0 if a state follows the k-th step of an episode, -k if nothing does,
+#: null if the pair is not sound.
+STATE_FLAG, NEXT_STATE_FLAG, FOLLOWS = "s", "ns", "follows"
+NEXT_EPISODE, NEXT_TIME = "ne", "nt"
+#: Longer episodes are sorted: marks hold their lengths.
+MAX_STEPS = 2**40
+
+#: A row, its cells as text.
+Row = Mapping[str, str | None]
 
 
-@dataclass(frozen=True)
-class Ordered:
-    """Pairs of rows as they stand, and how they are counted."""
+def streamed_counts(source: Source, asked: Asked) -> dict[Part, str]:
+    """Return queries that count the pairs of each part of a log, its rows being as stored.
 
-    asked: Asked
-    queries: Mapping[Part, str]  # that count equal pairs of parts
-    codes: Codes
-
-    def marked(self, groups: Frame) -> Frame:
-        """Return what groups of all parts mean: values, the next row's values and a mark."""
-        _, after = columns_of(self.asked)
-        expected, groups = nw.col("expected"), self._decoded(groups)
-        groups = groups.with_columns(hint_of(groups, self.asked).alias(HINT))
-        rest, apart = nw.col(REST), nw.col(REST) % BY_STEPS
-        hint = nw.col(HINT)
-        told = apart - APART + nw.when(hint >= ADD).then(hint - ADD + 1).otherwise(nw.lit(0))
-        then = nw.when(told > 0).then(told - 1 + ADD).otherwise(nw.lit(NO))
-        place = Place(
-            sound=expected & (rest != WRONG) & (apart != LAST),
-            ends=expected & (rest != WRONG) & (apart == LAST),
-            first=nw.col(FIRST),
-            count=rest // BY_STEPS,
-            wrong=nw.when(expected).then(nw.lit(UNORDERED)).otherwise(nw.lit(UNEXPECTED)),
-        )
-        groups = groups.with_columns(then.alias(NEXT_HINT))
-        return added(marked(groups, place, after, [COUNT]))
-
-    def _decoded(self, groups: Frame) -> Frame:
-        """Return groups with values for codes, and whether all of them have one."""
-        native = nw.to_native(groups)
-        here, after = columns_of(self.asked)
-        of_row = {after[name]: here[name] for name in after}
-        cells = [
-            f"{self.codes.cell(row, name)} AS {name}" if row in self.codes else name
-            for name in native.columns
-            for row in [of_row.get(name, name)]
-        ]
-        codes = [f"{name} IS NOT NULL" for name in native.columns if name in self.codes]
-        known = " AND ".join(codes) or "true"
-        found: Frame = nw.from_native(native.select(f"{', '.join(cells)}, {known} AS expected"))
-        return found
+    Files are parts that are read at the same time, in the order of their first rows. The last row
+    of each is paired with the first one of the next. No query is returned if the rows cannot be
+    shown to be in order: the engine does not keep it, or times do not count steps.
+    """
+    if not source.is_duckdb or asked.log.time is None or asked.log.gaps == "allow":
+        return {}
+    if not cells_of(source.frame, asked).collect_schema()[TIME].is_integer():
+        return {}
+    rows = _Rows.of(source, asked)
+    with source.errors_named():
+        heads = sorted(rows.heads(source.parts()), key=_key)
+    if not heads or any(head[name] is None for _, head in heads for name in (EPISODE, TIME)):
+        return {}  # an episode or a time is missing: sorting finds the row
+    zero = int(heads[0][1][TIME] or 0)
+    following = [*(head for _, head in heads[1:]), None]
+    return {part: rows.counts(zero, then) for (part, _), then in zip(heads, following, strict=True)}
 
 
-def added(groups: Frame) -> Frame:
-    """Add up the counts of equal groups."""
+def marked_groups(groups: Frame, asked: Asked) -> Frame:
+    """Return what the counted pairs of all parts mean: values, the next row's values and a mark."""
+    _, after = columns_of(asked)
+    follows, then, mark = nw.col(FOLLOWS), nw.col(NEXT_STATE_FLAG), nw.col(MARK)
+    place = Place(
+        sound=follows >= 0,
+        ends=follows < 0,
+        first=nw.col(FIRST),
+        count=follows.abs(),
+        wrong=nw.lit(UNORDERED),
+    )
+    groups = groups.with_columns(
+        hint_of(groups, asked).alias(HINT),
+        nw.when(then > 0).then(then - 1 + ADD).otherwise(nw.lit(NO)).alias(NEXT_HINT),
+    )
+    groups = marked(groups, place, [COUNT])
+    is_followed = (mark >= 0) & (mark % BY_FLAG != NOTHING)
+    groups = groups.with_columns(  # the next row of other pairs belongs to another episode
+        nw.when(is_followed).then(nw.col(name)).alias(name) for name in after.values()
+    )
     keys = [name for name in groups.collect_schema() if name != COUNT]
     return groups.group_by(keys).agg(nw.col(COUNT).sum().cast(nw.Int64))
 
 
-def in_order(source: Source, asked: Asked) -> Iterator[Ordered]:
-    """Pair rows with the next ones as they stand, and count pairs, in one way after the other.
-
-    Files are parts that can be read at the same time, whatever they are called: each is followed
-    by the first row of the next. Nothing is returned if rows cannot be told to be in order: the
-    engine does not keep it, or times do not count steps.
-    """
-    if not source.is_duckdb or asked.log.time is None or asked.log.gaps == "allow":
-        return
-    if not cells_of(source.frame, asked).collect_schema()[TIME].is_integer():
-        return
-    rows = _Rows.of(source, asked)
-    with source.errors_named():
-        heads = sorted(rows.heads(source.parts()), key=_key)
-        if not heads or any(head[name] is None for _, head in heads for name in (EPISODE, TIME)):
-            return  # an episode or a time is missing: sorting says which
-        placed = [asked.log.episode, asked.log.time]
-        known = [] if source.files is None else source.files.bounds(placed)
-        is_whole = rows.types[EPISODE] in WHOLE
-        place = Standing.of(int(heads[0][1][TIME] or 0), known if is_whole else [])
-        is_parquet = source.files is not None and source.files.is_parquet
-        texts = rows.texts if is_parquet else []
-        parts = [part for part, _ in heads]
-        codes = Codes.at_a_glance(texts, rows.query, parts)
-    thens = [head for _, head in heads[1:]]
-    for found in (codes, Codes()) if codes.values else (codes,):
-        counted = (rows.counted(place, found, then) for then in [*thens, None])
-        yield Ordered(asked, dict(zip(parts, counted, strict=True)), found)
-
-
 def _key(head: tuple[Part, Row]) -> tuple[int, str, int]:
-    """Return what parts are ordered by; if it misleads, pairs show it, and rows are sorted."""
+    """Return what parts are ordered by; if it misleads, a pair is not sound."""
     episode, time = head[1][EPISODE] or "", int(head[1][TIME] or 0)
     is_number = re.fullmatch(r"-?\d+", episode)
     return (int(episode), "", time) if is_number else (0, episode, time)
@@ -149,7 +111,7 @@ def _key(head: tuple[Part, Row]) -> tuple[int, str, int]:
 
 @dataclass(frozen=True)
 class _Rows:
-    """What is asked of every row, as SQL has it."""
+    """The rows of a log in SQL."""
 
     asked: Asked
     query: str  # of a table called PART
@@ -158,25 +120,15 @@ class _Rows:
     @classmethod
     def of(cls, source: Source, asked: Asked) -> "_Rows":
         """Write the expression of rows as SQL, by way of an empty table like the log."""
-        import duckdb
-
         log = nw.to_native(source.frame)
         wanted = {asked.log.episode, asked.log.time, asked.log.flag, *asked.schema.variables}
         types = zip(log.columns, log.types, strict=True)
-        columns = ", ".join(f"{quoted(name)} {dtype}" for name, dtype in types if name in wanted)
-        ours = source.connection
-        with duckdb.connect() if ours is None else nullcontext(ours) as connection:
-            connection.execute(f"CREATE OR REPLACE TABLE {PART} ({columns})")
-            cells = cells_of(nw.from_native(connection.table(PART)), asked)
-            told = either(cells, asked, state=flag_of(cells, asked) + 1, step=nw.lit(0))
-            rows = nw.to_native(cells.with_columns(told.alias(TOLD)))
+        with _empty_table({name: dtype for name, dtype in types if name in wanted}) as table:
+            cells = cells_of(table, asked)
+            state = either(cells, asked, state=flag_of(cells, asked) + 1, step=nw.lit(0))
+            rows = nw.to_native(cells.with_columns(state.alias(STATE_FLAG)))
             found = dict(zip(rows.columns, map(str, rows.types), strict=True))
             return cls(asked, rows.sql_query(), found)
-
-    @property
-    def texts(self) -> list[str]:
-        """The variables that are text."""
-        return [n for n, dtype in self.types.items() if dtype == "VARCHAR" and n[0] == "v"]
 
     def heads(self, parts: Sequence[Part]) -> Iterator[tuple[Part, Row]]:
         """Return parts with their first rows, if they have any."""
@@ -187,31 +139,52 @@ class _Rows:
                 for row in rows:
                     yield part, dict(zip(self.types, row, strict=True))
 
-    def counted(self, place: Standing, codes: Codes, then: Row | None) -> str:
-        """Return a query that pairs the rows of a part, the last with a row given, and counts."""
+    def counts(self, zero: int, then: Row | None) -> str:
+        """Return a query that pairs the rows of a part, the last with a row given, and counts.
+
+        Episodes begin at time zero.
+        """
         here, after = columns_of(self.asked)
-        kept = [name for name in self.types if name in here.values() or name == FLAG]
-        ends = dict.fromkeys([*kept, *place.cells], "NULL")
-        if then is not None:
-            types, cells = {**self.types, **place.types}, {**then, **place.cells_of(then)}
-            ends = {name: _literal(cells[name], types[name]) for name in ends}
-        coded = [f"{codes.code(n, n)} AS {n}" if n in codes else n for n in kept]
-        placed = [f"{cell} AS {name}" for name, cell in place.cells.items()]
-        rows = f"SELECT {_list(coded, placed)}, t = {place.zero} AS {FIRST} FROM ({self.query})"
-        ends |= {name: codes.code(name, ends[name]) for name in codes.values}
-        coming = {after[name]: here[name] for name in after} | {NEXT + n: n for n in place.cells}
-        leads = [f"lead({v}, 1, {ends[v]}) OVER () AS {n}" for n, v in coming.items()]
+        coming = {NEXT_EPISODE: EPISODE, NEXT_TIME: TIME, NEXT_STATE_FLAG: STATE_FLAG}
+        coming |= {after[name]: here[name] for name in after}
         # Without PARTITION BY and ORDER BY this streams: nothing is sorted, nothing is kept.
-        paired = f"SELECT *, {_list(leads)} FROM ({rows})"
-        keys = _list(kept, after.values(), [FIRST, REST])
-        pairs = f"SELECT *, CAST({place.rest} AS BIGINT) AS {REST} FROM ({paired})"
-        return f"SELECT {keys}, count(*) AS {COUNT} FROM ({pairs}) GROUP BY {keys}"
+        leads = [
+            f"lead({column}, 1, {self._literal(then, column)}) OVER () AS {name}"
+            for name, column in coming.items()
+        ]
+        flags = [FLAG] if FLAG in self.types else []
+        keys = ", ".join([*here.values(), *flags, *after.values(), NEXT_STATE_FLAG, FIRST, FOLLOWS])
+        return (
+            f"SELECT {keys}, count(*) AS {COUNT} FROM (SELECT *, {TIME} = {zero} AS {FIRST}, "
+            f"{_follows(zero)} AS {FOLLOWS} FROM (SELECT *, {', '.join(leads)} "
+            f"FROM ({self.query}))) GROUP BY {keys}"
+        )
+
+    def _literal(self, row: Row | None, name: str) -> str:
+        """Return the cell of a row as SQL."""
+        value = None if row is None else row[name]
+        return "NULL" if value is None else f"CAST({literal(value)} AS {self.types[name]})"
 
 
-def _list(*names: Iterable[str]) -> str:
-    return ", ".join(chain(*names))
+def _follows(zero: int) -> str:
+    """Return the SQL of what follows; most rows are steps before steps, the first case."""
+    sound = f"{NEXT_EPISODE} = {EPISODE} AND {NEXT_TIME} = {TIME} + 1"
+    begins = f"{NEXT_EPISODE} > {EPISODE} AND {NEXT_TIME} = {zero}"
+    is_last = f"{NEXT_EPISODE} IS NULL AND {EPISODE} IS NOT NULL"
+    is_short = f"{TIME} BETWEEN {zero} AND {zero + MAX_STEPS}"  # null if the time is missing
+    steps = f"CAST({TIME} - {zero - 1} AS BIGINT)"
+    return (
+        f"CASE WHEN {sound} AND {NEXT_STATE_FLAG} = 0 THEN 0 WHEN {sound} AND {is_short} "
+        f"THEN {steps} WHEN (({begins}) OR ({is_last})) AND {is_short} THEN -{steps} END"
+    )
 
 
-def _literal(value: str | None, dtype: str) -> str:
-    """Return a value, which is text, as SQL has it."""
-    return "NULL" if value is None else f"CAST({literal(value)} AS {dtype})"
+@contextmanager
+def _empty_table(types: Mapping[str, object]) -> Iterator[Frame]:
+    """Make an empty table of columns with types, called PART."""
+    import duckdb
+
+    columns = ", ".join(f"{quoted(name)} {dtype}" for name, dtype in types.items())
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE {PART} ({columns})")
+        yield nw.from_native(connection.table(PART))

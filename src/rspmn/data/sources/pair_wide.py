@@ -30,7 +30,7 @@ def in_blocks(source: Source, asked: Asked, block: Sequence[str]) -> Frame:
     same, first, count, wrong = map(nw.col, (SAME, FIRST, COUNT, WRONG))
     place = Place(same & (wrong == 0), ~same & (wrong == 0), first, count, wrong)
     names = [ROW, COUNT] if blocks.is_numbered else []
-    return marked(nw.concat(pairs, how="vertical"), place, after, names)
+    return marked(nw.concat(pairs, how="vertical"), place, names)
 
 
 class _Blocks:

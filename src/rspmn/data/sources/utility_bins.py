@@ -17,8 +17,8 @@ import narwhals as nw
 import numpy as np
 
 from rspmn.data.columns import Column
-from rspmn.data.sources.log_rows import is_key
 from rspmn.data.sources.open import Frame, Source
+from rspmn.data.sources.pair_codes import is_key
 from rspmn.data.tables import Table
 from rspmn.errors import DataError
 from rspmn.schema import Kind

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from rspmn.data.columns import missing_column
 from rspmn.data.episodes import Followed
 from rspmn.data.readers import code_cells, endings_of
-from rspmn.data.sources.log_rows import Asked, columns_of, gone, is_key
+from rspmn.data.sources.log_rows import Asked, columns_of, gone
 from rspmn.data.sources.open import Frame
-from rspmn.data.sources.pair_codes import MARK, STATE, STEP, YES, Marks
+from rspmn.data.sources.pair_codes import MARK, STATE, STEP, YES, Marks, is_key
 from rspmn.data.sources.utility_bins import Moments
 from rspmn.data.tables import Cells, Table
 from rspmn.data.windows import Windows, fair_endings, group_windows, time_limit_of

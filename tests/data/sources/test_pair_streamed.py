@@ -1,5 +1,6 @@
-"""Pairing rows as they stand: right if they are in order, and seen if they are not."""
+"""Pairing rows as stored: right if they are in order, and marked if they are not."""
 
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,12 @@ from rspmn.data.sources import duckdb as files
 from rspmn.data.sources.log_rows import Asked
 from rspmn.data.sources.materialize import keep_parts
 from rspmn.data.sources.open import open_source
-from rspmn.data.sources.pair_codes import MARK, UNEXPECTED, UNORDERED
-from rspmn.data.sources.pair_streamed import in_order
+from rspmn.data.sources.pair_codes import MARK, UNORDERED
+from rspmn.data.sources.pair_streamed import marked_groups, streamed_counts
 from same_windows import assert_same
 
 ASKED = Asked(SCHEMA.with_log(terminated="done"), ("x", "y"))
-#: Names of episodes: plain, far apart, below zero, text. Parquet tells the bounds of numbers.
+#: Names of episodes: plain, far apart, below zero, text.
 NAMED: dict[str, Any] = {
     "plain": lambda k: k,
     "far apart": lambda k: 7 + k * 1_000_003,
@@ -33,10 +34,10 @@ NAMED: dict[str, Any] = {
 
 
 def marks_of(source: Any) -> set[int]:
-    """Return the marks of all pairs, in the first way to count them."""
+    """Return the marks of all pairs of rows in the order in which they are stored."""
     with open_source(source) as opened:
-        found = next(in_order(opened, ASKED))
-        with keep_parts(found.queries, opened, found.marked) as kept:
+        queries = streamed_counts(opened, ASKED)
+        with keep_parts(queries, opened, partial(marked_groups, asked=ASKED)) as kept:
             return set(opened.read(kept.frame).cells(MARK).present.tolist())
 
 
@@ -101,7 +102,6 @@ def test_parquet_is_counted_as_memory_is(
 
 @pytest.mark.parametrize("steps", [1, 2])
 def test_a_state_and_a_step_at_one_time(steps: int, tmp_path: Path) -> None:
-    """The number that places are told in must not take them for two times."""
     step = {"x": "p", "y": 1, "a": "l", "u": 0.0}
     table = long_table([([step] * steps, "state"), ([step] * 2, "state")], 0)
     table["time"][steps] -= 1
@@ -110,24 +110,6 @@ def test_a_state_and_a_step_at_one_time(steps: int, tmp_path: Path) -> None:
     twice = f"episode 0, step {steps}: time {steps - 1} stands twice"
     with pytest.raises(rspmn.errors.DataError, match=twice):
         rspmn.windows(tmp_path / "log.parquet", SCHEMA, terminated="done")
-
-
-def test_text_that_is_not_at_the_head(tmp_path: Path) -> None:
-    """A value that a glance does not show is counted all the same."""
-    many = 12_000
-    table: Table = {
-        "episode": [k // 4 for k in range(many)], "time": [k % 4 for k in range(many)],
-        "x": ["p", None] * (many // 2), "y": [1] * many, "a": ["l", "r", "r"] * (many // 3),
-        "u": [1.0] * many, "done": [k % 4 == 3 for k in range(many)],
-    }  # fmt: skip
-    for rare in ("", "x", "a"):
-        if rare:
-            table[rare][-2] = "rare"
-        typed(table).write_parquet(tmp_path / "log.parquet")
-        assert (UNEXPECTED in marks_of(tmp_path / "log.parquet")) == bool(rare)
-        expected = Windows.from_episodes(Episodes.from_long(table, SCHEMA, terminated="done"))
-        found = rspmn.windows(tmp_path / "log.parquet", SCHEMA, terminated="done")
-        assert_same(found, expected)
 
 
 def test_more_files_than_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
