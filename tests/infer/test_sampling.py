@@ -81,7 +81,7 @@ def test_the_best_decisions_earn_the_meu() -> None:
     rng = np.random.default_rng(1)
     setting = random_setting(rng, 2, most_variables=2)
     model = random_rspmn(rng, setting, 3, told_apart=True, end=True)
-    log = model.sample(150, 3, rng, by_policy(model.policy(3), 3))
+    log = model.sample(DRAWS // 10, 3, rng, by_policy(model.policy(3), 3))
     episode = np.repeat(np.arange(len(log)), log.lengths)
     earned = np.bincount(episode, weights=log.columns["u"].data, minlength=len(log))
     # within 4.5 standard errors of the mean
@@ -205,11 +205,11 @@ def test_a_policy_that_decides_what_is_not_offered_ends_the_episode() -> None:
     policy = model.policy(3)
     assert policy.act({"x": "same"}) == "b"
     rng = np.random.default_rng(0)
-    one = sample_episodes(model, DRAWS, 3, rng, by_policy(policy, 3))
+    one = sample_episodes(model, DRAWS // 4, 3, rng, by_policy(policy, 3))
     other = model.sample(DRAWS, 3, rng, policy)
     for log in (one, other):
         lengths = np.bincount(log.lengths, minlength=4)  # over after each step with 1/2
-        assert stats.chisquare(lengths[1:], DRAWS * np.array([0.5, 0.25, 0.25])).pvalue > 1e-4
+        assert stats.chisquare(lengths[1:], len(log) * np.array([0.5, 0.25, 0.25])).pvalue > 1e-4
         assert ((log.endings == Followed.STATE) == (log.lengths < 3)).all()
         assert set(log.columns["d"].decode()) == {"b"}
 

@@ -40,9 +40,9 @@ class Sampler:
         self.interface = np.full(size, -1)  # [nodes], of latents
         self.untried = np.zeros(size, dtype=bool)  # [nodes], max nodes without a known decision
         self._read_nodes()
-        self.leaf_codes, self.leaf_ends = self._leaf_values()
+        self.leaf_codes, self.atoms = self._leaf_values()
         self.branch_codes = self._branch_values()
-        self.edge_ends = _shifted_cdf(self.flat.weights, self.flat.starts)
+        self.edges = _Groups(self.flat.weights, self.flat.starts)
 
     def _read_nodes(self) -> None:
         place = {name: k for k, name in enumerate(self.variables)}
@@ -60,8 +60,8 @@ class Sampler:
                 case _:
                     pass
 
-    def _leaf_values(self) -> tuple[Ints, Array]:
-        """Return the codes of the values of all leaves with atoms, and their shifted CDFs."""
+    def _leaf_values(self) -> tuple[Ints, "_Groups"]:
+        """Return the codes of the values of all leaves with atoms, and their probabilities."""
         masses: list[float] = []
         codes: list[int] = []
         starts = [0]
@@ -71,7 +71,7 @@ class Sampler:
                 masses += atoms.values()
                 codes += [self.coding.code(node.variable, value) for value in atoms]
             starts.append(len(masses))
-        return np.array(codes, dtype=np.int64), _shifted_cdf(np.array(masses), np.array(starts))
+        return np.array(codes, dtype=np.int64), _Groups(np.array(masses), np.array(starts))
 
     def _branch_values(self) -> Ints:  # [edges]
         """Return the code of the decision value of each edge below a max node, -1 elsewhere."""
@@ -93,6 +93,12 @@ class Sampler:
             return list((drawn.astype(np.int64) if self.numeric[name] else drawn).tolist())
         values = self.coding.values[name]
         return [values[code] for code in drawn.tolist()]
+
+    def raw_column(self, name: str, drawn: NDArray[Any]) -> Column:
+        """Return draws as a column in the sampler's own coding, marks included."""
+        if name in self.numeric:
+            return Column(Kind.CONTINUOUS, drawn)
+        return Column(Kind.CATEGORICAL, drawn, tuple(self.coding.values[name]))
 
     def column(self, name: str, drawn: NDArray[Any]) -> Column:
         """Return draws of a variable as a column; marks (END, UNKNOWN) are missing."""
@@ -173,7 +179,7 @@ class Draws:
             leads = kind == KINDS[Latent]
             self.interface[row[leads]] = self.s.interface[node[leads]]
             is_sum, is_product = kind == KINDS[Sum], kind == KINDS[Product]
-            chosen = _draw_each(self.s.edge_ends, node[is_sum], self.rng)
+            chosen = self.s.edges.draw(node[is_sum], self.rng)
             parts = node[is_product]
             edges, first = ranges(flat.starts[parts], flat.starts[parts + 1])
             row = np.concatenate([row[is_sum], np.repeat(row[is_product], np.diff(first))])
@@ -187,8 +193,7 @@ class Draws:
             name = self.s.variables[place]
             rows, leaves = row[variable == place], node[variable == place]
             if name not in self.s.numeric:
-                codes = self.s.leaf_codes[_draw_each(self.s.leaf_ends, leaves, self.rng)]
-                self.drawn[name][rows] = codes
+                self.drawn[name][rows] = self.s.leaf_codes[self.s.atoms.draw(leaves, self.rng)]
                 continue
             for leaf in np.unique(leaves).tolist():
                 here = rows[leaves == leaf]
@@ -209,13 +214,14 @@ class Draws:
     def _ask(self, name: str, row: Ints, policy: Policy, t: int) -> None:
         """Ask the policy once for each distinct state."""
         names = self.s.schema.known_before(name)
-        columns = {n: self.s.column(n, self.drawn[n][row]) for n in names}
-        groups = joint_groups(columns.values(), len(row))
-        states = {n: column.take(groups.members()).decode() for n, column in columns.items()}
+        columns = [self.s.raw_column(n, self.drawn[n][row]) for n in names]
+        groups = joint_groups(columns, len(row))
+        distinct = row[groups.members()]
+        states = {n: self.s.decoded(n, self.drawn[n][distinct]) for n in names}
         answers = []
         for k in range(groups.size):
-            known = {n: value for n in names if (value := states[n][k]) is not None}
-            made = policy.act(known, t)
+            state = {n: states[n][k] for n in names}
+            made = policy.act({n: v for n, v in state.items() if not isinstance(v, Mark)}, t)
             answers.append(made if isinstance(made, dict) else {name: made})
         for decision in answers[0] if answers else ():
             codes = {value: code for code, value in enumerate(self.s.coding.values[decision])}
@@ -224,17 +230,27 @@ class Draws:
             self._decided[decision][row] = table[groups.codes]
 
 
-def _shifted_cdf(masses: Array, starts: Ints) -> Array:
-    """Return the CDF of each group of masses, shifted by the group's number: sorted as a whole."""
-    sums = np.concatenate([[0.0], np.cumsum(masses)])
-    group = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    inside = sums[1:] - sums[starts[group]]
-    total = sums[starts[group + 1]] - sums[starts[group]]
-    return np.asarray(group + inside / total)
+class _Groups:
+    """Groups of masses, consecutive in one array, from which members are drawn."""
 
+    def __init__(self, masses: Array, starts: Ints) -> None:
+        """Take the masses of group k from masses[starts[k] : starts[k + 1]]."""
+        self.starts, self.single = starts[:-1], np.diff(starts) == 1
+        sums = np.concatenate([[0.0], np.cumsum(masses)])
+        group = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        inside = sums[1:] - sums[starts[group]]
+        total = sums[starts[group + 1]] - sums[starts[group]]
+        self.ends = group + inside / total  # the CDF of each group plus its number: sorted
 
-def _draw_each(ends: Array, groups: Ints, rng: np.random.Generator) -> Ints:
-    """Draw a member of each of some groups, given their shifted CDFs; never one of mass 0."""
-    at = groups + rng.random(len(groups))
-    below = np.nextafter(groups + 1.0, 0.0)  # a sum may be rounded up into the next group
-    return np.asarray(np.searchsorted(ends, np.minimum(at, below), side="right"))
+    def draw(self, groups: Ints, rng: np.random.Generator) -> Ints:
+        """Draw a member of each of some groups, never one of mass 0.
+
+        A group of one takes no random number.
+        """
+        found = self.starts[groups]
+        several = np.flatnonzero(~self.single[groups])
+        group = groups[several]
+        at = group + rng.random(len(group))
+        below = np.nextafter(group + 1.0, 0.0)  # a sum may be rounded up into the next group
+        found[several] = np.searchsorted(self.ends, np.minimum(at, below), side="right")
+        return found
