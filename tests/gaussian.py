@@ -13,6 +13,7 @@ from rspmn.circuit import Distribution, register
 from rspmn.circuit.distributions import Values, as_numbers
 from rspmn.circuit.fields import Fields
 from rspmn.errors import CircuitError
+from rspmn.schema import Kind
 from rspmn.types import Array
 from rspmn.values import Value
 
@@ -23,7 +24,7 @@ class Gaussian(Distribution):
     """The normal distribution of a centre and a deviation, between two bounds."""
 
     family: ClassVar[str] = "gaussian"
-    kinds: ClassVar[frozenset[str]] = frozenset(["continuous"])
+    kinds: ClassVar[frozenset[Kind]] = frozenset([Kind.CONTINUOUS])
 
     centre: float
     deviation: float

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from rspmn.circuit import Categorical, Network, NetworkBuilder
-from rspmn.model import RSPMN, end_root
+from rspmn.end_nodes import end_root
+from rspmn.model import RSPMN
 from rspmn.schema import Schema
 from rspmn.values import END, Value
 

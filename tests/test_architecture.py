@@ -12,8 +12,9 @@ SOURCE = Path(rspmn.__file__).parent
 LAYERS: list[set[str]] = [
     {"errors", "types", "files"},
     {"log_format", "values"},
-    {"circuit", "schema"},
-    {"data", "schema_checks"},
+    {"schema"},
+    {"circuit"},
+    {"data", "end_nodes"},
     {"model", "spmn"},
     {"model_file", "infer"},
     {"envs", "learn"},

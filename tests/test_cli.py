@@ -10,8 +10,8 @@ import pytest
 
 from rspmn import RSPMN, NetworkBuilder, Schema
 from rspmn.cli import main
+from rspmn.end_nodes import uniform_top
 from rspmn.envs.paper_grid import paper_grid
-from rspmn.model import uniform_top
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The model: what it refuses, END, and the networks it is asked through."""
 
 import re
+import tracemalloc
 from contextlib import nullcontext
 
 import numpy as np
@@ -15,9 +16,9 @@ from rspmn.circuit import (
     PiecewiseLinear,
     validity_violations,
 )
+from rspmn.end_nodes import end_root, uniform_top, weighted_top
 from rspmn.envs.paper_grid import paper_grid
 from rspmn.errors import CircuitError
-from rspmn.model import end_root, uniform_top, weighted_top
 
 SCHEMA = Schema([["x"], ["a"]], ["a"], "u", {"x": "categorical"})
 
@@ -31,9 +32,9 @@ def one_root(b: NetworkBuilder, x: int, decision: str = "a", utility: str = "u")
     ("leaf", "decision", "message"),
     [
         (("y", Categorical.certain("p")), "a", "{y} is known after 'a', not before"),
-        (("a", Categorical.certain("p")), "x", "is a Categorical node, but 'a' is a decision"),
+        (("a", Categorical.certain("p")), "x", ": a Categorical node, but 'a' is a decision"),
         (("x", Categorical.certain("p")), "a", ""),
-        (("x", PiecewiseLinear((0.0, 1.0), (1.0, 1.0))), "a", "is a PiecewiseLinear node, but 'x'"),
+        (("x", PiecewiseLinear((0.0, 1.0), (1.0, 1.0))), "a", ": a PiecewiseLinear node, but 'x'"),
         (("x", IntegerHistogram((0, 1), (1.0,))), "a", "but 'x' is a state variable (categorical)"),
     ],
 )
@@ -113,3 +114,20 @@ def test_single_steps_are_valid_networks() -> None:
     for network in (model.from_start, model.from_anywhere):
         assert validity_violations(network) == []
     assert len(model.bottom.roots) == model.num_interfaces
+
+
+def test_the_start_distribution_takes_memory_in_proportion() -> None:
+    """Of 300 interface nodes, each in a pair below the root: no table of all by all."""
+    b = NetworkBuilder()
+    size = 300
+    state = (b.leaf("x", Categorical.certain(str(i))) for i in range(size))
+    template = b.build(*[one_root(b, leaf) for leaf in state])
+    b = NetworkBuilder()
+    pairs = [b.sum([b.latent(i), b.latent(i + 1)], [0.25, 0.75]) for i in range(0, size, 2)]
+    model = RSPMN(SCHEMA, b.build(b.sum(pairs, [2 / size] * (size // 2))), template)
+    tracemalloc.start()
+    starts = model.starts
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert starts == pytest.approx([0.5 / size, 1.5 / size] * (size // 2))
+    assert peak < 1_000_000  # 300 rows of 300 x 300 numbers would be 216 MB

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from random_models import random_rspmn, random_setting
 from rspmn import RSPMN, NetworkBuilder, Schema, files
 from rspmn.circuit import Categorical, IntegerHistogram, PiecewiseLinear
+from rspmn.end_nodes import end_root, weighted_top
 from rspmn.envs.paper_grid import paper_grid
 from rspmn.errors import ModelFileError
-from rspmn.model import end_root, weighted_top
 
 
 def with_every_leaf() -> RSPMN:
@@ -103,7 +103,7 @@ WRONG: dict[str, bytes] = {
     "a damaged gzip file": gzip.compress(b"{}" * 50)[:-8],
     "not a model file: nested too deeply": b"[" * 100_000,
     "expected an object, found []": b"[]",
-    "the key 'format' stands twice in one object": b'{"format": 1, "format": 2}',
+    "duplicate key 'format' in an object": b'{"format": 1, "format": 2}',
     "not a model file: Exceeds the limit": b"9" * 5000,
     "template, node 0: 'mean' is too large a number": edited(
         put("template", "nodes", 0, "mean", 10**400)

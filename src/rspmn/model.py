@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rspmn.circuit import (
-    Categorical,
     Latent,
-    Leaf,
     Max,
     Network,
     NetworkBuilder,
@@ -22,15 +20,17 @@ from rspmn.circuit import (
     fold_up,
     soundness_violations,
     top_violations,
+    walk_down,
 )
 from rspmn.circuit.rewrite import at_step, graft, with_branches
-from rspmn.circuit.scope import NEXT_STEPS
+from rspmn.circuit.schema_fit import schema_violations
+from rspmn.circuit.validity import refuse
 from rspmn.data.episodes import Episodes
+from rspmn.end_nodes import marked_interface
 from rspmn.errors import CircuitError
 from rspmn.schema import Schema
-from rspmn.schema_checks import check_variables, refuse, schema_order_violations
 from rspmn.types import Array
-from rspmn.values import END, UNKNOWN, Mark, Value
+from rspmn.values import END, UNKNOWN, Value
 
 if TYPE_CHECKING:
     from rspmn.infer.actions import ActionValue, ExpectedUtility
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
     from rspmn.infer.sample import Decide
 
 
-#: What is known of a step: values by variable; None, NaN or left out means not known.
+#: Known values of a step, by variable; None, NaN and variables left out are unknown.
 Evidence = Mapping[str, object]
 
 
 @dataclass(frozen=True)
 class Untried:
-    """Decisions that were never tried in some interface nodes, and what is hoped to follow them.
+    """Decisions that were never tried in some interface nodes, with extrapolated outcomes.
 
-    They stand beside a template; `RSPMN.with_untried` puts them into it.
+    They are kept apart from the template; `RSPMN.with_untried` adds them to it.
     """
 
     network: Network  # a root for each of `at`: max nodes over the decisions, latents below
@@ -55,12 +55,11 @@ class Untried:
 
     @property
     def branches(self) -> int:
-        """How many of them there are in all: each has a utility of its own."""
-        ways = fold_up(
-            self.network,
-            lambda node, below: 1 if isinstance(node, Utility) else sum(below),
+        """The number of combinations of decisions, each of which ends in a utility."""
+        utilities = fold_up(
+            self.network, lambda node, below: 1 if isinstance(node, Utility) else sum(below)
         )
-        return sum(ways[root] for root in self.network.roots)
+        return sum(utilities[root] for root in self.network.roots)
 
     def __post_init__(self) -> None:
         if len(set(self.at)) != len(self.at) or len(self.at) != len(self.network.roots):
@@ -75,13 +74,13 @@ class Untried:
 
 @dataclass(frozen=True)
 class RSPMN:
-    """A template that recurs step after step, capped by a top network.
+    """A template that recurs in every step, below a top network.
 
     Root i of the template is interface node i; `Latent(i)` in it means interface node i of
-    the next step. The top network's leaves are latents too: its weights are the start
-    distribution. A model that is not valid cannot be made.
+    the next step. The leaves of the top network are latents too: its weights are the start
+    distribution. A model that is not valid is refused.
 
-    Its queries are documented where they are defined, in `rspmn.infer`.
+    The queries are defined in `rspmn.infer`; the methods call them.
     """
 
     schema: Schema
@@ -89,16 +88,14 @@ class RSPMN:
     template: Network
     #: How often the log visited each interface node; () when unknown. [num_interfaces]
     visits: tuple[float, ...] = ()
-    #: Decisions that were never tried; no query looks at them unless asked to.
+    #: Decisions that were never tried; queries use them only with `allow_untried=True`.
     untried: Untried | None = None
 
     def __post_init__(self) -> None:
         interfaces = len(self.template.roots)
-        found = [f"template: {v}" for v in soundness_violations(self.template)]
-        found += [f"top: {v}" for v in top_violations(self.top, interfaces)]
-        found += [f"template: {v}" for v in schema_order_violations(self.template, self.schema)]
-        refuse("RSPMN", found)
-        check_variables("RSPMN: template", self.template, self.schema, frozenset([NEXT_STEPS]))
+        refuse("RSPMN: template", soundness_violations(self.template))
+        refuse("RSPMN: top", top_violations(self.top, interfaces))
+        refuse("RSPMN: template", schema_violations(self.template, self.schema, recurrent=True))
         object.__setattr__(self, "visits", tuple(map(float, self.visits)))
         if self.visits and len(self.visits) != interfaces:
             raise CircuitError(
@@ -135,12 +132,11 @@ class RSPMN:
         return len(self.template.roots)
 
     def unfold(self, steps: int) -> Network:
-        """Return the explicit SPMN over so many steps, variable x of step t named `x@t`.
+        """Return the explicit SPMN over `steps` steps, variable x of step t named `x@t`.
 
-        Sec. 3.2: the template is repeated, root interface nodes of step t+1 take the place of
-        the latents of step t, the last step's latents are removed, the top network caps it.
-        By Theorem 1 the result is valid. No query needs it; it is a witness for tests and
-        pictures.
+        Sec. 3.2: the template is repeated, root interface nodes of step t+1 replace the latents of
+        step t, the latents of the last step are removed, and the top network is put above. By
+        Theorem 1 the result is valid. It is for tests and pictures; no query needs it.
         """
         if steps < 1:
             raise CircuitError(f"unfold: expected at least 1 step, found {steps}")
@@ -160,10 +156,10 @@ class RSPMN:
         return builder.build(top)
 
     def with_untried(self) -> "RSPMN":
-        """Return the model with decisions that were never tried, where it has hopes for them.
+        """Return the model with decisions added that were never tried in an interface node.
 
-        Behind such a decision stand no logged steps: what it earns and where it leads is what
-        it does elsewhere.
+        No logged steps support them: their utility and successors are extrapolated from what they
+        did elsewhere.
         """
         return self if self.untried is None else self._with_untried
 
@@ -172,37 +168,40 @@ class RSPMN:
         assert self.untried is not None
         builder = NetworkBuilder()
         roots = self._copy_template(builder)
-        hopes = graft(builder, self.untried.network, rename=None, latent=builder.latent)
+        placed = graft(builder, self.untried.network, rename=None, latent=builder.latent)
         for here, root in zip(self.untried.at, self.untried.network.roots, strict=True):
-            extra = hopes[root]
+            extra = placed[root]
             assert extra is not None, "a max node is never left out"
             roots[here] = with_branches(builder, roots[here], extra)
         return RSPMN(self.schema, self.top, builder.build(*roots), self.visits)
 
     @cached_property
     def bottom(self) -> Network:
-        """The last step's template: its latents, and what held nothing else, are removed."""
+        """The template of the last step: without latents, and nodes over nothing but latents."""
         builder = NetworkBuilder()
         placed = graft(builder, self.template, rename=None, latent=lambda _: None)
         return builder.build(*self._roots_among(placed))
 
     @cached_property
     def starts(self) -> tuple[float, ...]:
-        """The start distribution: what the top network gives each interface node."""
+        """The start distribution: the probability of each interface node by the top network."""
+        found = [0.0] * self.num_interfaces
 
-        def form(node: Node, below: list[Array]) -> Array:
+        def send(_: int, node: Node, arrived: list[float]) -> list[tuple[int, float]]:
+            share = sum(arrived)
             if isinstance(node, Latent):
-                return np.asarray(np.eye(self.num_interfaces)[node.interface])
-            weights = node.weights if isinstance(node, Sum) else (1.0,) * len(below)
-            return np.asarray(np.array(weights) @ np.array(below), dtype=np.float64)
+                found[node.interface] += share
+            weights = node.weights if isinstance(node, Sum) else (1.0,) * len(node.children)
+            return [(c, share * weight) for c, weight in zip(node.children, weights, strict=True)]
 
-        return tuple(fold_up(self.top, form)[self.top.root].tolist())
+        walk_down(self.top, {self.top.root: 1.0}, send)
+        return tuple(found)
 
     @cached_property
     def from_start(self) -> Network:
-        """The first step of an episode: the top network on the template.
+        """The first step of an episode: the top network above the template.
 
-        Its latents remain; they are interface nodes of the second step.
+        Its latents are the interface nodes of the second step.
         """
         builder = NetworkBuilder()
         roots = self._copy_template(builder)
@@ -212,10 +211,10 @@ class RSPMN:
 
     @cached_property
     def from_anywhere(self) -> Network:
-        """A step at any time: interface nodes weighed by how often the log visited them.
+        """A step at any time: interface nodes weighted by how often the log visited them.
 
-        For a state in the middle of an episode the start distribution is the wrong weight:
-        most states never start one.
+        The start distribution would be wrong for a state in the middle of an episode, as most
+        states never start one.
         """
         builder = NetworkBuilder()
         roots = self._copy_template(builder)
@@ -225,7 +224,7 @@ class RSPMN:
 
     @property
     def _visits_of_states(self) -> list[float]:
-        """How often each state was visited, all alike if not told; END and UNKNOWN are none."""
+        """The visits of each state, 1 if they are unknown; 0 for END and UNKNOWN."""
         visits = self.visits or (1.0,) * self.num_interfaces
         no_states = (self.end, self.unknown)
         return [0.0 if i in no_states else count for i, count in enumerate(visits)]
@@ -234,34 +233,18 @@ class RSPMN:
         return self._roots_among(graft(builder, self.template, rename=None, latent=builder.latent))
 
     def _roots_among(self, placed: list[int | None]) -> list[int]:
-        # A root holds the schema's variables, so it is never left out with the latents.
+        # A root has the schema's variables, so it is never left out with the latents.
         return [place for root in self.template.roots if (place := placed[root]) is not None]
 
     @cached_property
     def end(self) -> int | None:
-        """The END interface node, where the model has one: there all variables are END."""
-        return self._marked(END)
+        """The interface node in which all variables are END, None if the model has none."""
+        return marked_interface(self.template, END)
 
     @cached_property
     def unknown(self) -> int | None:
-        """The interface node of successors that are unknown, where the model has one."""
-        return self._marked(UNKNOWN)
-
-    def _marked(self, mark: Mark) -> int | None:
-        """Return the interface node in which all variables have one mark."""
-
-        def holds(index: int) -> bool:
-            node = self.template.nodes[index]
-            match node:
-                case Max():
-                    return node.values == (mark,) and holds(node.children[0])
-                case Leaf():
-                    return node.distribution == certain
-                case _:
-                    return all(map(holds, node.children))
-
-        certain = Categorical.certain(mark)
-        return next((i for i, root in enumerate(self.template.roots) if holds(root)), None)
+        """The interface node of successors that were not logged, None if the model has none."""
+        return marked_interface(self.template, UNKNOWN)
 
     @cached_property
     def bellman(self) -> "Bellman":
@@ -403,52 +386,3 @@ class RSPMN:
         from rspmn.model_file import load_rspmn
 
         return load_rspmn(path)
-
-
-def uniform_top(interfaces: int) -> Network:
-    """Return the top network of Sec. 4, Step 2: one sum over all interface nodes, equal weights."""
-    return weighted_top([1 / interfaces] * interfaces)
-
-
-def weighted_top(weights: Sequence[float]) -> Network:
-    """Return a top network that starts in interface node i with probability weights[i]."""
-    builder = NetworkBuilder()
-    chosen = [(i, weight) for i, weight in enumerate(weights) if weight != 0]
-    latents = [builder.latent(i) for i, _ in chosen]
-    return builder.build(builder.sum(latents, [weight for _, weight in chosen]))
-
-
-def end_root(builder: NetworkBuilder, schema: Schema, index: int) -> int:
-    """Add the END interface node, to stand at root `index`: absorbing, worth 0 for ever.
-
-    All its variables, decisions too, are END. So it has the scope that Def. 8 asks of every
-    root, and evidence finds it by the same rules as any other node: a step that has a value
-    gives it likelihood 0, a step that is END gives it likelihood 1.
-    """
-    certain = Categorical.certain(END)
-    over = [builder.leaf(name, certain) for name in schema.information_sets[0]]
-    return marked_root(builder, schema, over, END, index)
-
-
-def unknown_root(builder: NetworkBuilder, schema: Schema, index: int) -> int:
-    """Add the interface node, to stand at root `index`, of successors that were not logged.
-
-    All its variables are UNKNOWN, so it is worth -∞ if a step is to be made from it: a branch
-    that leads there counts in the last step of a horizon only.
-    """
-    certain = Categorical.certain(UNKNOWN)
-    over = [builder.leaf(name, certain) for name in schema.information_sets[0]]
-    return marked_root(builder, schema, over, UNKNOWN, index)
-
-
-def marked_root(
-    builder: NetworkBuilder, schema: Schema, state: Sequence[int], mark: Mark, index: int
-) -> int:
-    """Add an interface node of some state, all that follows it marked, leading to node `index`."""
-    below = [builder.utility(schema.utility, 0.0), builder.latent(index)]
-    for place in range(len(schema.decisions), 0, -1):
-        group = schema.information_sets[place]
-        over = [builder.leaf(name, Categorical.certain(mark)) for name in group]
-        below = [builder.product([*over, *below])]
-        below = [builder.max(schema.decisions[place - 1], {mark: below[0]})]
-    return builder.product([*state, *below])

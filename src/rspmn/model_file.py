@@ -1,8 +1,8 @@
-"""Model files: versioned JSON that a person can read. No pickle.
+"""Model files: versioned JSON that people can read. No pickle.
 
 {"format": "rspmn", "version": 1, "kind": "rspmn", "schema": …, "top": …, "template": …}
 
-Version 2 adds decisions that were never tried; models without them are still written as version 1.
+Version 2 adds decisions that were never tried. Models without them are written as version 1.
 """
 
 import gzip
@@ -22,12 +22,12 @@ from rspmn.schema import Schema
 from rspmn.spmn import SPMN
 
 FORMAT = "rspmn"
-#: Raised whenever an older rspmn could misread a newer file.
+#: Increased whenever an older rspmn could misread a newer file.
 VERSION = 2
 
 
 def save(model: RSPMN | SPMN, path: str | Path) -> None:
-    """Write a model, gzipped when the name ends in .gz; whole or not at all."""
+    """Write a model, gzipped if the name ends in .gz; atomically."""
     untried = model.untried if isinstance(model, RSPMN) else None
     head = {"format": dumps(FORMAT), "version": dumps(1 if untried is None else 2)}
     schema = dumps(model.schema.to_dict())
@@ -54,7 +54,7 @@ def save(model: RSPMN | SPMN, path: str | Path) -> None:
     lines = [f"{dumps(key)}: {part}" for key, part in (head | parts).items()]
     content = ("{\n" + ",\n".join(lines) + "\n}\n").encode()
     if str(path).endswith(".gz"):
-        content = gzip.compress(content, mtime=0)  # no time stamp: the same model, the same bytes
+        content = gzip.compress(content, mtime=0)  # no time stamp: same model, same bytes
     try:
         write_atomically(path, content)
     except OSError as error:
@@ -62,7 +62,7 @@ def save(model: RSPMN | SPMN, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> RSPMN | SPMN:
-    """Read a model of either kind; refuse it, saying what is wrong where, if it is not valid."""
+    """Read a model of either kind; an error says what is not valid, and where in the file."""
     where = str(path)
     fields = Fields(_parse(_read(path), where), where)
     _check_envelope(fields)
@@ -86,7 +86,7 @@ def load_rspmn(path: str | Path) -> RSPMN:
 
 
 def load_spmn(path: str | Path) -> SPMN:
-    """Read a model of a single shot."""
+    """Read a model of a single decision problem."""
     model = load(path)
     if not isinstance(model, SPMN):
         raise ModelFileError(f"{path}: expected a model of kind 'spmn', found 'rspmn'")
@@ -114,7 +114,7 @@ def _rspmn(fields: Fields, schema: Schema) -> RSPMN:
         fields.numbers("visits"),
         untried,
     )
-    model.with_untried()  # refuses hopes that do not fit the template
+    model.with_untried()  # refuses untried decisions that do not fit the template
     return model
 
 
@@ -150,7 +150,7 @@ def _parse(content: bytes, where: str) -> object:
 
     try:
         return json.loads(
-            content.decode(), parse_constant=refuse, object_pairs_hook=_once_each(where)
+            content.decode(), parse_constant=refuse, object_pairs_hook=_refuse_duplicates(where)
         )
     except UnicodeDecodeError as error:
         raise ModelFileError(
@@ -168,12 +168,12 @@ def _parse(content: bytes, where: str) -> object:
         raise ModelFileError(f"{where}: not a model file: {error}") from None
 
 
-def _once_each(where: str) -> Callable[[list[tuple[str, object]]], dict[str, object]]:
+def _refuse_duplicates(where: str) -> Callable[[list[tuple[str, object]]], dict[str, object]]:
     def collect(pairs: list[tuple[str, object]]) -> dict[str, object]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            twice = next(key for i, (key, _) in enumerate(pairs) if key in dict(pairs[:i]))
-            raise ModelFileError(f"{where}: the key {twice!r} stands twice in one object")
+            again = next(key for i, (key, _) in enumerate(pairs) if key in dict(pairs[:i]))
+            raise ModelFileError(f"{where}: duplicate key {again!r} in an object")
         return found
 
     return collect

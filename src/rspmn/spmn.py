@@ -1,4 +1,4 @@
-"""The sum-product-max network with its schema: a decision model of a single shot (Sec. 2)."""
+"""The sum-product-max network with its schema: a model of a single decision problem (Sec. 2)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rspmn.circuit import Network, NetworkBuilder, validity_violations
+from rspmn.circuit.schema_fit import schema_violations
+from rspmn.circuit.validity import refuse
 from rspmn.errors import CircuitError
 from rspmn.schema import Schema
-from rspmn.schema_checks import check_variables, refuse, schema_order_violations
 from rspmn.types import Array
 from rspmn.values import Value
 
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SPMN:
-    """A valid network over the variables of a schema. One that is not valid cannot be made.
+    """A valid network over the variables of a schema. One that is not valid is refused.
 
-    Its queries are documented where they are defined, in `rspmn.infer`.
+    The queries are defined in `rspmn.infer`; the methods call them.
     """
 
     schema: Schema
@@ -34,10 +35,8 @@ class SPMN:
     rows: float = 0.0  # the weight of the rows it was learned from
 
     def __post_init__(self) -> None:
-        found = [str(v) for v in validity_violations(self.network)]
-        found += [str(v) for v in schema_order_violations(self.network, self.schema)]
-        refuse("SPMN", found)
-        check_variables("SPMN", self.network, self.schema, frozenset())
+        refuse("SPMN", validity_violations(self.network))
+        refuse("SPMN", schema_violations(self.network, self.schema, recurrent=False))
         _ = self.network.root
         object.__setattr__(self, "rows", float(self.rows))
         if not 0 <= self.rows < float("inf"):
@@ -114,5 +113,5 @@ class SPMN:
 
 
 def factorised(leaves: Sequence[int], builder: NetworkBuilder) -> Network:
-    """Return the network in which variables have nothing to do with each other."""
+    """Return the network in which all variables are independent."""
     return builder.build(builder.product(leaves))

@@ -77,8 +77,16 @@ def test_what_cannot_be_drawn_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     b = NetworkBuilder()
     leaves = [b.leaf(f"x{k}", Categorical.certain(k)) for k in range(MOST_DRAWN)]
     huge = b.build(b.product(leaves))
-    with pytest.raises(CircuitError, match="a picture of 1001 nodes would be unreadable"):
+    with pytest.raises(CircuitError, match="a network of 1001 nodes takes 1001 symbols"):
         huge.svg()
+    b = NetworkBuilder()  # 2 + 4 · 300 nodes are drawn, as the leaf and utility have many parents
+    leaf, gain = b.leaf("x", Categorical.certain(0)), b.utility("u", 1.0)
+    cases = [b.product([leaf, b.max("d", {k: gain})]) for k in range(300)]
+    shared = b.build(b.sum(cases, [1 / 300] * 300))
+    drawn = len(lay_out(shared).places)
+    refused = f"a network of {len(shared)} nodes takes {drawn} symbols"
+    with pytest.raises(CircuitError, match=refused):
+        shared.svg()
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'rspmn\[plot\]'"):
         paper_grid().top.png()

@@ -30,7 +30,7 @@ WRONG: dict[str, Callable[[], object]] = {
     "Sum weights: expected probabilities that sum to 1, found 0.9": lambda: Sum((0, 1), (0.5, 0.4)),
     "Sum weights: expected probabilities from 0 to 1, found 1.5": lambda: Sum((0, 1), (1.5, -0.5)),
     "Max('treat'): 3 values but 2 children": lambda: Max("treat", (0, 1, 2), (0, 1)),
-    "Max('treat'): value 1 stands twice": lambda: Max("treat", (1, 1), (0, 1)),
+    "Max('treat'): duplicate value 1": lambda: Max("treat", (1, 1), (0, 1)),
     "Max('treat'): expected at least one child, found none": lambda: Max("treat", (), ()),
     "Max: expected the name of a decision, found ''": lambda: Max("", (0,), (0,)),
     "Leaf: expected the name of a variable, found ''": lambda: Leaf("", Categorical.certain(1)),
@@ -73,7 +73,7 @@ WRONG: dict[str, Callable[[], object]] = {
     "Network: node 0 (Latent) is not reached from any root": lambda: Network(
         (Latent(0), Latent(1)), (1,)
     ),
-    "Network: node 0 (Product) has child 1, but children must stand before": lambda: Network(
+    "Network: node 0 (Product) has child 1, but children must come before": lambda: Network(
         (Product((1,)), Latent(0)), (0, 1)
     ),
     "Network: expected a single root, found 2": lambda: (

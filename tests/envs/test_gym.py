@@ -14,13 +14,13 @@ from gymnasium.utils.env_checker import check_env
 
 from rspmn import RSPMN, Episodes, Followed, NetworkBuilder, Schema
 from rspmn.circuit import Categorical, IntegerHistogram, PiecewiseLinear
+from rspmn.end_nodes import end_root, marked_root, weighted_top
 from rspmn.envs.domains import DOMAINS
 from rspmn.envs.gym import ModelEnv
 from rspmn.envs.paper_grid import paper_grid
 from rspmn.errors import EvidenceError
 from rspmn.infer.policy import Policy
 from rspmn.learn import learn_rspmn
-from rspmn.model import end_root, marked_root, weighted_top
 from rspmn.values import UNKNOWN
 
 GOOD, WORN, BROKEN = range(3)

@@ -8,6 +8,7 @@ import pytest
 from random_models import random_rspmn, random_setting, simplex
 from rspmn import RSPMN, NetworkBuilder, Schema
 from rspmn.circuit import Categorical, IntegerHistogram, Leaf, Network, PiecewiseLinear
+from rspmn.end_nodes import marked_root, unknown_root, weighted_top
 from rspmn.infer.actions import best_among
 from rspmn.infer.bellman import Future, update
 from rspmn.infer.compiled.layers import compile_likelihood
@@ -15,7 +16,6 @@ from rspmn.infer.compiled.leaf_tables import Distinct
 from rspmn.infer.compiled.state_index import StateIndex
 from rspmn.infer.likelihood import episode_log_likelihood, evidence_of, node_log_likelihoods
 from rspmn.infer.meu import NOTHING_FOLLOWS
-from rspmn.model import marked_root, unknown_root, weighted_top
 from rspmn.values import UNKNOWN, Value
 
 SEEDS = range(40)

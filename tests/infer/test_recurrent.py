@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from random_models import random_rspmn, random_setting
 from rspmn.circuit import Categorical, NetworkBuilder, Utility
+from rspmn.end_nodes import end_root, weighted_top
 from rspmn.envs.paper_grid import CELLS, paper_grid
 from rspmn.errors import ConvergenceError, EvidenceError
-from rspmn.model import RSPMN, end_root, weighted_top
+from rspmn.model import RSPMN
 from rspmn.schema import Schema
 
 SCHEMA = Schema([["x"], ["a"]], ["a"], "u")

@@ -13,6 +13,7 @@ from oracle import tabulate
 from random_models import Domains, random_rspmn, random_setting, random_spn
 from rspmn.circuit import Categorical, NetworkBuilder
 from rspmn.data.episodes import Episodes, Followed
+from rspmn.end_nodes import end_root, weighted_top
 from rspmn.envs.frozen_lake import frozen_lake
 from rspmn.envs.paper_grid import paper_grid
 from rspmn.errors import EvidenceError
@@ -21,7 +22,7 @@ from rspmn.infer.compiled.simulate import simulate_rows
 from rspmn.infer.evidence import Known
 from rspmn.infer.sample import by_policy, sample_episodes
 from rspmn.learn import learn_rspmn
-from rspmn.model import RSPMN, end_root, weighted_top
+from rspmn.model import RSPMN
 from rspmn.schema import Schema
 from rspmn.spmn import SPMN
 from rspmn.values import Value

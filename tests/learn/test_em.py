@@ -10,10 +10,10 @@ from random_models import random_rspmn, random_setting
 from rspmn import RSPMN, Episodes, Followed, NetworkBuilder, Schema, Windows
 from rspmn.circuit import Categorical
 from rspmn.data.windows import fair_endings
+from rspmn.end_nodes import weighted_top
 from rspmn.envs.frozen_lake import frozen_lake
 from rspmn.errors import DataError
 from rspmn.learn import LearnConfig, em, learn_rspmn
-from rspmn.model import weighted_top
 
 
 @pytest.mark.parametrize("seed", range(12))

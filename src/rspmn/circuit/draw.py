@@ -1,7 +1,7 @@
 """Pictures of networks, drawn as in the paper's figures.
 
-Sum and product are circles with their signs, max a box with its decision, a utility a
-diamond, a variable an oval, and a latent a circle in the colour of its interface node.
+Sums and products are circles with their signs, max nodes boxes with their decision, utilities
+diamonds, variables ellipses, and latents circles in the colour of their interface node.
 """
 
 import colorsys
@@ -15,23 +15,23 @@ from rspmn.circuit.nodes import Latent, Leaf, Max, Node, Product, Sum, Utility
 from rspmn.errors import CircuitError, MissingExtraError
 from rspmn.values import show
 
-#: Beyond so many drawn nodes a picture is a blur, and takes long to make.
+#: A picture with more symbols is unreadable, and takes long to make.
 MOST_DRAWN = 1000
 
 
 def colour(interface: int) -> str:
-    """Return the colour of an interface node; neighbours in number differ most.
+    """Return the colour of an interface node; consecutive ones differ most.
 
     >>> colour(0), colour(1)
     ('#f79c9c', '#9cb7f7')
     """
-    hue = (interface * 0.6180339887) % 1  # the golden ratio never comes back to the same hue
+    hue = (interface * 0.6180339887) % 1  # multiples of the golden ratio never repeat a hue
     red, green, blue = colorsys.hsv_to_rgb(hue, 0.37, 0.97)
     return f"#{round(red * 255):02x}{round(green * 255):02x}{round(blue * 255):02x}"
 
 
 def label(node: Node) -> str:
-    """Return what is written in a node."""
+    """Return the text in a node."""
     match node:
         case Sum():
             return "+"
@@ -101,8 +101,9 @@ def render(network: Network, format: str) -> bytes:
     drawing = lay_out(network)
     if len(drawing.places) > MOST_DRAWN:
         raise CircuitError(
-            f"a picture of {len(drawing.places)} nodes would be unreadable (the most is "
-            f"{MOST_DRAWN}): draw fewer steps or another part, or use dot()"
+            f"a network of {len(network)} nodes takes {len(drawing.places)} symbols, as small "
+            f"shared parts are repeated, and more than {MOST_DRAWN} are unreadable: draw fewer "
+            "steps or another part, or use dot()"
         )
     right = max(place.x for place in drawing.places) + 0.5
     bottom = max(place.layer for place in drawing.places) + 1
@@ -166,5 +167,5 @@ def _draw_node(axes: Any, place: Place, interface: int | None) -> None:
 
 
 def _write(axes: Any, x: float, y: float, text: str, size: float, **look: Any) -> None:
-    # parse_math: a dollar sign in a name is a dollar sign
+    # without parse_math, a dollar sign in a name is a dollar sign
     axes.text(x, y, text, fontsize=size, ha="center", va="center", parse_math=False, **look)

@@ -1,10 +1,14 @@
-"""Where to draw nodes: parents above children, small shared parts drawn once for each parent.
+"""Where to draw nodes: parents above children, small shared parts repeated for each parent.
 
-A network shares its parts, but a picture in which every edge to a shared leaf is drawn is
-unreadable; the paper's figures repeat them too. Larger parts that are shared stay shared.
+In a network shared parts are stored once. A picture with an edge from every parent to one shared
+leaf would be unreadable, so small parts are repeated, as in the paper's figures. Larger shared
+parts are drawn once.
+
+Every drawn node has a column of the picture, and the columns of its children divide it. A part that
+is drawn once has its column inside that of one of its parents, its owner.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rspmn.circuit.network import Network
@@ -12,8 +16,10 @@ from rspmn.circuit.nodes import Max, Node, Sum
 from rspmn.circuit.traverse import fold_up, walk_down
 from rspmn.values import show
 
-#: A shared part of at most so many nodes is drawn again for each of its parents.
+#: A shared part with at most this many nodes is repeated for each of its parents.
 MOST_REPEATED = 6
+#: The parent of the roots.
+ABOVE = -1
 
 
 @dataclass
@@ -23,12 +29,12 @@ class Place:
     index: int  # in the network
     node: Node
     layer: int  # 0 at the top
-    x: float = 0.0  # of its centre, in widths of a leaf
+    x: float  # of its centre, in widths of a leaf
 
 
 @dataclass(frozen=True)
 class Edge:
-    """One drawn edge, between two places, with the weight or decision on it."""
+    """One drawn edge between two places, labelled with weights or values of the decision."""
 
     parent: int
     child: int
@@ -37,80 +43,121 @@ class Edge:
 
 @dataclass(frozen=True)
 class Drawing:
-    """What to draw where."""
+    """All nodes and edges with their places."""
 
-    places: list[Place]
-    edges: list[Edge]
-    roots: list[int]  # the place of each root
-
-
-class _Arrival(NamedTuple):
-    """What a node is told by a parent that was drawn: where it stands and what strip it gives."""
-
-    parent: int  # a place, or ABOVE
-    label: str
-    layer: int
-    left: float | None  # of the child's strip; None where another parent claims the child
-
-
-#: The parent of the roots.
-ABOVE = -1
+    places: list[Place] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+    roots: list[int] = field(default_factory=list)  # the place of each root
 
 
 def lay_out(network: Network) -> Drawing:
-    """Give every node a strip of the picture, its children's strips side by side below it.
+    """Return where to draw each node of a network.
 
-    A node that is repeated has a strip in each of its parents'; a shared one has it in that of
-    the parent that claims it.
+    >>> from rspmn.circuit import NetworkBuilder
+    >>> b = NetworkBuilder()
+    >>> drawing = lay_out(b.build(b.product([b.utility("u", 1.0), b.latent(0)])))
+    >>> [(place.layer, place.x) for place in drawing.places]
+    [(0, 1.0), (1, 1.5), (1, 0.5)]
     """
-    repeated = [size <= MOST_REPEATED for size in fold_up(network, _size)]
-    owner = _owners(network)
-    width = _widths(network, repeated, owner)
-    drawing = Drawing([], [], [])
+    return _Layout(network).draw()
 
-    def draw(
-        index: int, node: Node, above: list[_Arrival], left: float
+
+class _Arrival(NamedTuple):
+    """What a drawn parent passes to a child."""
+
+    parent: int  # a place, or ABOVE
+    label: str  # of the edge
+    layer: int  # of the child
+    left: float | None  # where the child's column begins; None where another parent is its owner
+
+
+class _Layout:
+    """A drawing under construction."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.repeated = [size <= MOST_REPEATED for size in fold_up(network, _size)]
+        self.owner = _owners(network)
+        self.widths = self._widths()
+        self.drawing = Drawing()
+
+    def _has_column_in(self, parent: int, child: int) -> bool:
+        """Say whether a child's column is inside that of a parent."""
+        return self.repeated[child] or self.owner[child] == parent
+
+    def _widths(self) -> list[float]:
+        """Return the width of each node's column, in widths of a leaf."""
+        widths: list[float] = []
+        for index, node in enumerate(self.network.nodes):
+            inside = [c for c in dict.fromkeys(node.children) if self._has_column_in(index, c)]
+            widths.append(max(1.0, sum(widths[child] for child in inside)))
+        return widths
+
+    def draw(self) -> Drawing:
+        """Draw all nodes from the roots down, then centre each above its children."""
+        starts: dict[int, _Arrival] = {}
+        left = 0.0
+        for root in dict.fromkeys(self.network.roots):
+            starts[root] = _Arrival(ABOVE, "", 0, left)
+            left += self.widths[root]
+        walk_down(self.network, starts, self._draw_node)
+        place_of: dict[int, int] = {}
+        for number, place in enumerate(self.drawing.places):
+            place_of.setdefault(place.index, number)
+        self.drawing.roots.extend(place_of[root] for root in self.network.roots)
+        self._centre()
+        return self.drawing
+
+    def _draw_node(
+        self, index: int, node: Node, above: list[_Arrival]
     ) -> list[tuple[int, _Arrival]]:
-        """Draw a node once, with edges from all of `above`; return what to tell its children."""
+        """Draw a node once for each parent if it is repeated, else once for all of them."""
+        if not self.repeated[index]:
+            left = next(a.left for a in above if a.left is not None)
+            return self._draw_once(index, node, above, left)
+        return [
+            onward
+            for arrival in above
+            if arrival.left is not None
+            for onward in self._draw_once(index, node, [arrival], arrival.left)
+        ]
+
+    def _draw_once(
+        self, index: int, node: Node, above: list[_Arrival], left: float
+    ) -> list[tuple[int, _Arrival]]:
+        """Draw a node with edges from some parents; return what it passes to its children."""
+        drawing = self.drawing
         layer = max(arrival.layer for arrival in above)
-        drawing.places.append(Place(index, node, layer, left + width[index] / 2))
+        drawing.places.append(Place(index, node, layer, left + self.widths[index] / 2))
         here = len(drawing.places) - 1
         drawing.edges.extend(Edge(a.parent, here, a.label) for a in above if a.parent != ABOVE)
         onward = []
-        for child, label in _merged(node):
-            gives = repeated[child] or owner[child] == index
-            onward.append((child, _Arrival(here, label, layer + 1, left if gives else None)))
-            left += width[child] if gives else 0.0
+        for child, label in _labelled_children(node):
+            inside = self._has_column_in(index, child)
+            onward.append((child, _Arrival(here, label, layer + 1, left if inside else None)))
+            left += self.widths[child] if inside else 0.0
         return onward
 
-    def send(index: int, node: Node, above: list[_Arrival]) -> list[tuple[int, _Arrival]]:
-        lefts = [arrival.left for arrival in above if arrival.left is not None]
-        if not repeated[index]:
-            return draw(index, node, above, lefts[0])
-        return [
-            m for a, left in zip(above, lefts, strict=True) for m in draw(index, node, [a], left)
-        ]
-
-    starts: dict[int, _Arrival] = {}
-    edge = 0.0
-    for root in dict.fromkeys(network.roots):
-        starts[root] = _Arrival(ABOVE, "", 0, edge)
-        edge += width[root]
-    walk_down(network, starts, send)
-    place = {p.index: number for number, p in reversed([*enumerate(drawing.places)])}
-    drawing.roots.extend(place[root] for root in network.roots)
-    _centre(drawing, repeated, owner)
-    return drawing
+    def _centre(self) -> None:
+        """Move every inner node to the middle of the children in its column."""
+        places = self.drawing.places
+        below: dict[int, list[int]] = {}
+        for edge in self.drawing.edges:
+            if self._has_column_in(places[edge.parent].index, places[edge.child].index):
+                below.setdefault(edge.parent, []).append(edge.child)
+        for parent in sorted(below, key=lambda place: -places[place].layer):
+            xs = [places[child].x for child in below[parent]]
+            places[parent].x = (min(xs) + max(xs)) / 2
 
 
 def _size(node: Node, below: list[int]) -> int:
-    """Count the nodes that drawing a part again would draw; large is large."""
+    """Return how many nodes are drawn for a part, at most one more than MOST_REPEATED."""
     distinct = dict(zip(node.children, below, strict=True))
     return min(1 + sum(distinct.values()), MOST_REPEATED + 1)
 
 
 def _owners(network: Network) -> dict[int, int]:
-    """Return the parent that claims each node, ABOVE for the roots."""
+    """Return the first parent of each node, ABOVE for the roots."""
     arrived = walk_down(
         network,
         dict.fromkeys(network.roots, ABOVE),
@@ -119,31 +166,8 @@ def _owners(network: Network) -> dict[int, int]:
     return {index: parents[0] for index, parents in arrived.items()}
 
 
-def _widths(network: Network, repeated: list[bool], owner: dict[int, int]) -> list[float]:
-    """Return how wide each node's strip is, in widths of a leaf."""
-    widths: list[float] = []
-    for index, node in enumerate(network.nodes):
-        below = dict.fromkeys(node.children)
-        parts = [widths[child] for child in below if repeated[child] or owner[child] == index]
-        widths.append(max(1.0, sum(parts)))
-    return widths
-
-
-def _centre(drawing: Drawing, repeated: list[bool], owner: dict[int, int]) -> None:
-    """Move every inner node to the middle of what stands below it in its own strip."""
-    places = drawing.places
-    below: dict[int, list[int]] = {}
-    for edge in drawing.edges:
-        child = places[edge.child].index
-        if repeated[child] or owner[child] == places[edge.parent].index:
-            below.setdefault(edge.parent, []).append(edge.child)
-    for parent in sorted(below, key=lambda place: -places[place].layer):
-        xs = [places[child].x for child in below[parent]]
-        places[parent].x = (min(xs) + max(xs)) / 2
-
-
-def _merged(node: Node) -> list[tuple[int, str]]:
-    """Return the children and their edges' labels, edges to one child joined."""
+def _labelled_children(node: Node) -> list[tuple[int, str]]:
+    """Return the distinct children, each with the labels of all edges to it."""
     if isinstance(node, Sum):
         labels = [show(round(weight, 3)) for weight in node.weights]
     elif isinstance(node, Max):

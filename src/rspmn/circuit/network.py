@@ -1,4 +1,4 @@
-"""Networks: nodes in an array, children before parents, shared parts stored once."""
+"""Networks: nodes in a tuple, children before parents, shared parts stored once."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ class Network:
     A single root makes it an SPN or SPMN; a template has one root per interface node.
     """
 
-    nodes: tuple[Node, ...]  # children stand before their parents
+    nodes: tuple[Node, ...]  # children before their parents
     roots: tuple[int, ...]
 
     def __post_init__(self) -> None:
@@ -45,7 +45,7 @@ class Network:
                 if not 0 <= child < index:
                     raise CircuitError(
                         f"Network: node {index} ({type(self.nodes[index]).__name__}) has child "
-                        f"{child}, but children must stand before their parents"
+                        f"{child}, but children must come before their parents"
                     )
                 used[child] = 1
 
@@ -57,14 +57,14 @@ class Network:
 
     @property
     def root(self) -> int:
-        """Return the root, where there is just one."""
+        """Return the root of a network that has only one."""
         if len(self.roots) != 1:
             raise CircuitError(f"Network: expected a single root, found {len(self.roots)}")
         return self.roots[0]
 
     @property
     def num_edges(self) -> int:
-        """Return the number of edges, what one evaluation costs."""
+        """Return the number of edges, which an evaluation takes time in proportion to."""
         return sum(len(node.children) for node in self.nodes)
 
     @cached_property
@@ -94,7 +94,7 @@ class Network:
 
 
 class NetworkBuilder:
-    """Builds a network from the leaves up; equal nodes are made once.
+    """Builds a network from the leaves up; equal nodes are stored once.
 
     >>> b = NetworkBuilder()
     >>> b.utility("u", 1.0) == b.utility("u", 1.0)

@@ -1,6 +1,6 @@
-"""The six kinds of nodes (Sec. 2 and Def. 6), as values that cannot be built wrong.
+"""The six kinds of nodes (Sec. 2 and Def. 6), immutable and checked when they are made.
 
-A node names its children by their index in the `Network` that holds it.
+A node refers to its children by their index in the `Network`.
 """
 
 from dataclasses import dataclass, field
@@ -10,13 +10,13 @@ from rspmn.circuit.distributions import Distribution, check_simplex
 from rspmn.errors import CircuitError
 from rspmn.values import Value, as_value, show
 
-#: The largest number a utility may hold, so that sums over long horizons stay finite.
+#: The largest utility, so that sums over long horizons stay finite.
 LARGEST = 1e150
 
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """A weighted sum of its children: a mixture, a hidden or observed choice by chance."""
+    """A weighted sum of its children: a mixture over a hidden or observed variable."""
 
     children: tuple[int, ...]  # [n]
     weights: tuple[float, ...]  # [n], sums to 1
@@ -45,7 +45,7 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Max:
-    """A decision: one child per value that the decision can take here."""
+    """A decision: one child for each value that can be chosen here."""
 
     decision: str
     values: tuple[Value, ...]  # [n], distinct
@@ -66,8 +66,8 @@ class Max:
                 f"{where}: {len(self.values)} values but {len(self.children)} children"
             )
         if len(set(self.values)) != len(self.values):
-            twice = next(v for i, v in enumerate(self.values) if v in self.values[:i])
-            raise CircuitError(f"{where}: value {show(twice)} stands twice")
+            again = next(v for i, v in enumerate(self.values) if v in self.values[:i])
+            raise CircuitError(f"{where}: duplicate value {show(again)}")
         object.__setattr__(self, "types", tuple(map(type, self.values)))
 
 
@@ -95,7 +95,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Utility:
-    """A utility: the mean of what was earned, and how well it is known."""
+    """A utility: the mean of the rewards, and how well it is known."""
 
     variable: str
     mean: float
@@ -139,7 +139,7 @@ Node = Sum | Product | Max | Leaf | Utility | Latent
 
 
 def _normalise_children(node: Sum | Product | Max) -> None:
-    """Make the children a tuple of indices, or say what they are instead."""
+    """Make the children a tuple of indices; refuse anything else."""
     if type(node.children) is tuple and all(type(child) is int for child in node.children):
         return
     try:

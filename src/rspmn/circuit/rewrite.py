@@ -1,4 +1,4 @@
-"""Network → network: copying with changes. All of it is one fold into a builder."""
+"""Network → network: copies with changes, as a fold into a builder."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,12 +23,19 @@ def graft(
     rename: Callable[[str], str] | None,
     latent: Callable[[int], int | None],
 ) -> list[int | None]:
-    """Copy a network into a builder; return where each of its nodes came to stand.
+    """Copy a network into a builder; return the index of each node there, None if it is left out.
 
-    `rename` gives variables and decisions other names. `latent(i)` says which node of the builder
-    takes the place of `Latent(i)`, or None to leave it out. A sum or product of which nothing is
-    left is left out too (Sec. 3.2, on the bottom-most template); below a max node the constant 1
-    takes its place, so that the decision stays.
+    Parameters
+    ----------
+    builder, network
+        Where to copy to, and what.
+    rename
+        Returns the new names of variables and decisions.
+    latent
+        `latent(i)` returns the node of the builder that replaces `Latent(i)`, or None to leave it
+        out. A sum or product without any children left is left out too (Sec. 3.2, on the
+        bottom-most template). Below a max node the constant 1 replaces it, so that the decision
+        is kept.
     """
 
     def copy(node: Node, below: list[int | None]) -> int | None:
@@ -56,7 +63,7 @@ def _renamed(node: Leaf | Utility, rename: Callable[[str], str] | None) -> Leaf 
 
 
 def _sum(builder: NetworkBuilder, left: list[tuple[int, float]], whole: bool) -> int | None:
-    """Add the sum of the children that are left, their weights scaled to 1 again."""
+    """Add the sum of the children that are left, their weights scaled to sum to 1."""
     total = 1.0 if whole else sum(weight for _, weight in left)
     if not total > 0:
         return None
@@ -64,10 +71,10 @@ def _sum(builder: NetworkBuilder, left: list[tuple[int, float]], whole: bool) ->
 
 
 def with_branches(builder: NetworkBuilder, index: int, extra: int) -> int:
-    """Add the branches of one node's decisions that another lacks, where there is a place.
+    """Add branches of the decisions of node `extra` that node `index` lacks; return the new node.
 
-    Where a sum stands between two decisions, for what is seen there, there is none: what the other
-    has below it is left out.
+    A sum between two decisions, over what is observed between them, has no place for more branches
+    below it: they are left out.
     """
     here, other = builder[index], builder[extra]
     if isinstance(here, Max) and isinstance(other, Max):
@@ -77,7 +84,7 @@ def with_branches(builder: NetworkBuilder, index: int, extra: int) -> int:
             branches[value] = child if known is None else _below(builder, known, child)
         return builder.max(here.decision, branches)
     if isinstance(here, Product):
-        below, over = _deciding(builder, index), _deciding(builder, extra)
+        below, over = _next_decision(builder, index), _next_decision(builder, extra)
         if below is not None and over is not None:
             found = with_branches(builder, below, over)
             return builder.product([found if c == below else c for c in here.children])
@@ -85,18 +92,18 @@ def with_branches(builder: NetworkBuilder, index: int, extra: int) -> int:
 
 
 def _below(builder: NetworkBuilder, index: int, extra: int) -> int:
-    """Go on below a decision if nothing was seen after it: it may have been something else."""
+    """Add branches below a decision, unless variables are observed after it: they may differ."""
     if any(isinstance(builder[child], Leaf) for child in builder[index].children):
         return index
     return with_branches(builder, index, extra)
 
 
-def _deciding(builder: NetworkBuilder, index: int) -> int | None:
-    """Return the node itself, or the factor of a product, that holds a max node at its top."""
+def _next_decision(builder: NetworkBuilder, index: int) -> int | None:
+    """Return the max node, or the factor of a product, that makes the next decision."""
     node = builder[index]
     if isinstance(node, Max):
         return index
     if not isinstance(node, Product):
         return None
-    holds = (c for c in node.children if _deciding(builder, c) is not None)
-    return next(holds, None)
+    factors = (c for c in node.children if _next_decision(builder, c) is not None)
+    return next(factors, None)

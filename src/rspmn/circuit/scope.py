@@ -1,4 +1,4 @@
-"""Scope (Def. 1), the ground on which validity stands."""
+"""Scope (Def. 1), in terms of which validity is defined."""
 
 from enum import Enum
 from typing import Final, Literal
@@ -17,9 +17,9 @@ class NextSteps(Enum):
         return "NEXT_STEPS"
 
 
-#: The scope of every latent node: all variables of all later steps. Sec. 3.2: latents whose
-#: root interface nodes have one scope have one scope themselves, and in a sound template all
-#: of them do (Def. 8), so a single symbol stands for it before unfolding.
+#: The scope of every latent node: all variables of all later steps. In a sound template all root
+#: interface nodes have the same scope (Def. 8), so all latents have, too (Sec. 3.2), and one symbol
+#: represents it before unfolding.
 NEXT_STEPS: Final = NextSteps.NEXT_STEPS
 
 Scope = frozenset[str | Literal[NextSteps.NEXT_STEPS]]
@@ -27,11 +27,11 @@ NOTHING: Scope = frozenset()
 
 
 def scopes(network: Network) -> list[Scope]:
-    """Return the scope of every node: the union of its children's, of a leaf itself.
+    """Return the scope of every node: the union of its children's; of a leaf, its variable.
 
-    A max node also has its own decision in scope. The letter of Def. 1 leaves it out, but
-    Algorithm 3 looks for decisions in scopes, and without it two factors of a product could
-    make the same decision each in its own way. They are computed once for each network.
+    The decision of a max node is in its scope. Def. 1 leaves it out, but Algorithm 3 looks for
+    decisions in scopes, and without it two factors of a product could make the same decision
+    differently. Scopes are computed once for each network.
     """
     return network.scopes
 
@@ -56,5 +56,5 @@ def _scope(node: Node, below: list[Scope]) -> Scope:
 
 
 def show_scope(scope: Scope) -> str:
-    """Write a scope for a person, in alphabetical order."""
+    """Return a scope as text, in alphabetical order."""
     return "{" + ", ".join(sorted(str(getattr(v, "value", v)) for v in scope)) + "}"

@@ -1,4 +1,4 @@
-"""The only two ways through a network: up from the leaves, and down from the roots."""
+"""The two traversals of a network: up from the leaves, and down from the roots."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
@@ -11,7 +11,7 @@ M = TypeVar("M")
 
 
 def fold_up(network: Network, combine: Callable[[Node, list[T]], T]) -> list[T]:
-    """Give every node a value made from its children's values, each node once.
+    """Compute a value of every node from those of its children; each node is visited once.
 
     >>> from rspmn.circuit import NetworkBuilder
     >>> b = NetworkBuilder()
@@ -30,11 +30,22 @@ def walk_down(
     starts: Mapping[int, M],
     send: Callable[[int, Node, list[M]], Iterable[tuple[int, M]]],
 ) -> dict[int, list[M]]:
-    """Pass messages from parents to children, each node once, after all its parents.
+    """Pass messages from parents to children; each node is visited once, after all its parents.
 
-    `starts` holds a message for each node to start at. `send(index, node, arrived)` gets all
-    messages that arrived at a node and returns `(child, message)` for each child to go on
-    to. The result holds the messages of every node that was reached.
+    Parameters
+    ----------
+    network
+        The network.
+    starts
+        A message for each node to start at.
+    send
+        `send(index, node, arrived)` is called with all messages that arrived at a node and returns
+        `(child, message)` for each child to visit.
+
+    Returns
+    -------
+    dict
+        The messages of every node that was reached.
     """
     arrived: dict[int, list[M]] = {index: [message] for index, message in starts.items()}
     for index in range(max(starts, default=-1), -1, -1):
@@ -45,7 +56,7 @@ def walk_down(
 
 
 def path_to(network: Network, target: int) -> tuple[int, ...]:
-    """Return one way from a root to a node, both ends included."""
+    """Return a path from a root to a node, both included."""
     above = -1  # the parent of a root
     parents = walk_down(
         network,

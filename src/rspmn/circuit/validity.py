@@ -1,6 +1,6 @@
 """Validity of networks (Defs. 2 to 5) and soundness of templates (Defs. 7 and 8).
 
-Every check returns what it found, node and path, never a bare False.
+Every check returns the violations that it found, each with node and path.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -10,6 +10,7 @@ from rspmn.circuit.network import Network
 from rspmn.circuit.nodes import Latent, Max, Node, Product, Sum, Utility
 from rspmn.circuit.scope import NEXT_STEPS, Scope, scopes, show_scope
 from rspmn.circuit.traverse import fold_up, path_to
+from rspmn.errors import CircuitError
 
 #: A node that breaks a definition, and how.
 Finding = tuple[int, str]
@@ -39,7 +40,7 @@ def validity_violations(network: Network) -> list[Violation]:
     Valid means sum-complete, decomposable, max-complete and max-unique.
     """
     scope = scopes(network)
-    return _with_paths(
+    return with_paths(
         network,
         {
             "sum-complete (Def. 2)": sum_complete(network, scope),
@@ -52,7 +53,7 @@ def validity_violations(network: Network) -> list[Violation]:
 
 def soundness_violations(template: Network) -> list[Violation]:
     """Return everything that keeps a template from being sound (Def. 8)."""
-    return validity_violations(template) + _with_paths(
+    return validity_violations(template) + with_paths(
         template,
         {
             "of one scope with the other roots (Def. 8)": same_root_scopes(template),
@@ -66,7 +67,7 @@ def top_violations(top: Network, interfaces: int) -> list[Violation]:
 
     Def. 7: one root, sums and products, and latent nodes for leaves.
     """
-    return validity_violations(top) + _with_paths(
+    return validity_violations(top) + with_paths(
         top,
         {
             "part of a top network (Def. 7)": top_nodes(top),
@@ -78,11 +79,11 @@ def top_violations(top: Network, interfaces: int) -> list[Violation]:
 def order_violations(
     network: Network, known_before: Mapping[str, Collection[str]]
 ) -> list[Violation]:
-    """Return everything that stands in another order than P≺ has it.
+    """Return every place where the order of variables differs from P≺.
 
-    `known_before` names, for each decision, what is seen and decided before it.
+    `known_before` names, for each decision, what is observed and decided before it.
     """
-    return _with_paths(network, {"in the partial order (Sec. 2)": in_order(network, known_before)})
+    return with_paths(network, {"in the partial order (Sec. 2)": in_order(network, known_before)})
 
 
 # ---- the definitions -----------------------------------------------------------------
@@ -159,10 +160,10 @@ def top_nodes(top: Network) -> Iterator[Finding]:
 
 
 def in_order(network: Network, known_before: Mapping[str, Collection[str]]) -> Iterator[Finding]:
-    """Sec. 2, I0 ≺ D1 ≺ I1 ≺ …: a max node stands below what is known before, above the rest.
+    """Sec. 2, I0 ≺ D1 ≺ I1 ≺ …: a max node is below what is known before it, above the rest.
 
-    With a variable of I0 below it, a decision could not look at it. With one of I1 beside it, a
-    sum above both could let the decision look at what only comes later.
+    A decision could not depend on a variable of I0 below its max node. With a variable of I1 beside
+    the max node, a sum above both could let the decision depend on what is known later.
     """
     scope = scopes(network)
     utilities = {node.variable for node in network.nodes if isinstance(node, Utility)}
@@ -186,7 +187,14 @@ def in_order(network: Network, known_before: Mapping[str, Collection[str]]) -> I
                         yield index, f"{show_scope(late)} is known after {decision!r}, not before"
 
 
-# ---- what they share -----------------------------------------------------------------
+# ---- shared by the definitions -------------------------------------------------------
+
+
+def refuse(owner: str, violations: list[Violation]) -> None:
+    """Raise an error about the first of some violations, if there are any."""
+    if violations:
+        more = f" (and {len(violations) - 1} more)" if len(violations) > 1 else ""
+        raise CircuitError(f"{owner}: {violations[0]}{more}")
 
 
 def _same_scope_below(
@@ -218,7 +226,8 @@ def _decided_below(network: Network) -> list[frozenset[str]]:
     return fold_up(network, decided)
 
 
-def _with_paths(network: Network, findings: dict[str, Iterator[Finding]]) -> list[Violation]:
+def with_paths(network: Network, findings: Mapping[str, Iterator[Finding]]) -> list[Violation]:
+    """Return findings, by the definition that they break, as violations."""
     return [
         Violation(name, node, path_to(network, node), message)
         for name, several in findings.items()

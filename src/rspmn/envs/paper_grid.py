@@ -14,7 +14,8 @@ and below each action the utility and an S_L with the single interface node that
 """
 
 from rspmn.circuit import Categorical, NetworkBuilder
-from rspmn.model import RSPMN, weighted_top
+from rspmn.end_nodes import weighted_top
+from rspmn.model import RSPMN
 from rspmn.schema import Schema
 
 CELLS = [(0, 0), (0, 1), (1, 0), (1, 1)]  # (x, y) of interface nodes 0 to 3

@@ -6,6 +6,7 @@ import numpy as np
 
 from rspmn.circuit import Network, NetworkBuilder
 from rspmn.circuit.rewrite import graft, with_branches
+from rspmn.end_nodes import end_root, marked_root, unknown_root, weighted_top
 from rspmn.learn.frontier import Edge, frontier_state, state_leaves
 from rspmn.learn.initial_template import place_roots
 from rspmn.learn.numbering import Numbering
@@ -13,7 +14,7 @@ from rspmn.learn.one_step import Interface
 from rspmn.learn.routing import Routes
 from rspmn.learn.successors.transitions import Successors
 from rspmn.learn.two_step_rows import TwoSteps
-from rspmn.model import RSPMN, end_root, marked_root, unknown_root, weighted_top
+from rspmn.model import RSPMN
 from rspmn.types import Array, Ints
 from rspmn.values import UNKNOWN
 

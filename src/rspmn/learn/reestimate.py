@@ -14,9 +14,10 @@ from rspmn.circuit import (
     Utility,
 )
 from rspmn.circuit.network import with_children
+from rspmn.end_nodes import weighted_top
 from rspmn.infer.compiled.subtrees import Subtrees
 from rspmn.learn.flows import Flows
-from rspmn.model import RSPMN, weighted_top
+from rspmn.model import RSPMN
 
 
 def rebuilt(model: RSPMN, trees: Subtrees, flows: Flows) -> RSPMN:

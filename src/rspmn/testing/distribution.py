@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from rspmn.circuit import Distribution, Leaf, NetworkBuilder
 from rspmn.circuit.distributions import Values, registered
 from rspmn.circuit.json import network_from_json, network_to_json
+from rspmn.schema import Kind
 from rspmn.types import Array
 from rspmn.values import END, Mark, Value
 
-#: The kinds of variables that a schema knows.
-KINDS = {"categorical", "boolean", "integer", "continuous"}
 #: Values drawn to compare frequencies and moments with what the distribution says.
 DRAWS = 4000
 #: Values drawn one at a time.
@@ -70,8 +69,8 @@ def _check_class(family: type[Distribution]) -> None:
     assert family.family, f"{name}.family: expected the name of the family in model files"
     assert registered(family.family) is family, f"{name}: decorate it with `register`"
     assert family.kinds, f"{name}.kinds: expected the kinds of variables that it describes"
-    odd = family.kinds - KINDS
-    assert not odd, f"{name}.kinds: expected kinds among {sorted(KINDS)}, found {sorted(odd)}"
+    odd = family.kinds - set(Kind)
+    assert not odd, f"{name}.kinds: expected kinds among {[*map(str, Kind)]}, found {sorted(odd)}"
 
 
 def _check_value(distribution: Distribution) -> None:
@@ -140,7 +139,7 @@ def _check_density(distribution: Distribution, drawn: NDArray[Any]) -> None:
     assert math.isfinite(low), "span: expected finite ends"
     assert math.isfinite(high), "span: expected finite ends"
     assert low <= high, "span: expected the lower end first"
-    if "continuous" in type(distribution).kinds:
+    if Kind.CONTINUOUS in type(distribution).kinds:
         points = np.linspace(low, high, POINTS)
         total = float(np.trapezoid(np.exp(distribution.log_probs(points)), points))
     else:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from rspmn.circuit.fields import Fields
 from rspmn.errors import CircuitError, did_you_mean
+from rspmn.schema import Kind
 from rspmn.types import Array, Ints
 from rspmn.values import Mark, Value, as_value, show
 
@@ -42,8 +43,8 @@ class Distribution(ABC):
 
     #: The name of the family in model files.
     family: ClassVar[str] = ""
-    #: The kinds of variables it can describe: "categorical", "boolean", "integer", "continuous".
-    kinds: ClassVar[frozenset[str]] = frozenset()
+    #: The kinds of variables that it can describe.
+    kinds: ClassVar[frozenset[Kind]] = frozenset()
 
     # ---- probabilities -------------------------------------------------------------
 

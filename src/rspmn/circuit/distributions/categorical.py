@@ -18,6 +18,7 @@ from rspmn.circuit.distributions.base import (
 )
 from rspmn.circuit.fields import Fields, plain_values
 from rspmn.errors import CircuitError
+from rspmn.schema import Kind
 from rspmn.types import Array
 from rspmn.values import Mark, Value, as_value, show
 
@@ -32,7 +33,7 @@ class Categorical(Distribution):
     """
 
     family: ClassVar[str] = "categorical"
-    kinds: ClassVar[frozenset[str]] = frozenset(["categorical", "boolean", "integer", "continuous"])
+    kinds: ClassVar[frozenset[Kind]] = frozenset(Kind)
 
     values: tuple[Value, ...]  # [n], distinct
     probabilities: tuple[float, ...]  # [n], sums to 1

@@ -24,6 +24,7 @@ from rspmn.circuit.distributions.base import (
 )
 from rspmn.circuit.fields import Fields
 from rspmn.errors import CircuitError
+from rspmn.schema import Kind
 from rspmn.types import Array
 from rspmn.values import Mark, Value
 
@@ -41,7 +42,7 @@ class IntegerHistogram(Distribution):
     """
 
     family: ClassVar[str] = "integer_histogram"
-    kinds: ClassVar[frozenset[str]] = frozenset(["integer"])
+    kinds: ClassVar[frozenset[Kind]] = frozenset([Kind.INTEGER])
 
     edges: tuple[int, ...]  # [n+1], strictly increasing
     masses: tuple[float, ...]  # [n], sums to 1

@@ -24,6 +24,7 @@ from rspmn.circuit.distributions.base import (
 )
 from rspmn.circuit.fields import Fields
 from rspmn.errors import CircuitError
+from rspmn.schema import Kind
 from rspmn.types import Array
 from rspmn.values import Mark, Value
 
@@ -45,7 +46,7 @@ class PiecewiseLinear(Distribution):
     """
 
     family: ClassVar[str] = "piecewise_linear"
-    kinds: ClassVar[frozenset[str]] = frozenset(["continuous"])
+    kinds: ClassVar[frozenset[Kind]] = frozenset([Kind.CONTINUOUS])
 
     knots: tuple[float, ...]  # [n], strictly increasing
     densities: tuple[float, ...]  # [n], the trapezoids' areas sum to 1
