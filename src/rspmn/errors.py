@@ -55,3 +55,13 @@ def did_you_mean(name: object, valid: Iterable[object]) -> str:
     if not words:
         return "there are none"
     return "expected one of " + ", ".join(repr(word) for word in words)
+
+
+def no_column(what: str, name: str, names: Iterable[str]) -> DataError:
+    """Return the error of a table without a column that is asked for."""
+    return DataError(f"no {what} {name!r} in the table: {did_you_mean(name, names)}")
+
+
+def no_rows() -> DataError:
+    """Return the error of a table without rows."""
+    return DataError("the table has no rows")

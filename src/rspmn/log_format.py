@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypedDict, Unpack, get_args
 
-from rspmn.errors import DataError, SchemaError, did_you_mean
+from rspmn.errors import DataError, SchemaError, did_you_mean, no_column
 
 #: What the last row of an episode means where no column says why the episode ended.
 Ending = Literal["end", "cut", "short", "final_row"]
@@ -152,7 +152,7 @@ class LogFormat:
         if name is None or name in names:
             return
         if name != getattr(LogFormat, what):
-            raise DataError(f"no {what} column {name!r} in the table: {did_you_mean(name, names)}")
+            raise no_column(f"{what} column", name, names)
         in_order = ", or pass time=None if the rows of each episode are in order"
         raise DataError(
             f"no {what} column {name!r} in the table, which has {', '.join(map(repr, names))}: "

@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import rspmn
 from rspmn import Episodes, Followed, Kind, Schema
 from rspmn.errors import DataError
 
@@ -236,7 +237,7 @@ WRONG: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         changed(u=[0.5, -1.0, 0.25, 2.0, 0.75, NAN]),
         {"ending": "cut"},
     ),
-    "episode k, step 2: time 1 stands twice in this episode": (
+    "episode k, step 2: duplicate time 1 in this episode": (
         changed(time=[1, 0, 0, 0, 1, 1]),
         {"ending": "cut"},
     ),
@@ -248,7 +249,7 @@ WRONG: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         changed(done=[0, 0, 1, 0, 0, 0]),
         {"terminated": "done"},
     ),
-    "time column 'time': row 1 is empty": (
+    "time column 'time': a row of episode m is empty": (
         changed(time=[2, None, 0, 0, 1, 1]),
         {"ending": "cut"},
     ),
@@ -293,6 +294,9 @@ def test_wrong_tables_are_answered(message: str) -> None:
     with pytest.raises(DataError) as caught:
         Episodes.from_long(table, SCHEMA, **options)
     assert message in str(caught.value)
+    with pytest.raises(DataError) as by_engine:
+        rspmn.windows(table, SCHEMA, **options)
+    assert str(by_engine.value) == str(caught.value)
 
 
 def test_gaps_may_be_allowed() -> None:

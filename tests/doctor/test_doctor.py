@@ -116,7 +116,7 @@ def test_a_log_that_cannot_be_learned_from() -> None:
     found = examine(twice, SCHEMA, ending="cut")
     assert not found.is_sound
     assert found.findings[0].level == "error"
-    assert "stands twice in this episode" in found.findings[0].found
+    assert "duplicate time" in found.findings[0].found
     assert found.duplicates == 3
     with pytest.raises(DataError, match="no column 'y' in the table"):
         examine(table, Schema([["y"], ["a"]], ["a"], "u"), ending="cut")

@@ -102,7 +102,7 @@ def test_values_of_every_type(spark: Any) -> None:
 @pytest.mark.parametrize(
     ("times", "message"),
     [
-        ([0, 0, 1], "episode 1, step 1: time 0 stands twice"),
+        ([0, 0, 1], "episode 1, step 1: duplicate time 0"),
         ([0, 1, 5], "episode 1, step 2: time goes from 1 to 5"),
         ([0, None, 1], "time column 'time': a row of episode 1 is empty"),
     ],

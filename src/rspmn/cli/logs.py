@@ -41,7 +41,7 @@ def learn(arguments: argparse.Namespace) -> None:
     with store_windows(
         arguments.log, schema, memory_limit=arguments.memory_limit, **options
     ) as stored:
-        log = Episodes.from_log(arguments.log, schema) if config.em_passes else stored
+        log = Episodes.from_log(stored.source, schema) if config.em_passes else stored
         with learning_bar(arguments.json) as report:
             model, info = learn_rspmn(log, config, arguments.seed, report=report)
         model.save(arguments.output)

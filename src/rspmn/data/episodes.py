@@ -163,10 +163,9 @@ class Episodes:
         >>> Episodes.from_log(log, schema)
         Episodes(2 episodes, 3 steps, ended by: 1 END, 1 UNKNOWN)
         """
-        from rspmn.data.readers import read_long, read_wide
+        from rspmn.data.sources.read_episodes import read_episodes
 
-        schema = schema_of_log(schema, options)
-        return read_wide(source, schema) if schema.log.wide else read_long(source, schema)
+        return read_episodes(source, schema_of_log(schema, options))
 
     @classmethod
     def from_long(cls, table: object, schema: Schema, **options: Unpack[LogOptions]) -> "Episodes":
@@ -203,7 +202,7 @@ class Episodes:
         endings: Sequence[Followed],
     ) -> "Episodes":
         """Make episodes of lists of steps; with ending STATE the last one is a state only."""
-        from rspmn.data.readers import assemble_steps
+        from rspmn.data.sources.read_episodes import assemble_steps
 
         if len(endings) != len(episodes):
             raise DataError(f"{len(episodes)} episodes but {len(endings)} endings")

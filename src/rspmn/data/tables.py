@@ -9,8 +9,9 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.data.columns import sort_of
-from rspmn.errors import DataError, did_you_mean
+from rspmn.data.columns import Column, encode, sort_of
+from rspmn.errors import DataError, no_column
+from rspmn.schema import Kind, Schema
 from rspmn.types import Bools
 from rspmn.values import is_missing
 
@@ -38,7 +39,7 @@ class Table:
     def cells(self, name: str, what: str = "column") -> Cells:
         """Return a column, or name the nearest one there is."""
         if name not in self._columns:
-            raise DataError(f"no {what} {name!r} in the table: {did_you_mean(name, self.names)}")
+            raise no_column(what, name, self.names)
         column = self._columns[name]
         if isinstance(column, np.ndarray):
             cells = split_missing(column)
@@ -53,10 +54,7 @@ class Table:
         """Return a column with a mask where nothing is; text as objects."""
         cells = self.cells(name)
         if cells.present.dtype.kind not in "biufMOUT":
-            raise DataError(
-                f"column {name!r}: expected strings, numbers, booleans or dates, found "
-                f"{cells.present.dtype}: leave it out of the table"
-            )
+            raise refuse_type(name, cells.present.dtype)
         if cells.present.dtype.kind in "OUT":
             sort_of(cells.present, name)  # DuckDB would make text of values of different types
             words = np.full(len(cells.missing), None, dtype=object)
@@ -65,6 +63,14 @@ class Table:
         full = np.zeros(len(cells.missing), dtype=cells.present.dtype)
         full[~cells.missing] = cells.present
         return np.ma.array(full, mask=cells.missing) if cells.missing.any() else full
+
+
+def refuse_type(name: str, found: object) -> DataError:
+    """Return the error of a column whose type cannot be learned from."""
+    return DataError(
+        f"column {name!r}: expected strings, numbers, booleans or dates, found {found}: leave it "
+        "out of the table"
+    )
 
 
 def is_paths(source: object) -> TypeGuard[Paths]:
@@ -199,3 +205,15 @@ def with_booleans(cells: Cells) -> Cells:
         return cells
     true = {word: word.lower() == "true" for word in words}
     return Cells(np.array([true[word] for word in cells.present.tolist()]), cells.missing)
+
+
+def code_cells(cells: Cells, name: str, schema: Schema) -> Column:
+    """Code a variable's values as the schema says it is."""
+    kind = Kind.CONTINUOUS if name == schema.utility else schema.kinds.get(name)
+    column = encode(cells.present, cells.missing, kind, name)
+    if name in schema.decisions and column.kind is Kind.CONTINUOUS:
+        raise DataError(
+            f"decision {name!r} holds numbers that are not whole: bin it, or, if its values are "
+            f"few, say kinds={{{name!r}: 'categorical'}}"
+        )
+    return column

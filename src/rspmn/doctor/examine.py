@@ -1,6 +1,6 @@
 """The examination: all that the doctor looks at, and what was found."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Unpack
 
 import narwhals as nw
@@ -22,7 +22,7 @@ from rspmn.doctor.steps import (
     leak_findings,
     step_findings,
 )
-from rspmn.errors import DataError, did_you_mean
+from rspmn.errors import DataError, no_column
 from rspmn.log_format import LogFormat, LogOptions
 from rspmn.schema import Schema, schema_of_log
 
@@ -125,7 +125,7 @@ def _check_names(found: Diagnosis) -> None:
     schema.log.check_names(names, schema.variables)
     for name in schema.variables:
         if name not in names:
-            raise DataError(f"no column {name!r} in the table: {did_you_mean(name, names)}")
+            raise no_column("column", name, names)
 
 
 def _look_at_steps(found: Diagnosis, source: Source) -> None:
@@ -191,4 +191,4 @@ def _sample(source: Source, found: Diagnosis) -> Episodes:
         first = source.frame.select(name).unique().sort(name).head(kept)
         last = source.read(first.select(nw.col(name).max())).cells(name).present.tolist()[0]
         frame = frame.filter(nw.col(name) <= last)
-    return Episodes.from_log(source.read(frame), found.schema)
+    return Episodes.from_log(replace(source, frame=frame), found.schema)

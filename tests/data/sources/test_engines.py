@@ -144,7 +144,7 @@ def test_rows_in_order_without_times() -> None:
 
 
 WRONG: dict[str, tuple[dict[str, list[Any]], dict[str, Any]]] = {
-    "episode 1, step 2: time 1 stands twice": ({"time": [0, 1, 1, 0]}, {"ending": "cut"}),
+    "episode 1, step 2: duplicate time 1": ({"time": [0, 1, 1, 0]}, {"ending": "cut"}),
     "episode 1, step 1: time goes from 0 to 5": ({"time": [0, 5, 6, 0]}, {"ending": "cut"}),
     "episode 1, step 1: 'a' is missing; only state variables may be (1 such rows)": (
         {"a": ["l", None, "l", "r"]},

@@ -107,7 +107,7 @@ def test_a_state_and_a_step_at_one_time(steps: int, tmp_path: Path) -> None:
     table["time"][steps] -= 1
     typed(table).write_parquet(tmp_path / "log.parquet")
     assert UNORDERED in marks_of(tmp_path / "log.parquet")
-    twice = f"episode 0, step {steps}: time {steps - 1} stands twice"
+    twice = f"episode 0, step {steps}: duplicate time {steps - 1}"
     with pytest.raises(rspmn.errors.DataError, match=twice):
         rspmn.windows(tmp_path / "log.parquet", SCHEMA, terminated="done")
 

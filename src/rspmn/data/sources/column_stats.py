@@ -9,7 +9,7 @@ import numpy as np
 from rspmn.data.columns import infer_kind
 from rspmn.data.sources.log_rows import count_where, gone, plain_column
 from rspmn.data.sources.open import Source
-from rspmn.errors import DataError
+from rspmn.errors import no_rows
 from rspmn.schema import Kind
 
 #: Look at so many rows to tell what sort of values a column has.
@@ -73,7 +73,7 @@ def survey(source: Source) -> Survey:
             asked.append(count_where(parts).alias(f"p{k}"))
     found = source.read(source.frame.select(*asked))
     if not int(found.cells("rows").present[0]):
-        raise DataError("the table has no rows")
+        raise no_rows()
     first = source.read(source.frame.select(names).head(GLANCE))
     facts = {n: _one(found.cells(n)) for n in found.names}
     columns = []

@@ -10,7 +10,6 @@ import narwhals as nw
 import numpy as np
 
 from rspmn.data.episodes import Episodes
-from rspmn.data.readers import check_block
 from rspmn.data.sources.batches import map_batches
 from rspmn.data.sources.infer_kinds import kinds_of
 from rspmn.data.sources.log_rows import Asked, columns_of, rows_of
@@ -19,10 +18,10 @@ from rspmn.data.sources.open import Frame, Source, numbered, open_source
 from rspmn.data.sources.pair_codes import MARK, SKIPPED, UNORDERED, Marks
 from rspmn.data.sources.pair_sorted import in_time
 from rspmn.data.sources.pair_streamed import marked_groups, streamed_counts
-from rspmn.data.sources.pair_wide import in_blocks
+from rspmn.data.sources.pair_wide import check_block, in_blocks
 from rspmn.data.sources.sample import sampled
 from rspmn.data.sources.utility_bins import Moments
-from rspmn.data.sources.validate import Offenders
+from rspmn.data.sources.validate import EngineRows, Validator, count_lacking
 from rspmn.data.sources.window_groups import (
     COUNT,
     Endings,
@@ -33,7 +32,7 @@ from rspmn.data.sources.window_groups import (
 )
 from rspmn.data.tables import Table
 from rspmn.data.windows import Successor, Windows, group_windows, told_of
-from rspmn.errors import DataError
+from rspmn.errors import DataError, no_rows
 from rspmn.log_format import LogOptions
 from rspmn.schema import Schema, schema_of_log
 from rspmn.types import Ints
@@ -187,21 +186,22 @@ def store_windows(
         with opened.named():
             asked.log.check_names(opened.names, schema.variables)
             if asked.log.wide:
-                kept, offenders = _kept_wide(opened, asked, stack)
+                kept, found_rows = _kept_wide(opened, asked, stack)
             else:
                 rows = rows_of(opened, asked)
-                offenders = Offenders(opened, asked, partial(in_time, opened, rows, asked))
+                found_rows = EngineRows(opened, asked, partial(in_time, opened, rows, asked))
                 kept = stack.enter_context(_kept_long(opened, rows, asked))
             if not kept.rows:
-                raise DataError("the table has no rows")
+                raise no_rows()
             # dropped here, where there are few rows: engines move a filter before the grouping
             groups = kept.frame.filter(nw.col(MARK) != SKIPPED)
             number = opened.read(groups.select(nw.len().alias(COUNT))).cells(COUNT).present
             found = opened.read(endings_in(groups, asked))
             marks = found.cells(MARK).present.astype(np.int64)
-            offenders.check_marks(marks)
-            offenders.check_flags(Marks(marks))
-            offenders.check_complete(groups)
+            validator = Validator(asked.log, found_rows)
+            validator.check_codes(marks)
+            validator.check_flags(Marks(marks))
+            validator.check_complete(count_lacking(groups, opened, asked))
             endings = Endings.found(found, asked, time_limit)
             lengths = endings.lengths(found, asked)
             kept, moments = Kept(groups, int(number[0])), None
@@ -213,11 +213,11 @@ def store_windows(
         yield StoredWindows(kept, opened, GroupReader(asked, endings, moments), lengths)
 
 
-def _kept_wide(source: Source, asked: Asked, stack: ExitStack) -> tuple[Kept, Offenders]:
+def _kept_wide(source: Source, asked: Asked, stack: ExitStack) -> tuple[Kept, EngineRows]:
     """Count the pairs of a wide table."""
     block = check_block(asked.schema, len(source.names))
-    offenders = Offenders(source, asked, partial(_numbered_blocks, source, asked, block))
-    return stack.enter_context(keep(grouped(in_blocks(source, asked, block)), source)), offenders
+    rows = EngineRows(source, asked, partial(_numbered_blocks, source, asked, block))
+    return stack.enter_context(keep(grouped(in_blocks(source, asked, block)), source)), rows
 
 
 @contextmanager

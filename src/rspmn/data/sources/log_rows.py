@@ -9,14 +9,16 @@ from typing import Any
 
 import narwhals as nw
 
-from rspmn.data.readers import ISO_DATE, refuse_time
 from rspmn.data.sources.open import ROW, Frame, Source, numbered
 from rspmn.data.sources.pair_codes import ADD, HINT, NEITHER, NO, UNSAID, YES
-from rspmn.errors import DataError, did_you_mean
+from rspmn.data.tables import refuse_type
+from rspmn.errors import DataError, no_column
 from rspmn.log_format import LogFormat
 from rspmn.schema import Schema
 
 EPISODE, TIME, FLAG = "e", "t", "f"
+#: How text that is a date, or a date and a time, begins.
+ISO_DATE = r"\d{4}-\d{2}-\d{2}"
 #: Of pairs: the next row's time, whether the row is the first of its episode, and its number in it.
 NEXT_TIME, FIRST, COUNT = "nt", "first", "k"
 
@@ -86,7 +88,7 @@ def plain_column(types: dict[str, Any], name: str, what: str = "column") -> nw.E
     """Return a column of values that can be compared, text for categories."""
     if name not in types:
         names = [found for found in types if found != ROW]
-        raise DataError(f"no {what} {name!r} in the table: {did_you_mean(name, names)}")
+        raise no_column(what, name, names)
     if name == "*" or (name.startswith("^") and name.endswith("$")):
         raise DataError(f"column {name!r}: engines take this name for a pattern: rename it")
     found, dtype = nw.col(name), types[name]
@@ -97,9 +99,7 @@ def plain_column(types: dict[str, Any], name: str, what: str = "column") -> nw.E
     if dtype == nw.Decimal:
         return found.cast(nw.Float64)
     if dtype.is_nested() or dtype in (nw.Binary, nw.Duration, nw.Time):
-        raise DataError(
-            f"column {name!r}: expected strings, numbers, booleans or dates, found {dtype}"
-        )
+        raise refuse_type(name, dtype)
     return found
 
 
@@ -122,6 +122,19 @@ def _time(types: dict[str, Any], name: str) -> nw.Expr:
     if types[name] == nw.Boolean:
         raise refuse_time(name, True)
     return found.cast(nw.Int64) if types[name].is_integer() and types[name] != nw.UInt64 else found
+
+
+def refuse_time(name: str, found: object) -> DataError:
+    """Return the error of a time that is neither a number nor a date."""
+    return DataError(
+        f"time column {name!r}: expected numbers or dates, found {found!r}: text does not "
+        "sort as time does ('10' comes before '2')"
+    )
+
+
+def refuse_infinite_times(name: str) -> DataError:
+    """Return the error of times that are not finite."""
+    return DataError(f"time column {name!r}: expected finite numbers")
 
 
 def gone(types: dict[str, Any], name: str) -> nw.Expr:

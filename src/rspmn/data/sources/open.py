@@ -13,7 +13,7 @@ from rspmn.data.sources.engine_errors import errors_named
 from rspmn.data.sources.row_ranges import OurPart, Part, TheirPart
 from rspmn.data.sources.sql import quoted
 from rspmn.data.tables import Table, as_table, eager_table, is_paths, native_frame
-from rspmn.errors import DataError
+from rspmn.errors import DataError, no_rows
 
 if TYPE_CHECKING:
     import duckdb
@@ -100,7 +100,7 @@ def open_source(source: object, memory_limit: str | None = None) -> Iterator[Sou
         _check_names(table.names)
         columns = {name: table.column(name) for name in table.names}
         if not columns or not table.rows:
-            raise DataError("the table has no rows")
+            raise no_rows()
         connection.register(LOG, columns)
         yield Source(nw.from_native(connection.table(LOG)), connection=connection)
 

@@ -13,10 +13,10 @@ from rspmn.data.sources.log_rows import (
     Asked,
     columns_of,
     count_where,
+    refuse_infinite_times,
 )
 from rspmn.data.sources.open import Frame, Source
 from rspmn.data.sources.pair_codes import EMPTY, GAP, HINT, NEXT_HINT, TIE, Place, marked
-from rspmn.errors import DataError
 
 
 def in_time(source: Source, rows: Frame, asked: Asked) -> Frame:
@@ -54,5 +54,5 @@ def _counts_steps(source: Source, rows: Frame, asked: Asked) -> bool:
     fractions = count_where(time != time.floor()).alias("fractions")
     found = source.read(rows.select(endless, fractions))
     if found.cells("endless").present[0]:
-        raise DataError(f"time column {asked.log.time!r}: expected finite numbers")
+        raise refuse_infinite_times(asked.log.time)
     return not found.cells("fractions").present[0]

@@ -17,6 +17,7 @@ from rspmn.data.sources.log_rows import (
 from rspmn.data.sources.open import ROW, Frame, Source
 from rspmn.data.sources.pair_codes import ADD, HINT, HOLE, NEXT_HINT, NO, VOID, Place, marked
 from rspmn.errors import DataError
+from rspmn.schema import Schema
 
 #: Whether a step follows, whether there is none, and what must not be.
 SAME, GONE, WRONG = "same", "gone", "wrong"
@@ -31,6 +32,19 @@ def in_blocks(source: Source, asked: Asked, block: Sequence[str]) -> Frame:
     place = Place(same & (wrong == 0), ~same & (wrong == 0), first, count, wrong)
     names = [ROW, COUNT] if blocks.is_numbered else []
     return marked(nw.concat(pairs, how="vertical"), place, names)
+
+
+def check_block(schema: Schema, found: int) -> list[str]:
+    """Return the variables of a block in order, or say why a table cannot be made of blocks."""
+    block = list(schema.log.columns or schema.variables)
+    if sorted(block) != sorted(schema.variables):
+        raise DataError(f"columns: expected {sorted(schema.variables)}, found {sorted(block)}")
+    if found % len(block) or not found:
+        raise DataError(
+            f"the wide layout has blocks of {len(block)} columns ({', '.join(block)}), "
+            f"but the table has {found} columns"
+        )
+    return block
 
 
 class _Blocks:

@@ -1,12 +1,12 @@
-"""What is wrong with a log, and where first.
+"""What is wrong with a log, and where first: the checks of every reader, and what they say.
 
-Faults show in the groups of a log, which do not say where they are from; only if there is one are
-the rows asked for it.
+Faults show in the codes of pairs of rows, which do not say where they are from. Only if there is a
+fault are the rows searched for it.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import narwhals as nw
 
@@ -29,100 +29,147 @@ from rspmn.data.sources.pair_codes import (
     Marks,
 )  # fmt: skip
 from rspmn.errors import DataError
+from rspmn.log_format import LogFormat
 from rspmn.types import Ints
+
+#: Which pairs have a fault, by their codes: an array or an expression of an engine.
+Fault = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where a row is: its episode, or its number in a wide table, and its step."""
+
+    episode: Any  # None where the cell is empty
+    step: int
+    time: Any = None
+    next_time: Any = None  # of the row after it
+
+
+class Rows(Protocol):
+    """Rows that can be searched."""
+
+    def first(self, fault: Fault, lacking: str | None = None) -> Location:
+        """Return the first row whose pair has a fault, and lacks a variable if one is given."""
 
 
 @dataclass(frozen=True, eq=False)
-class Offenders:
-    """Finds the first row of a log with a fault."""
+class Validator:
+    """Refuses logs with faults, and names the first row that has one."""
 
-    source: Source
-    asked: Asked
-    pairs: Callable[[], Frame]  # with what names a row: episode, time and step, or the row's number
+    log: LogFormat
+    rows: Rows
 
-    def check_marks(self, marks: Ints) -> None:
-        """Refuse pairs with marks of what must not be."""
-        for mark in (EMPTY, VOID, HOLE, NO_STEP, TIE, GAP):
-            if (marks == mark).any():
-                raise DataError(self._said_of(mark))
+    def check_codes(self, codes: Ints) -> None:
+        """Refuse pairs of rows that must not be."""
+        for code in (EMPTY, VOID, HOLE, NO_STEP, TIE, GAP):
+            if (codes == code).any():
+                raise DataError(self._text_of(code))
 
-    def _said_of(self, mark: int) -> str:
-        row, _ = self._first(nw.col(MARK) == mark)
-        match mark:
-            case m if m == EMPTY:
-                if row[EPISODE] is None:
-                    return f"episode column {self.asked.log.episode!r}: a row is empty"
-                return (
-                    f"time column {self.asked.log.time!r}: a row of episode {row[EPISODE]} is empty"
-                )
-            case m if m == VOID:
-                return f"row {row[ROW]} is empty: every row must be an episode"
-            case m if m == HOLE:
-                return f"row {row[ROW]}: step {row[COUNT] - 1} is empty, but later steps are not"
-            case m if m == NO_STEP:
-                name = row[EPISODE] if EPISODE in row else row[ROW]
-                return f"episode {name} has no step with a decision"
-            case m if m == TIE:
-                return f"{self._next(row)}: time {row[TIME]} stands twice in this episode"
+    def _text_of(self, code: int) -> str:
+        found = self.rows.first(lambda codes: codes == code)
+        if code == EMPTY:
+            if found.episode is None:
+                return f"episode column {self.log.episode!r}: a row is empty"
+            return f"time column {self.log.time!r}: a row of episode {found.episode} is empty"
+        if code == VOID:
+            return f"row {found.episode} is empty: every row must be an episode"
+        if code == HOLE:
+            return f"row {found.episode}: step {found.step} is empty, but later steps are not"
+        if code == NO_STEP:
+            return f"episode {found.episode} has no step with a decision"
+        where = f"episode {found.episode}, step {found.step + 1}"
+        time, then = _shown(found.time), _shown(found.next_time)
+        if code == TIE:
+            return f"{where}: duplicate time {time} in this episode"
         return (
-            f"{self._next(row)}: time goes from {_shown(row[TIME])} to {_shown(row[NEXT_TIME])}: "
-            "steps are missing; if they are not, pass gaps='allow'"
+            f"{where}: time goes from {time} to {then}: steps are missing; if they are not, pass "
+            "gaps='allow'"
         )
-
-    @staticmethod
-    def _next(row: Mapping[str, Any]) -> str:
-        """Name the row after a row."""
-        return f"episode {row[EPISODE]}, step {row[COUNT]}"
 
     def check_flags(self, marks: Marks) -> None:
         """Refuse flags that say nothing, or that an episode ended before its end."""
-        name, flags = self.asked.log.flag, nw.col(MARK) % BY_NEXT_FLAG // BY_FLAG
         if (marks.flags == NEITHER).any() or (marks.next_flags == NEITHER).any():
             raise DataError(
-                f"terminated column {name!r}: expected true and false, or 1 and 0, found something "
-                "else"
+                f"terminated column {self.log.flag!r}: expected true and false, or 1 and 0, found "
+                "something else"
             )
         if (marks.flags == UNSAID).any():
-            _, where = self._first(flags == UNSAID)
-            raise DataError(f"{where}: the terminated flag is empty")
+            found = self.rows.first(lambda codes: _flag_of(codes) == UNSAID)
+            raise DataError(f"{_named(found)}: the terminated flag is empty")
         if ((marks.flags == YES) & (marks.follows == STEP)).any():
-            _, where = self._first((flags == YES) & (nw.col(MARK) % BY_FLAG == STEP))
-            raise DataError(f"{where}: terminated, but the episode goes on after it")
+            found = self.rows.first(
+                lambda codes: (_flag_of(codes) == YES) & (codes % BY_FLAG == STEP) & (codes >= 0)
+            )
+            raise DataError(f"{_named(found)}: terminated, but the episode goes on after it")
 
-    def check_complete(self, groups: Frame) -> None:
-        """Refuse steps that lack a decision or the utility."""
-        here, _ = columns_of(self.asked)
-        types = dict(groups.collect_schema())
-        empty = {name: gone(types, here[name]) for name in self.asked.chosen}
-        rows = [
-            nw.when(fault).then(nw.col("count")).otherwise(nw.lit(0)).sum().alias(f"c{k}")
-            for k, fault in enumerate(empty.values())
-        ]
-        found = self.source.read(groups.select(*rows))
-        for k, (name, fault) in enumerate(empty.items()):
-            number = found.cells(f"c{k}").present
-            if len(number) and number[0] > 0:
-                _, where = self._first(fault & (nw.col(MARK) >= 0))
+    def check_complete(self, lacking: Mapping[str, int]) -> None:
+        """Refuse steps that lack a decision or the utility, given how many lack each."""
+        for name, number in lacking.items():
+            if number:
+                found = self.rows.first(lambda codes: codes >= 0, lacking=name)
                 raise DataError(
-                    f"{where}: {name!r} is missing; only state variables may be "
-                    f"({int(number[0])} such rows)"
+                    f"{_named(found)}: {name!r} is missing; only state variables may be "
+                    f"({number} such rows)"
                 )
 
-    def _first(self, fault: nw.Expr) -> tuple[dict[str, Any], str]:
-        """Return the first row with a fault, and what to call it."""
-        pairs = self.pairs().filter(fault)
-        is_long = EPISODE in pairs.collect_schema()
-        order = [EPISODE, TIME] if is_long else [ROW, COUNT]
-        found = self.source.read(pairs.sort(*order, nulls_last=False).head(1))
-        row: dict[str, Any] = {}
-        for name in found.names:
-            cells = found.cells(name)
-            row[name] = None if cells.missing[0] else cells.present.tolist()[0]
-        if not is_long and ROW in row:
-            row[ROW] -= self.source.is_duckdb  # DuckDB counts from 1
-        return row, f"episode {row[EPISODE if is_long else ROW]}, step {row[COUNT] - 1}"
+
+def _flag_of(codes: Any) -> Any:
+    return codes % BY_NEXT_FLAG // BY_FLAG
+
+
+def _named(found: Location) -> str:
+    return f"episode {found.episode}, step {found.step}"
 
 
 def _shown(time: Any) -> Any:
     """Return a whole number as one, however it is stored."""
     return int(time) if isinstance(time, float) and time == int(time) else time
+
+
+# ---- rows that an engine holds ---------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class EngineRows:
+    """The rows of a log that an engine holds."""
+
+    source: Source
+    asked: Asked
+    pairs: Callable[[], Frame]  # with what names a row: episode, time and step, or the row's number
+
+    def first(self, fault: Fault, lacking: str | None = None) -> Location:
+        """Return the first row whose pair has a fault, and lacks a variable if one is given."""
+        pairs = self.pairs()
+        chosen = fault(nw.col(MARK))
+        if lacking is not None:
+            here, _ = columns_of(self.asked)
+            chosen = chosen & gone(dict(pairs.collect_schema()), here[lacking])
+        is_long = EPISODE in pairs.collect_schema()
+        order = [EPISODE, TIME] if is_long else [ROW, COUNT]
+        first = pairs.filter(chosen).sort(*order, nulls_last=False).head(1)
+        found = self.source.read(first)
+        row: dict[str, Any] = {}
+        for name in found.names:
+            cells = found.cells(name)
+            row[name] = None if cells.missing[0] else cells.present.tolist()[0]
+        if is_long:
+            return Location(row[EPISODE], row[COUNT] - 1, row[TIME], row[NEXT_TIME])
+        number = row[ROW] - self.source.is_duckdb  # DuckDB counts from 1
+        return Location(number, row[COUNT] - 1)
+
+
+def count_lacking(groups: Frame, source: Source, asked: Asked) -> dict[str, int]:
+    """Return how many steps lack each decision, and the utility."""
+    here, _ = columns_of(asked)
+    types = dict(groups.collect_schema())
+    counts = [
+        nw.when(gone(types, here[name])).then(nw.col("count")).otherwise(nw.lit(0)).sum()
+        for name in asked.chosen
+    ]
+    found = source.read(groups.select(*(c.alias(f"c{k}") for k, c in enumerate(counts))))
+    cells = (found.cells(f"c{k}").present for k in range(len(counts)))
+    return {
+        name: int(number[0]) if len(number) else 0
+        for name, number in zip(asked.chosen, cells, strict=True)
+    }

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from rspmn.data.columns import missing_column
 from rspmn.data.episodes import Followed
-from rspmn.data.readers import code_cells, endings_of
 from rspmn.data.sources.log_rows import Asked, columns_of, gone
 from rspmn.data.sources.open import Frame
 from rspmn.data.sources.pair_codes import MARK, STATE, STEP, YES, Marks, is_key
 from rspmn.data.sources.utility_bins import Moments
-from rspmn.data.tables import Cells, Table
+from rspmn.data.tables import Cells, Table, code_cells
 from rspmn.data.windows import Windows, fair_endings, group_windows, time_limit_of
+from rspmn.log_format import LogFormat
 from rspmn.types import Bools, Ints
 
 #: The column of how often each group occurred.
@@ -67,7 +67,7 @@ class Endings:
         longest = int(marks.lengths.max(initial=0))
         if time_limit is None:
             plain = cls(longest, 0)
-            last = plain.of(marks, groups.cells(SEEN).present.astype(bool), asked)
+            last = plain.of(marks, groups.cells(SEEN).present.astype(bool), asked.log)
             time_limit = time_limit_of(marks.lengths, last)
         return cls(longest, time_limit)
 
@@ -79,19 +79,27 @@ class Endings:
         plain = Endings(self.longest, 0)
         return Lengths(
             marks.lengths[last],
-            plain.of(marks, seen, asked)[last],
+            plain.of(marks, seen, asked.log)[last],
             counts[last].astype(np.int64),
             int(counts.sum()),
         )
 
-    def of(self, marks: Marks, seen: Bools, asked: Asked) -> NDArray[np.int8]:  # [n]
+    def of(self, marks: Marks, seen: Bools, log: LogFormat) -> NDArray[np.int8]:  # [n]
         """Return what followed steps that are the last of their episodes."""
         no_step = marks.follows == STATE
-        flagged = (marks.flags == YES) | (marks.next_flags == YES)
-        ended = None if asked.log.flag is None else flagged
-        last = endings_of(
-            ended, no_step, no_step & seen, marks.lengths, self.longest, asked.log.ending
-        )
+        match log.ending:
+            case None:
+                ended = (marks.flags == YES) | (marks.next_flags == YES)
+            case "end":
+                ended = np.ones(len(no_step), dtype=bool)
+            case "cut":
+                ended = np.zeros(len(no_step), dtype=bool)
+            case "short":
+                ended = marks.lengths < self.longest
+            case "final_row":
+                ended = no_step
+        cut = np.where(no_step & seen, Followed.STATE, Followed.UNKNOWN)
+        last = np.where(ended, Followed.END, cut).astype(np.int8)
         return fair_endings(marks.lengths, last, self.time_limit)
 
 
@@ -137,7 +145,7 @@ class GroupReader:
             if name in after:
                 following[name] = column.take(np.arange(rows, 2 * rows))
         unseen = [following[name].missing for name in schema.information_sets[0]]
-        last = self.endings.of(found, ~np.logical_and.reduce(unseen, initial=True), asked)
+        last = self.endings.of(found, ~np.logical_and.reduce(unseen, initial=True), asked.log)
         step = Followed.TUPLE if asked.told == schema.variables else Followed.STATE
         followed = np.where(found.follows == STEP, step, last).astype(np.int8)
         nothing = np.isin(followed, (Followed.END, Followed.UNKNOWN))

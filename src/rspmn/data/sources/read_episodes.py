@@ -1,0 +1,298 @@
+"""Episodes: the rows of a log in memory, coded as pairs and checked as those of engines are.
+
+Rows that are in memory already do not go through an engine: that takes twice as long, and these
+few lines, which share no expression with the engines', are what the engines are tested against.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.data.columns import Column, encode, infer_kind
+from rspmn.data.episodes import Episodes, Followed
+from rspmn.data.sources.log_rows import ISO_DATE, refuse_infinite_times, refuse_time
+from rspmn.data.sources.open import Source, open_source
+from rspmn.data.sources.pair_codes import (
+    BY_FIRST,
+    BY_FLAG,
+    BY_LENGTH,
+    BY_NEXT_FLAG,
+    EMPTY,
+    GAP,
+    HOLE,
+    NEITHER,
+    NO,
+    NO_STEP,
+    NOTHING,
+    SKIPPED,
+    STATE,
+    STEP,
+    TIE,
+    UNSAID,
+    VOID,
+    YES,
+    Marks,
+)  # fmt: skip
+from rspmn.data.sources.pair_wide import check_block
+from rspmn.data.sources.validate import Fault, Location, Validator
+from rspmn.data.sources.window_groups import Endings
+from rspmn.data.tables import Cells, Table, as_table, code_cells, is_paths, with_booleans
+from rspmn.errors import DataError, did_you_mean, no_rows
+from rspmn.schema import Kind, Schema
+from rspmn.types import Bools, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryRows:
+    """The rows of a log, those of one episode together and in the order of time."""
+
+    columns: Mapping[str, Column]  # of each variable, [n]
+    offsets: Ints  # [num_episodes + 1]
+    ids: NDArray[Any]  # [num_episodes]
+    codes: Ints  # [n], of each row with the one after it
+    times: NDArray[Any] | None = None  # [n]
+
+    def first(self, fault: Fault, lacking: str | None = None) -> Location:
+        """Return the first row whose pair has a fault, and lacks a variable if one is given."""
+        found = fault(self.codes)
+        if lacking is not None:
+            found = found & self.columns[lacking].missing
+        row = int(np.argmax(found))
+        episode = int(np.searchsorted(self.offsets, row, side="right")) - 1
+        times = [] if self.times is None else self.times[row : row + 2].tolist()
+        (name,) = self.ids[episode : episode + 1].tolist()
+        return Location(name, row - int(self.offsets[episode]), *times)
+
+
+def read_episodes(source: object, schema: Schema) -> Episodes:
+    """Read a log into memory."""
+    if not (is_paths(source) or isinstance(source, Source)):
+        return _episodes(as_table(source), schema)
+    with open_source(source) as opened, opened.named():
+        log, names = schema.log, opened.names
+        log.check_names(names, schema.variables)
+        if not log.wide:
+            wanted = {log.episode, log.time, log.flag, *schema.variables}
+            names = [name for name in names if name in wanted]
+        return _episodes(opened.read(opened.frame.select(names)), schema)
+
+
+def _episodes(table: Table, schema: Schema) -> Episodes:
+    schema.log.check_names(table.names, schema.variables)
+    if not table.rows:
+        raise no_rows()
+    rows = _wide_rows(table, schema) if schema.log.wide else _long_rows(table, schema)
+    return _assemble(rows, schema)
+
+
+# ---- the long layout -----------------------------------------------------------------
+
+
+def _long_rows(table: Table, schema: Schema) -> MemoryRows:
+    """Sort the rows by episode and time, and code them as pairs."""
+    log = schema.log
+    ids, episodes = _episode_codes(table.cells(log.episode, "episode column"), log.episode)
+    missing, times = episodes < 0, None
+    if log.time is not None:
+        cells = table.cells(log.time, "time column")
+        missing |= cells.missing
+        times = _times(cells, log.time)
+    order = np.argsort(episodes, kind="stable") if times is None else np.lexsort((times, episodes))
+    columns = {name: code_cells(table.cells(name), name, schema) for name in schema.variables}
+    columns = {name: column.take(order) for name, column in columns.items()}
+    flags = np.full(table.rows, NO) if log.flag is None else _flags(table, log.flag)[order]
+    episodes, times = episodes[order], None if times is None else times[order]
+    last = np.append(episodes[1:] != episodes[:-1], True)
+    wrong = np.zeros(table.rows, dtype=np.int64)
+    if times is not None:
+        wrong[:-1][times[1:] == times[:-1]] = TIE
+        if log.gaps == "error" and times.dtype.kind in "iu":
+            wrong[:-1][times[1:] > times[:-1] + 1] = GAP
+    wrong[last] = 0
+    wrong[missing[order]] = EMPTY
+    offsets = np.concatenate([[0], np.flatnonzero(last) + 1])
+    codes = _pair_codes(columns, schema, offsets, flags, wrong)
+    return MemoryRows(columns, offsets, ids[episodes[last]], codes, times)
+
+
+def _episode_codes(cells: Cells, name: str) -> tuple[NDArray[Any], Ints]:
+    """Return the sorted names of the episodes, and the episode of each row, -1 if it is missing."""
+    if cells.present.dtype.kind in "OU":
+        column = encode(cells.present, cells.missing, Kind.CATEGORICAL, name)
+        ids, codes = np.array(column.domain, dtype=object), column.data.astype(np.int64)
+    else:
+        ids, found = np.unique(cells.present, return_inverse=True)
+        codes = np.full(len(cells.missing), -1)
+        codes[~cells.missing] = found
+    if cells.missing.any():
+        ids = np.array([*ids.tolist(), None], dtype=object)  # -1 finds the last
+    return ids, codes
+
+
+def _times(cells: Cells, name: str) -> NDArray[Any]:  # [n], 0 where they are missing
+    """Return the time of each row: numbers or dates; whole numbers as integers."""
+    times = cells.present
+    if times.dtype.kind == "O" and infer_kind(times, name) is not Kind.CATEGORICAL:
+        times = times.astype(np.float64)
+    if times.dtype.kind == "O":
+        times = _dates(times)
+    if len(times) and times.dtype.kind not in "iufMm":
+        raise refuse_time(name, times[0])
+    if times.dtype.kind == "f":
+        if not np.all(np.isfinite(times)):
+            raise refuse_infinite_times(name)
+        times = times.astype(np.int64) if bool(np.all(times == np.floor(times))) else times
+    full = np.zeros(len(cells.missing), dtype=times.dtype)
+    full[~cells.missing] = times
+    return full
+
+
+def _dates(times: NDArray[Any]) -> NDArray[Any]:
+    """Return text that is dates and times, as ISO 8601 writes them, as dates."""
+    if not all(isinstance(time, str) and re.match(ISO_DATE, time) for time in times.tolist()):
+        return times
+    try:
+        return times.astype("M8[us]")
+    except ValueError:
+        return times
+
+
+def _flags(table: Table, name: str) -> Ints:  # [n]
+    """Return what the terminated flag of each row says."""
+    cells = with_booleans(table.cells(name, "terminated column"))
+    column = encode(cells.present, cells.missing, None, name)
+    if column.kind is Kind.CONTINUOUS:
+        return np.where(column.missing, UNSAID, NEITHER)
+    said = [YES if value == 1 else NO if value == 0 else NEITHER for value in column.domain]
+    return np.asarray(np.array([*said, UNSAID])[column.data])
+
+
+# ---- the wide layout -----------------------------------------------------------------
+
+
+def _wide_rows(table: Table, schema: Schema) -> MemoryRows:
+    """Stack the blocks of a wide table, and code them as pairs."""
+    block = check_block(schema, len(table.names))
+    steps = len(table.names) // len(block)
+    cells = {
+        name: [table.cells(table.names[t * len(block) + k]) for t in range(steps)]
+        for k, name in enumerate(block)
+    }
+    empty = np.array([[c.missing for c in cells[name]] for name in block])  # [block, T, E]
+    filled: Bools = np.asarray(~empty.all(axis=0))  # [T, E]
+    lengths = steps - np.argmax(filled[::-1], axis=0)
+    void = np.asarray(~filled.any(axis=0))
+    lengths[void] = 1
+    episode, step = np.nonzero(np.arange(steps) < lengths[:, None])
+    read = {name: _code_blocks(cells[name], name, schema) for name in schema.variables}
+    columns = {name: column.take(step * table.rows + episode) for name, column in read.items()}
+    wrong = np.where(filled[step, episode], 0, np.where(void[episode], VOID, HOLE))
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    codes = _pair_codes(columns, schema, offsets, np.full(len(step), NO), wrong)
+    return MemoryRows(columns, offsets, np.arange(table.rows), codes)
+
+
+def _code_blocks(blocks: list[Cells], name: str, schema: Schema) -> Column:
+    """Code one variable of all steps together: [T · E], step after step."""
+    parts = [cells.present for cells in blocks if len(cells.present)]
+    if len({part.dtype.kind for part in parts} - {"f"}) > 1:
+        parts = [part.astype(object) for part in parts]  # let coding see every value's own type
+    present = np.concatenate(parts) if parts else np.empty(0)
+    return code_cells(Cells(present, np.concatenate([c.missing for c in blocks])), name, schema)
+
+
+# ---- what they share -----------------------------------------------------------------
+
+
+def _pair_codes(
+    columns: Mapping[str, Column],
+    schema: Schema,
+    offsets: Ints,
+    flags: Ints,
+    wrong: Ints,  # [n], the code of what must not be, or 0
+) -> Ints:  # [n]
+    """Return the code of each row with the one after it, as `pair_codes.marked` has it."""
+    first, last = np.zeros((2, len(flags)), dtype=bool)
+    first[offsets[:-1]], last[offsets[1:] - 1] = True, True
+    chosen = (*schema.decisions, schema.utility)
+    lone = np.logical_and.reduce([columns[name].missing for name in chosen])  # no step
+    step = flags * BY_FLAG + first * BY_FIRST
+    number = np.arange(1, len(flags) + 1) - np.repeat(offsets[:-1], np.diff(offsets))
+    ends = step + number * BY_LENGTH
+    then_lone, then_flags = np.append(lone[1:], False), np.append(flags[1:], NO)
+    codes = np.where(then_lone, ends + then_flags * BY_NEXT_FLAG + STATE, step + STEP)
+    codes[lone] = 0  # a step that lacks everything, if rows follow it
+    codes[last] = ends[last] + NOTHING
+    codes[last & lone] = SKIPPED
+    codes[last & lone & first] = NO_STEP
+    return np.where(wrong < 0, wrong, codes)
+
+
+def _assemble(rows: MemoryRows, schema: Schema) -> Episodes:
+    """Check the rows, tell steps from final states, and find out how each episode ended."""
+    validator = Validator(schema.log, rows)
+    validator.check_codes(rows.codes)
+    is_step = rows.codes != SKIPPED
+    marks = Marks(rows.codes[is_step])
+    validator.check_flags(marks)
+    chosen = (*schema.decisions, schema.utility)
+    validator.check_complete(
+        {name: int((rows.columns[name].missing & is_step).sum()) for name in chosen}
+    )
+    is_last = marks.follows != STEP
+    ends = Marks(marks.marks[is_last])
+    last = rows.offsets[1:] - 1
+    unseen = [rows.columns[name].missing[last] for name in schema.information_sets[0]]
+    seen = ~np.logical_and.reduce(unseen, initial=True)
+    longest = int(ends.lengths.max(initial=0))
+    endings = Endings(longest, 0).of(ends, seen, schema.log)
+    final = np.where(endings == Followed.STATE, last, -1)
+    return Episodes(
+        schema.with_kinds({name: column.kind for name, column in rows.columns.items()}),
+        {name: column.take(np.flatnonzero(is_step)) for name, column in rows.columns.items()},
+        np.concatenate([[0], np.cumsum(ends.lengths)]),
+        endings,
+        {name: rows.columns[name].take(final) for name in schema.information_sets[0]},
+        rows.ids,
+    )
+
+
+def assemble_steps(
+    episodes: Sequence[Sequence[Mapping[str, object]]],
+    schema: Schema,
+    endings: Sequence[Followed],
+) -> Episodes:
+    """Make episodes of steps given one by one."""
+    for index, steps in enumerate(episodes):
+        if not steps:
+            raise DataError(f"episode {index} has no steps")
+        for t, step in enumerate(steps):
+            for name in step:
+                if name not in schema.variables:
+                    raise DataError(
+                        f"episode {index}, step {t}: unknown variable {name!r}: "
+                        f"{did_you_mean(name, schema.variables)}"
+                    )
+    flat = [step for steps in episodes for step in steps]
+    cells = {n: np.array([step.get(n) for step in flat], dtype=object) for n in schema.variables}
+    table = as_table(cells)
+    columns = {name: code_cells(table.cells(name), name, schema) for name in schema.variables}
+    offsets = np.concatenate([[0], np.cumsum([len(steps) for steps in episodes], dtype=np.int64)])
+    none = np.zeros(len(flat), dtype=np.int64)
+    codes = _pair_codes(columns, schema, offsets, none, none)
+    rows = MemoryRows(columns, offsets, np.arange(len(episodes)), codes)
+    made = _assemble(rows, schema.with_log(ending="cut"))
+    has_final = made.endings == Followed.STATE
+    given = np.array(endings, dtype=np.int8)
+    wrong = np.flatnonzero((given == Followed.TUPLE) | ((given == Followed.STATE) != has_final))
+    if len(wrong):
+        last = "a state only" if has_final[wrong[0]] else "a whole step"
+        raise DataError(
+            f"episode {wrong[0]}: its ending is {Followed(given[wrong[0]]).name}, "
+            f"but its last step is {last}"
+        )
+    return replace(made, schema=schema.with_kinds(made.schema.kinds), endings=given)
