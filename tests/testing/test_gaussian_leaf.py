@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import rspmn
 from gaussian import Gaussian
 from rspmn.circuit import Leaf, Network
 from rspmn.data.episodes import Episodes, Followed
@@ -120,6 +121,33 @@ def test_likelihood(model: RSPMN) -> None:
     assert np.isfinite(logs).all()
     one_by_one = [episode_log_likelihood(model, evidence_of(fresh, e)) for e in range(10)]
     assert model.log_likelihood(fresh, smoothed=False) == pytest.approx(one_by_one)
+
+
+def test_parameters_counted_in_batches() -> None:
+    """Of windows that an engine keeps, leaves are estimated from the statistics of all of them."""
+    with rspmn.store_windows(rooms(300, 0).to_long(), SCHEMA) as stored:
+        found, info = learn_rspmn(stored, replace(CONFIG, max_windows=600))
+        assert info.sample is not None
+        assert info.sample.sampled_windows < len(stored)
+    assert info.sample.batches >= 1
+    noise = leaves(found.template, "noise")
+    assert noise
+    for leaf in noise:  # 5 standard errors of the mean of 100 values
+        assert leaf.centre == pytest.approx(0, abs=5 * 2 / math.sqrt(100))
+
+
+def test_as_an_environment(model: RSPMN) -> None:
+    pytest.importorskip("gymnasium")
+    from rspmn.envs.gym import ModelEnv
+
+    env = ModelEnv(model, horizon=3)
+    observation, _ = env.reset(seed=0)
+    assert env.observation_space.contains(observation)
+    assert 10 < env.state(observation)["temperature"] < 30  # type: ignore[operator]
+
+
+def test_drawn(model: RSPMN) -> None:
+    assert "temperature\\n≈ " in model.template.dot()
 
 
 def test_mpe(model: RSPMN) -> None:
