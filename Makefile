@@ -4,7 +4,7 @@ VENV   ?= .venv
 RUN    := $(VENV)/bin/python
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test bcq test-spark bench soak lint types check clean
+.PHONY: help demo test bcq test-spark bench soak figures lint types check clean
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\): .*## /\1\t/p' $(MAKEFILE_LIST)
@@ -14,8 +14,10 @@ demo: $(VENV)/.ready-plot  ## the paper's 2x2 grid, decisions from a table, a po
 	@$(RUN) examples/oil_wildcatter.py
 	@$(RUN) examples/frozen_lake.py
 
-test: $(VENV)/.ready-test  ## all tests and doctests
-	@$(RUN) -m pytest
+# One thread for linear algebra: the processes share the cores already.
+test: export OPENBLAS_NUM_THREADS = 1
+test: $(VENV)/.ready-test  ## all tests and doctests, in as many processes as there are cores
+	@$(RUN) -m pytest -n auto --dist loadgroup
 
 # d3rlpy wants an old gymnasium and PyTorch, so it has an environment of its own.
 bcq: $(VENV)-bcq/.ready  ## the tests of the deep-learning baseline, with d3rlpy
@@ -28,7 +30,10 @@ test-spark: $(VENV)-spark/.ready  ## the tests of Spark, local and on a cluster 
 bench: $(VENV)/.ready-test  ## benchmarks, as ratios in one run
 	@for file in benchmarks/*.py; do echo "== $$file"; $(RUN) $$file || exit 1; done
 
-soak: $(VENV)/.ready-test  ## long campaigns: the figures of docs/futures_figures.md, a quarter of an hour
+soak: $(VENV)/.ready-test  ## all tests with twenty times the examples, those marked soak too
+	@SOAK=1 $(RUN) -m pytest -n auto --dist loadgroup -m ''
+
+figures: $(VENV)/.ready-test  ## the figures of docs/futures_figures.md, a quarter of an hour
 	@$(RUN) benchmarks/futures.py --seeds 20 -o docs
 
 lint: $(VENV)/.ready-test  ## ruff: rules and format

@@ -1,4 +1,4 @@
-"""How tests run: examples of hypothesis, and examples in documents."""
+"""How tests run: the examples of hypothesis, and where examples in documents write."""
 
 import os
 
@@ -9,22 +9,25 @@ import pytest
 def pytest_collection() -> None:
     """Set hypothesis up: new examples on every run at a desk, the same ones in CI.
 
-    Only here, so that pytest says that it has started before this takes its half second.
+    `make soak` tries twenty times as many. This is done here and not on import, so that pytest
+    shows that it has started before it takes its half second.
     """
     from hypothesis import HealthCheck, settings
 
     settings.register_profile(
-        "desk", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60
+        "desk", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=30
     )
     settings.register_profile("ci", settings.get_profile("desk"), derandomize=True)
-    settings.load_profile("ci" if os.environ.get("CI") else "desk")
+    settings.register_profile("soak", settings.get_profile("desk"), max_examples=600)
+    wanted = "soak" if os.environ.get("SOAK") else "ci" if os.environ.get("CI") else "desk"
+    settings.load_profile(wanted)
 
 
 @pytest.fixture(autouse=True)
 def _documents_write_elsewhere(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Run what docs and docstrings show in a folder of its own."""
+    """Run the examples of documents and docstrings in a folder of their own."""
     if isinstance(request.node, pytest.DoctestItem):
         monkeypatch: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
         monkeypatch.chdir(tmp_path_factory.mktemp("document"))

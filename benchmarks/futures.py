@@ -2,7 +2,7 @@
 
 `python benchmarks/futures.py` prints the short form, on three seeds. `--seeds 20 -o docs` writes
 docs/futures_figures.md and docs/futures.svg, from which the text of docs/factored_futures.md
-quotes; that takes about a quarter of an hour on two cores, and `make soak` does it.
+quotes; that takes about a quarter of an hour on two cores, and `make figures` does it.
 """
 
 import argparse
@@ -134,7 +134,7 @@ standard error. The true value is that of the learned policy in the domain itsel
 exactly; "least" is the least of the factored ones. "Hopes" is that of the policy which may also do
 what was never tried in a state. Fresh log-likelihood is that of the next states in 2,000 other
 episodes, per step, each way with the smoothing that is best for it. Seconds are of learning from
-windows, medians. Made by `make soak`; `docs/factored_futures.md` says what is measured.
+windows, medians. Made by `make figures`; `docs/factored_futures.md` says what is measured.
 
 """
 

@@ -110,8 +110,8 @@ def run_campaign(
                         found[cell] = future.result()
                         _keep(cell, found[cell], folder)
                         done(len(found), len(cells))
-            finally:  # whatever interrupts it: nothing more is started
-                pool.shutdown(wait=False, cancel_futures=True)
+            finally:  # when interrupted, run none of the queued cells; leaving `with` would
+                pool.shutdown(wait=True, cancel_futures=True)
     return [found[cell] for cell in cells]
 
 

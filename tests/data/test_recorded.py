@@ -113,7 +113,7 @@ def test_the_same_seed_the_same_log(tmp_path: Path) -> None:
 def test_a_log_learned_from_and_acted_by(tmp_path: Path) -> None:
     """FrozenLake, 4x4, slippery: 100 steps, of which the optimum reaches the goal in 0.7442."""
     env = gymnasium.make("FrozenLake-v1")
-    log = rspmn.collect(env, episodes=20_000, seed=3)
+    log = rspmn.collect(env, episodes=8000, seed=3)
     log.to_parquet(tmp_path / "log.parquet")
     windows = rspmn.windows(tmp_path / "log.parquet", log.schema, terminated="terminated")
     model, _ = learn_rspmn(windows)
@@ -206,7 +206,7 @@ def test_minari_is_what_collecting_gives(minari: Any) -> None:
 
 def test_minari_learned_from_directly(minari: Any) -> None:
     """Blackjack: to stick on 20 wins two games of three; to hit loses nearly all."""
-    log = rspmn.from_minari(recorded(minari, "Blackjack-v1", 1500))
+    log = rspmn.from_minari(recorded(minari, "Blackjack-v1", 600))
     assert log.schema.information_sets[0] == ("observation_0", "observation_1", "observation_2")
     model, _ = learn_rspmn(log)
     state = {"observation_0": 20, "observation_1": 10, "observation_2": 0}

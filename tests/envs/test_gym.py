@@ -201,10 +201,10 @@ def test_vector_environments_and_masks() -> None:
 #: How many steps an episode has, and how many episodes are drawn.
 RETURNS = [
     ("GridUniverse", 8, 50),
-    ("FrozenLake", 60, 600),
-    ("SkillTeaching", 10, 500),
-    ("machine", 10, 2000),
-    ("numbers", 3, 1000),
+    ("FrozenLake", 60, 300),
+    ("SkillTeaching", 10, 200),
+    ("machine", 10, 1000),
+    ("numbers", 3, 500),
     ("paper grid", 4, 200),
 ]
 

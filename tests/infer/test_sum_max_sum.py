@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, reject, settings
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
+from effort import share_of_examples
 from oracle import sum_max_sum, tabulate
 from random_models import (
     Domains,
@@ -65,7 +66,7 @@ def by_step(evidence: dict[str, Value], steps: int) -> list[dict[str, object]]:
     return cut
 
 
-@settings(max_examples=250)
+@share_of_examples(1.5)
 @given(seeds, sizes, st.integers(1, 3), st.booleans(), st.sampled_from([0.0, 0.2, 0.6]))
 def test_three_ways_agree(
     seed: int, size: tuple[int, int], roots: int, end: bool, share: float
@@ -97,7 +98,7 @@ def test_three_ways_agree(
             assert math.exp(found) == pytest.approx(p, rel=CLOSE, abs=1e-12)
 
 
-@settings(max_examples=150)
+@share_of_examples(1)
 @given(seeds, sizes, st.booleans(), st.floats(0, 1))
 def test_likelihood_three_ways(seed: int, size: tuple[int, int], end: bool, share: float) -> None:
     """Decisions given, states partly missing; hidden choices anywhere."""

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from effort import seeds
 from rspmn import RSPMN, Episodes, Followed, Schema, Windows
 from rspmn.circuit import Max, fold_up, soundness_violations, validity_violations
 from rspmn.data.keys import joint_groups
@@ -15,7 +16,7 @@ from rspmn.errors import DataError
 from rspmn.evaluate import true_value
 from rspmn.learn import LearnConfig, RSPMNInfo, learn_rspmn
 
-SEEDS = range(5)
+SEEDS = seeds(2, 5)
 
 
 def domain(name: str) -> MDP:
@@ -108,7 +109,7 @@ def test_however_the_end_is_logged(name: str) -> None:
 @pytest.mark.parametrize("episodes", [100, 1000, 10_000])
 def test_frozen_lake_never_promises_the_impossible(episodes: int) -> None:
     mdp = domain("FrozenLake")
-    for seed in range(20):
+    for seed in seeds(4, 20):
         layout = LAYOUTS[seed % len(LAYOUTS)]
         model, _ = learn_rspmn(mdp.generate(episodes, mdp.horizon, seed, layout))
         values = model.bellman.values(1000)
@@ -122,7 +123,7 @@ def test_frozen_lake_never_promises_the_impossible(episodes: int) -> None:
 @pytest.mark.parametrize("episodes", [30, 300, 3000])
 def test_costs_stay_costs(name: str, episodes: int) -> None:
     mdp = domain(name)
-    for seed in range(3):
+    for seed in seeds(2, 4):
         layout = LAYOUTS[seed % len(LAYOUTS)]
         model, _ = learn_rspmn(mdp.generate(episodes, mdp.horizon, seed, layout))
         values = model.bellman.values(60)

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import share_of_examples
 from rspmn import Schema
 from rspmn.circuit import Leaf, Max, validity_violations
 from rspmn.errors import DataError
@@ -223,7 +224,7 @@ def test_any_order_of_rows_gives_the_same_bytes(config: LearnConfig, tmp_path: A
 # ---- any data -----------------------------------------------------------------------------
 
 
-@settings(max_examples=40)
+@share_of_examples(0.4)
 @given(
     st.integers(0, 2**32 - 1), st.integers(1, 60), st.sampled_from(["default", "paper", "exact"])
 )

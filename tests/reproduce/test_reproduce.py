@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -22,7 +23,10 @@ from rspmn.cli import main
 from rspmn.envs.domains import DOMAINS
 from rspmn.errors import DataError
 
-SMALL = Campaign(("GridUniverse", "FrozenLake", "Maze"), 0.002, 2)
+SMALL = Campaign(("GridUniverse", "FrozenLake"), 0.002, 2)
+
+#: The campaign is run once for all tests that look at it.
+pytestmark = pytest.mark.xdist_group("reproduce")
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -111,7 +115,7 @@ def test_no_process_outlives_it(tmp_path: Path) -> None:
     assert session() == []
 
 
-@pytest.mark.parametrize("after", [1, 7])
+@pytest.mark.parametrize("after", [pytest.param(1, marks=pytest.mark.soak), 7])
 def test_killed_and_started_again(report: Path, tmp_path: Path, after: int) -> None:
     """Killed for good once some cells are finished; the same tables at the end."""
     command = [sys.executable, "-m", "rspmn", "reproduce", "--domains", *SMALL.domains, "--scale"]
@@ -135,9 +139,10 @@ def test_killed_and_started_again(report: Path, tmp_path: Path, after: int) -> N
 
 
 def test_interrupted_by_hand(tmp_path: Path) -> None:
-    """Ctrl-C says what is kept, and leaves no process behind."""
-    command = [sys.executable, "-m", "rspmn", "reproduce", "--domains", "Elevators", "--scale"]
-    command += ["0.05", "--seeds", "3", "-o", str(tmp_path)]
+    """Ctrl-C says what is kept, and runs none of the cells that wait: they would take 15 s."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    command = [sys.executable, "-m", "rspmn", "reproduce", "--domains", "GridUniverse", "--scale"]
+    command += ["0.1", "--seeds", "50", "-o", str(tmp_path)]
     running = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         start_new_session=True,
@@ -149,6 +154,7 @@ def test_interrupted_by_hand(tmp_path: Path) -> None:
     _, said = running.communicate(timeout=60)
     assert running.returncode == 130
     assert "goes on from there" in said.splitlines()[-1]
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 10
 
 
 def test_deviations_by_hand() -> None:

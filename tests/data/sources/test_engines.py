@@ -11,10 +11,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import rspmn
+from effort import share_of_examples
 from odd_logs import SCHEMA, Table, logs, long_table, shuffled
 from rspmn import Episodes, Schema, Windows
 from rspmn.data.write import write_episodes
@@ -40,7 +41,7 @@ FILES = ["csv", "tsv", "parquet", "jsonl"]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@settings(max_examples=12)
+@share_of_examples(0.2)
 @given(logs, st.integers(-1, 3), st.integers(0, 9), st.sampled_from(["state", "tuple"]))
 def test_the_same_windows_from_every_engine(
     engine: str, log: Any, zero: int, seed: int, successor: Any
@@ -57,7 +58,7 @@ def test_the_same_windows_from_every_engine(
 
 
 @pytest.mark.parametrize("ending", ["end", "cut", "short", "final_row"])
-@settings(max_examples=10)
+@share_of_examples(0.1)
 @given(logs)
 def test_endings_as_the_caller_says(ending: Any, log: Any) -> None:
     table = long_table(log, 0)
@@ -214,7 +215,7 @@ def test_gaps_may_be_allowed() -> None:
 # ---- the wide layout -----------------------------------------------------------------
 
 
-@settings(max_examples=20)
+@share_of_examples(0.25)
 @given(logs, st.sampled_from(["end", "short", "final_row"]))
 def test_the_wide_layout(log: Any, ending: Any) -> None:
     longest = max(len(steps) + (end == "state") for steps, end in log)

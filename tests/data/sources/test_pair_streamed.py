@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import rspmn
+from effort import share_of_examples
 from odd_logs import SCHEMA, Table, logs, long_table, shuffled
 from rspmn import Episodes, Windows
 from rspmn.data.sources import duckdb as files
@@ -47,11 +48,10 @@ def typed(rows: Table) -> pl.DataFrame:
     return pl.DataFrame(rows, schema_overrides=types)
 
 
-@pytest.mark.parametrize("named", NAMED)
-@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(logs, st.integers(0, 2**32), st.integers(-1, 2))
+@share_of_examples(0.15)
+@given(st.sampled_from(list(NAMED)), logs, st.integers(0, 2**32), st.integers(-1, 2))
 def test_rows_that_are_not_in_order_are_seen(
-    named: str, tmp_path: Path, log: Any, seed: int, zero: int
+    tmp_path: Path, named: str, log: Any, seed: int, zero: int
 ) -> None:
     """The plan that sorts nothing marks a pair if and only if the rows are not sorted."""
     table = long_table(log, zero)
@@ -80,7 +80,7 @@ def test_rows_that_are_not_in_order_are_seen(
         assert (UNORDERED not in marks_of(tmp_path / "log.parquet")) == sound
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@share_of_examples(0.25)
 @given(
     logs, st.integers(-1, 3), st.integers(0, 9), st.sampled_from(["state", "tuple"]),
     st.sampled_from([1, 3]),

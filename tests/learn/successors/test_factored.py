@@ -5,9 +5,10 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import seeds, share_of_examples
 from rspmn import RSPMN, Episodes, Schema, Windows
 from rspmn.envs.domains import DOMAINS
 from rspmn.envs.frozen_lake import frozen_lake
@@ -148,7 +149,7 @@ def worlds(draw: st.DrawFn) -> Episodes:
     return Episodes.from_long(table, schema, terminated="over")
 
 
-@settings(max_examples=60)
+@share_of_examples(1)
 @given(worlds())
 def test_masses_are_those_of_all_states(log: Episodes) -> None:
     """The plain form: go through every joint value of all components."""
@@ -179,7 +180,7 @@ def test_masses_are_those_of_all_states(log: Episodes) -> None:
     assert masses.sum(axis=1) + outside == pytest.approx(np.ones(len(masses)))
 
 
-@settings(max_examples=60)
+@share_of_examples(1)
 @given(worlds())
 def test_weights_are_the_posterior(log: Episodes) -> None:
     """END by counts; of the rest (count + κ · π) / (n + κ), site by site."""
@@ -261,7 +262,7 @@ def test_elevators_are_not(episodes: int) -> None:
 def test_no_prior_leaks_from_the_goal(episodes: int) -> None:
     """Two variables share more than one does; still nobody is paid twice, in any layout."""
     lake = rows_and_columns()
-    for seed in range(20):
+    for seed in seeds(4, 20):
         for layout in LAYOUTS:
             model, _ = learn_rspmn(lake.generate(episodes, 8, seed, layout))
             values = model.bellman.values(1000)
@@ -366,17 +367,17 @@ def worth(mdp: MDP, model: RSPMN) -> float:
 
 #: Domain, episodes, and what the policy is worth on average: a trial's mean on six logs of its own.
 TRIALS = [
-    ("Elevators", 10_000, -7.334),
-    ("Elevators", 1000, -7.895),
+    pytest.param("Elevators", 10_000, -7.334, marks=pytest.mark.soak),
+    pytest.param("Elevators", 1000, -7.895, marks=pytest.mark.soak),
     ("CrossingTraffic", 1000, -4.429),
-    ("CrossingTraffic", 300, -4.906),
+    pytest.param("CrossingTraffic", 300, -4.906, marks=pytest.mark.soak),
     ("SkillTeaching", 100, -3.682),
 ]
 
 
 @pytest.mark.parametrize(("name", "episodes", "least"), TRIALS)
 def test_the_same_policy_from_less(name: str, episodes: int, least: float) -> None:
-    """Mean over six logs, less one standard error; all twenty are in `make soak`."""
+    """Mean over six logs, less one standard error; `make figures` takes twenty."""
     mdp = DOMAINS[name]()
     found, by_counts = [], []
     for seed in range(6):
@@ -402,7 +403,7 @@ def test_a_ring_of_machines(episodes: int, least: float) -> None:
     """256 states and 9 actions from a few thousand steps: exact evaluation."""
     ring = sys_admin()
     optimum = ring.optimum(ring.horizon)
-    for seed in range(3):
+    for seed in seeds(1, 3):
         log = ring.generate(episodes, ring.horizon, seed, "final")
         model, info = learn_rspmn(log)
         assert future_of(info).components == tuple((f"m{k}",) for k in range(8))
@@ -413,12 +414,12 @@ def test_a_ring_of_machines(episodes: int, least: float) -> None:
         assert worth(ring, model) > worth(ring, by_counts)
 
 
-@pytest.mark.parametrize("name", [*DOMAINS, "SysAdmin"])
+@pytest.mark.parametrize("name", [*DOMAINS, pytest.param("SysAdmin", marks=pytest.mark.soak)])
 def test_fresh_next_states_are_as_likely_as_by_counts(name: str) -> None:
     """Each with the smoothing that suits it best. Deterministic domains are predicted alike."""
     mdp = sys_admin() if name == "SysAdmin" else DOMAINS[name]()
     for episodes in (100, 1000):
-        for seed in range(2):
+        for seed in seeds(1, 2):
             log = mdp.generate(episodes, mdp.horizon, seed, "final")
             fresh = Windows.from_episodes(mdp.generate(2000, mdp.horizon, 100 + seed, "final"))
             found, by_counts = (

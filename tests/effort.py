@@ -1,0 +1,20 @@
+"""How much a test tries: little in `make test`, much more in `make soak` (see conftest.py)."""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+SOAK = bool(os.environ.get("SOAK"))
+
+
+def share_of_examples(share: float) -> settings:
+    """Return settings for a property whose examples take longer, or less long, than usual."""
+    return settings(
+        max_examples=max(1, round(share * settings().max_examples)),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    )
+
+
+def seeds(few: int, many: int) -> range:
+    """Return the seeds that a test is repeated with: a few, or many in `make soak`."""
+    return range(many if SOAK else few)
