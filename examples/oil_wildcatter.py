@@ -54,7 +54,7 @@ def main() -> None:
     known += [{"test": "yes", "result": result} for result in RESULTS]
     for evidence in known:
         best = {action.value for action in model.best_decisions(evidence)}
-        for action in model.expected_utilities(evidence):
+        for action in model.action_values(evidence):
             mark = "*" if action.value in best else " "
             given = ", ".join(f"{k} = {v}" for k, v in evidence.items()) or "at first"
             print(

@@ -30,7 +30,7 @@ def main() -> None:
 
     print(f"\nFrom the start, T = 4: {float(model.meu(horizon=4)):g} = -1 - 1 + 9 + 9.")
     print("What each first action is worth:")
-    for action in model.expected_utilities({"x": 0, "y": 0}, horizon=4):
+    for action in model.action_values({"x": 0, "y": 0}, horizon=4):
         print(f"  {action.value!s:>5} {action.utility:5g}")
 
     folder = Path("build/demo")

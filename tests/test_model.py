@@ -86,7 +86,7 @@ def test_end_is_an_interface_node_like_any_other() -> None:
     assert model.values(5)[1] == 0.0
     assert validity_violations(model.unfold(3)) == []
     # it offers no action: END is not a choice
-    assert [a.value for a in model.expected_utilities({"x": "p"}, 1)] == [0]
+    assert [a.value for a in model.action_values({"x": "p"}, 1)] == [0]
     assert model.meu({"x": END}, 5).supported is False  # it is never a state one asks from
     without_state = Schema([["a"]], ["a"], "u")
     b = NetworkBuilder()

@@ -27,7 +27,7 @@ from rspmn.circuit.schema_fit import schema_violations
 from rspmn.circuit.validity import refuse
 from rspmn.data.episodes import Episodes
 from rspmn.end_nodes import marked_interface
-from rspmn.errors import CircuitError
+from rspmn.errors import CircuitError, warn_renamed
 from rspmn.schema import Schema
 from rspmn.types import Array
 from rspmn.values import END, UNKNOWN, Value
@@ -35,6 +35,7 @@ from rspmn.values import END, UNKNOWN, Value
 if TYPE_CHECKING:
     from rspmn.infer.actions import ActionValue, ExpectedUtility
     from rspmn.infer.compiled.bellman import Bellman
+    from rspmn.infer.criterion import Criterion
     from rspmn.infer.policy import Policy
     from rspmn.infer.sample import Decide
 
@@ -257,62 +258,103 @@ class RSPMN:
 
     def meu(
         self,
-        state: Evidence | None = None,
+        state: object = None,
         horizon: int | None = None,
         discount: float = 1.0,
         *,
         allow_untried: bool = False,
+        criterion: "Criterion | None" = None,
     ) -> "ExpectedUtility":
         """Return the maximum expected utility from the start, or from an observed state.
 
-        `horizon` counts steps; without one, until the values converge. The state may be
-        partial and may hold decisions already made in this step. The answer is a number that
-        also knows whether the model ever saw such a state (`supported`) and how many logged
-        steps stand behind it (`steps`).
+        Parameters
+        ----------
+        state
+            A mapping from variables to values, a pandas Series, or a row in the schema's order;
+            None is the start of an episode. It may be partial, and may hold decisions already made
+            in this step. What it lacks will be observed before the decision is made.
+        horizon
+            The number of steps; without one, until the values converge.
+        discount
+            Per step.
+        allow_untried
+            Whether decisions may be chosen that were never tried in a state, valued by what they
+            do elsewhere.
+        criterion
+            The rule at decisions; see `rspmn.infer.criterion`.
 
-        `allow_untried` lets decisions be chosen that were never tried in a state, valued by what
-        they do elsewhere; so it does in the queries below.
+        Returns
+        -------
+        A number that also says whether the model ever saw such a state (`supported`) and how many
+        logged steps support it (`steps`).
         """
-        from rspmn.infer.recurrent import meu
+        from rspmn.infer.actions import recurrent_meu
+        from rspmn.infer.criterion import MEU
 
-        return meu(self._asked(allow_untried), state, horizon, discount)
+        model = self.with_untried() if allow_untried else self
+        return recurrent_meu(model, state, horizon, discount, criterion or MEU)
 
     def values(
-        self, horizon: int | None = None, discount: float = 1.0, *, allow_untried: bool = False
+        self,
+        horizon: int | None = None,
+        discount: float = 1.0,
+        *,
+        allow_untried: bool = False,
+        criterion: "Criterion | None" = None,
     ) -> list[float]:
         """Return the maximum expected utility of every interface node."""
-        from rspmn.infer.recurrent import values
+        from rspmn.infer.bellman import values
+        from rspmn.infer.criterion import MEU
 
-        return values(self._asked(allow_untried), horizon, discount)
+        model = self.with_untried() if allow_untried else self
+        return values(model, horizon, discount, criterion or MEU)
+
+    def action_values(
+        self,
+        state: object = None,
+        horizon: int | None = None,
+        discount: float = 1.0,
+        *,
+        allow_untried: bool = False,
+        criterion: "Criterion | None" = None,
+    ) -> "list[ActionValue]":
+        """Return what every value of the next decision is worth, with its support.
+
+        This is `Policy.action_values`, for one question. The parameters are those of `meu`, but
+        the decision is made now: what the state lacks is averaged over.
+        """
+        policy = self.policy(horizon, discount, allow_untried=allow_untried, criterion=criterion)
+        return policy.action_values(state)
 
     def expected_utilities(
         self,
-        state: Evidence | None = None,
+        state: object = None,
         horizon: int | None = None,
         discount: float = 1.0,
         *,
         allow_untried: bool = False,
     ) -> "list[ActionValue]":
-        """Return what every value of the next decision is worth, with its support."""
-        from rspmn.infer.recurrent import expected_utilities
-
-        return expected_utilities(self, state, horizon, discount, allow_untried)
+        """Call `action_values`, its new name."""
+        warn_renamed("expected_utilities", "action_values")
+        return self.action_values(state, horizon, discount, allow_untried=allow_untried)
 
     def best_decisions(
         self,
-        state: Evidence | None = None,
+        state: object = None,
         horizon: int | None = None,
         discount: float = 1.0,
         *,
         allow_untried: bool = False,
+        criterion: "Criterion | None" = None,
     ) -> "list[ActionValue]":
-        """Return every best value of the next decision; the first is as good as any."""
-        from rspmn.infer.recurrent import best_decisions
+        """Return every best value of the next decision; the first is the one to choose."""
+        from rspmn.infer.actions import best_among
 
-        return best_decisions(self, state, horizon, discount, allow_untried)
-
-    def _asked(self, allow_untried: bool) -> "RSPMN":
-        return self.with_untried() if allow_untried else self
+        return best_among(
+            self.action_values(
+                state, horizon, discount, allow_untried=allow_untried, criterion=criterion
+            )
+        )
 
     def policy(
         self,
@@ -321,15 +363,17 @@ class RSPMN:
         otherwise: "Value | Mapping[str, Value] | None" = None,
         *,
         allow_untried: bool = False,
+        criterion: "Criterion | None" = None,
     ) -> "Policy":
         """Return the best decisions over so many steps, or in the limit of many.
 
         `otherwise` is what to do in states that the model never saw; without it, asking for a
         decision there is an error.
         """
+        from rspmn.infer.criterion import MEU
         from rspmn.infer.policy import Policy
 
-        return Policy(self, horizon, discount, otherwise, allow_untried)
+        return Policy(self, horizon, discount, otherwise, allow_untried, criterion or MEU)
 
     def log_likelihood(
         self, episodes: Episodes, smoothed: bool | float = True

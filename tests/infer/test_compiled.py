@@ -9,13 +9,13 @@ from random_models import random_rspmn, random_setting, simplex
 from rspmn import RSPMN, NetworkBuilder, Schema
 from rspmn.circuit import Categorical, IntegerHistogram, Leaf, Network, PiecewiseLinear
 from rspmn.end_nodes import marked_root, unknown_root, weighted_top
-from rspmn.infer.actions import best_among
+from rspmn.infer.actions import action_values, best_among
 from rspmn.infer.bellman import Future, update
 from rspmn.infer.compiled.layers import compile_likelihood
 from rspmn.infer.compiled.leaf_tables import Distinct
 from rspmn.infer.compiled.state_index import StateIndex
 from rspmn.infer.likelihood import episode_log_likelihood, evidence_of, node_log_likelihoods
-from rspmn.infer.meu import NOTHING_FOLLOWS
+from rspmn.infer.policy import Policy
 from rspmn.values import UNKNOWN, Value
 
 SEEDS = range(40)
@@ -55,7 +55,7 @@ def with_edge(seed: int) -> RSPMN:
 @pytest.mark.parametrize("edge", [False, True])
 def test_bellman_updates(seed: int, edge: bool) -> None:
     model = with_edge(seed) if edge else model_of(seed)[0]
-    future = Future([NOTHING_FOLLOWS] * model.num_interfaces)
+    future = Future.nothing(model)
     found = model.bellman.values(6, 0.9)
     for steps in range(1, 7):
         future = update(model, future, 0.9)
@@ -68,15 +68,15 @@ def test_the_frontier_by_hand() -> None:
     """Node 3 knows only what is cut, node 4 nothing: both are worth what the worst of 0 to 2 is."""
     model = with_edge(3)
     one, two = model.values(1), model.values(2)
-    best = {s: max(a.utility for a in model.expected_utilities({"s": s}, 1)) for s in range(4)}
+    best = {s: max(a.utility for a in model.action_values({"s": s}, 1)) for s in range(4)}
     assert one[:4] == pytest.approx([best[s] for s in range(4)])  # the last step counts as it is
     assert one[4] == min(one[:4])
     assert two[4] == two[3] == min(two[:3])
     assert two[5] == -math.inf
     assert not model.meu({"s": 4}, 2).supported
     assert model.meu({"s": 4}, 2) == two[4]
-    assert not any(a.supported for a in model.expected_utilities({"s": 3}, 2))
-    assert all(a.supported for a in model.expected_utilities({"s": 3}, 1))
+    assert not any(a.supported for a in model.action_values({"s": 3}, 2))
+    assert all(a.supported for a in model.action_values({"s": 3}, 1))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -124,14 +124,27 @@ def test_likelihood_of_episodes(seed: int) -> None:
     assert model.log_likelihood(log) == pytest.approx(plain, abs=1e-10)
 
 
+def plain_future(model: RSPMN, policy: Policy) -> Future:
+    """Return the future of the first step; without a horizon there is no plain way to it."""
+    if policy.horizon is None:
+        return policy._planned.future(0)
+    future = Future.nothing(model)
+    for _ in range(policy.horizon - 1):
+        future = update(model, future, policy.discount)
+    return future
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("horizon", [1, 4, None])
 def test_policies_answer_as_the_network_does(seed: int, horizon: int | None) -> None:
     model, _ = model_of(seed)
     discount = 0.8 if horizon is None else 1.0
     policy = model.policy(horizon, discount)
+    future = plain_future(model, policy).discounted(discount)
+    first = model.schema.decisions[0]
     for state in ({"s": "p"}, {"s": "q"}, {"s": "r"}, {}):
-        plain = {a.value: a for a in model.expected_utilities(state, horizon, discount)}
+        answers = action_values(model.from_anywhere, state, first, future)
+        plain = {a.value: a for a in answers}
         found = {a.value: a for a in policy.action_values(state)}
         assert {v for v, a in found.items() if a.available} == {
             v for v, a in plain.items() if a.available
@@ -139,13 +152,16 @@ def test_policies_answer_as_the_network_does(seed: int, horizon: int | None) -> 
         for value, answer in plain.items():
             assert found[value].utility == pytest.approx(answer.utility, abs=1e-9, nan_ok=True)
             assert found[value].available == pytest.approx(answer.available, abs=1e-9)
+            assert (found[value].best, found[value].averaged_over) == (
+                answer.best,
+                answer.averaged_over,
+            )
             if answer.available:
                 assert found[value].steps == pytest.approx(answer.steps)
-        best = {a.value for a in best_among(list(plain.values()))}
+                assert found[value].delay == pytest.approx(answer.delay, abs=1e-9)
         made = policy.act(state)
-        first = made[model.schema.decisions[0]] if isinstance(made, dict) else made
-        assert first in best
-        assert policy.value(state) == pytest.approx(max(plain[v].utility for v in best), abs=1e-9)
+        assert (made[first] if isinstance(made, dict) else made) == best_among(answers)[0].value
+        assert policy.value(state) == pytest.approx(model.meu(state, horizon, discount), abs=1e-9)
 
 
 def test_numbers_in_leaves() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from rspmn.circuit import Categorical, Network, NetworkBuilder
 from rspmn.errors import EvidenceError
-from rspmn.infer import best_decisions, expected_utilities, log_likelihood, meu
+from rspmn.infer import action_values, best_decisions, log_likelihood, meu
 
 
 def lacking() -> Network:
@@ -26,7 +26,7 @@ def test_an_action_that_another_part_lacks() -> None:
     network = lacking()
     # x will be seen before the decision: .5 · max(4, 10) + .5 · 2
     assert meu(network) == 6.0
-    left, right = expected_utilities(network)
+    left, right = action_values(network)
     # x will not be seen: left earns .5 · 4 + .5 · 2, from 30 + 60 logged steps
     assert (left.value, left.utility, left.available, left.steps) == ("left", 3.0, 1.0, 90.0)
     assert left.supported
@@ -36,11 +36,11 @@ def test_an_action_that_another_part_lacks() -> None:
     assert not right.supported
     assert [best.value for best in best_decisions(network)] == ["left"]
 
-    left, right = expected_utilities(network, {"x": "a"})
+    left, right = action_values(network, {"x": "a"})
     assert (left.utility, right.utility, right.available, right.steps) == (4.0, 10.0, 1.0, 10.0)
     assert [best.value for best in best_decisions(network, {"x": "a"})] == ["right"]
 
-    left, right = expected_utilities(network, {"x": "b"})
+    left, right = action_values(network, {"x": "b"})
     assert (left.utility, left.steps) == (2.0, 60.0)
     assert math.isnan(right.utility)
     assert (right.available, right.steps, right.supported) == (0.0, 0.0, False)
@@ -59,7 +59,7 @@ def test_impossible_evidence_is_answered_and_flagged() -> None:
         assert (answer.supported, answer.steps) == (False, 0.0)
         assert log_likelihood(network, evidence) == -math.inf
     assert best_decisions(network, {"x": "never seen"}) == []
-    assert all(a.available == 0 for a in expected_utilities(network, {"x": "never seen"}))
+    assert all(a.available == 0 for a in action_values(network, {"x": "never seen"}))
 
 
 def test_an_impossible_product_has_no_utility() -> None:
@@ -110,16 +110,16 @@ def test_two_decisions_by_hand() -> None:
     (test,) = best_decisions(network)
     assert (test.decision, test.value) == ("test", "do")
     assert test.utility == pytest.approx(3.407, abs=1e-12)
-    assert [a.utility for a in expected_utilities(network)] == pytest.approx([3.407, 0.0])
+    assert [a.utility for a in action_values(network)] == pytest.approx([3.407, 0.0])
 
     # A decision already made in this step: the next one is asked for.
     made = {"test": "do", "result": "yes"}
-    yes, no = expected_utilities(network, made)
+    yes, no = action_values(network, made)
     assert (yes.decision, yes.value) == ("drill", "yes")
     assert yes.utility == pytest.approx((0.24 * 20 - 0.07 * 9.9) / 0.31 - 0.7, abs=1e-12)
     assert no.utility == pytest.approx(-0.7, abs=1e-12)
     # Tested, but the result is not known and will not be: drill on the prior.
-    yes, no = expected_utilities(network, {"test": "do"})
+    yes, no = action_values(network, {"test": "do"})
     assert yes.utility == pytest.approx(0.3 * 20 - 0.7 * 9.9 - 0.7, abs=1e-12)
     assert [a.value for a in best_decisions(network, {"test": "do"})] == ["no"]
 
@@ -156,13 +156,13 @@ def test_evidence_is_checked() -> None:
     with pytest.raises(EvidenceError, match="expected values by variable, as in .*, found list"):
         meu(network, ["x"])  # type: ignore[arg-type]
     with pytest.raises(EvidenceError, match="no decision is left to make"):
-        expected_utilities(network, {"x": "a", "go": "left"})
+        action_values(network, {"x": "a", "go": "left"})
     with pytest.raises(EvidenceError, match=r"'drill' comes after \['test'\]"):
-        expected_utilities(oil(), {}, "drill")
+        action_values(oil(), {}, "drill")
     with pytest.raises(EvidenceError, match="'test' is asked for, but the evidence says it is"):
-        expected_utilities(oil(), {"test": "do"}, "test")
+        action_values(oil(), {"test": "do"}, "test")
     with pytest.raises(EvidenceError, match=r"'dril' is not a decision: did you mean 'drill'\?"):
-        expected_utilities(oil(), {}, "dril")
+        action_values(oil(), {}, "dril")
 
 
 def test_what_is_not_known_may_be_written_in_three_ways() -> None:
@@ -219,7 +219,7 @@ def test_what_is_known_later_may_rule_out_a_choice() -> None:
         "b": b.product([b.leaf("y", Categorical.certain(1)), b.utility("u", 1.0)]),
     }
     network = b.build(b.max("d", branches))
-    a, other = expected_utilities(network, {"y": 1})
+    a, other = action_values(network, {"y": 1})
     assert math.isnan(a.utility)
     assert (a.available, other.available) == (0.0, 1.0)
     assert [best.value for best in best_decisions(network, {"y": 1})] == ["b"]
@@ -227,7 +227,7 @@ def test_what_is_known_later_may_rule_out_a_choice() -> None:
 
 
 def test_after_a_decision_that_was_never_tried() -> None:
-    answers = expected_utilities(oil(), {"test": "never tried"})
+    answers = action_values(oil(), {"test": "never tried"})
     assert {answer.decision for answer in answers} == {"drill"}
     assert all(answer.available == 0 and math.isnan(answer.utility) for answer in answers)
     assert best_decisions(oil(), {"test": "never tried"}) == []

@@ -14,9 +14,7 @@ from rspmn.end_nodes import end_root, weighted_top
 from rspmn.envs.paper_grid import CELLS, paper_grid
 from rspmn.errors import ConvergenceError, EvidenceError
 from rspmn.model import RSPMN
-from rspmn.schema import Schema
-
-SCHEMA = Schema([["x"], ["a"]], ["a"], "u")
+from small_models import SCHEMA, chain
 
 
 def two_states() -> RSPMN:
@@ -63,7 +61,7 @@ def test_two_states_by_hand() -> None:
     assert [a.value for a in model.best_decisions({"x": 1}, 2)] == ["wait"]
     assert model.meu(horizon=2) == 4.5  # half of each
     assert model.meu({}, horizon=2) == 3.625  # three visits to 0 for one to 1
-    wait, go = model.expected_utilities({"x": 0}, 2)
+    wait, go = model.action_values({"x": 0}, 2)
     assert (wait.utility, go.utility) == (2.0, 2.75)
 
 
@@ -111,29 +109,6 @@ def test_without_discount_values_converge_if_episodes_end(stay: float) -> None:
     assert model.meu(horizon=7) == pytest.approx(2 * sum(stay**t for t in range(7)), rel=1e-12)
     assert model.end == 1
     assert model.values(3)[1] == 0.0
-
-
-def chain(moves: list[dict[str, tuple[float, dict[int, float]]]], end: bool = False) -> RSPMN:
-    """Make a model of what each action of each state earns and where it leads."""
-    b = NetworkBuilder()
-
-    def leads(earns: float, to: dict[int, float]) -> int:
-        latents = [b.latent(i) for i in to]
-        return b.product([b.utility("u", earns), b.sum(latents, list(to.values()))])
-
-    roots = [
-        b.product(
-            [
-                b.leaf("x", Categorical.certain(i)),
-                b.max("a", {name: leads(*move) for name, move in branches.items()}),
-            ]
-        )
-        for i, branches in enumerate(moves)
-    ]
-    if end:
-        roots.append(end_root(b, SCHEMA, len(moves)))
-    top = weighted_top([1.0] + [0.0] * (len(roots) - 1))
-    return RSPMN(SCHEMA, top, b.build(*roots))
 
 
 def test_a_discount_close_to_1() -> None:
@@ -243,7 +218,7 @@ def test_the_paper_grid() -> None:
     start = {"x": 0, "y": 0}
     assert model.meu(start, horizon=4) == 16.0
     assert model.meu(horizon=4) == 16.0
-    worth = {a.value: a.utility for a in model.expected_utilities(start, horizon=4)}
+    worth = {a.value: a.utility for a in model.action_values(start, horizon=4)}
     assert worth == {"up": 6.0, "down": 16.0, "left": 6.0, "right": 6.0, "noop": 6.0}
     # The policy avoids (1,0), at every horizon and from every cell that is not it.
     for horizon in range(2, 12):
@@ -272,7 +247,7 @@ def test_queries_are_checked() -> None:
     with pytest.raises(EvidenceError, match="horizon: expected 1 or more steps, found 3.0"):
         model.meu(horizon=3.0)  # type: ignore[arg-type]
     with pytest.raises(EvidenceError, match="expected values by variable, as in .* found int"):
-        model.meu(3, horizon=1)  # type: ignore[arg-type]
+        model.meu(3, horizon=1)
     never = model.meu({"x": 7, "y": 7}, horizon=3)
     assert math.isnan(never)
     assert not never.supported

@@ -61,7 +61,7 @@ def test_rows_at_once_are_drawn_as_one_by_one(seed: int) -> None:
     network = random_rspmn(rng, setting, 1, told_apart=False).bottom
     model = SPMN(setting.schema, network)
     evidence = {"s": "p"} if seed % 2 else {}
-    at_once = model.sample(5 * DRAWS, rng, evidence=evidence)
+    at_once = model.sample(5 * DRAWS, rng, state=evidence)
     one_by_one = model.sample(DRAWS, rng, uniformly(rng), evidence)
     assert list(at_once) == list(one_by_one) == list(setting.schema.variables)
     for name, values in setting.domains.items():

@@ -19,8 +19,8 @@ from random_models import (
 )
 from rspmn.circuit.rewrite import at_step
 from rspmn.infer import log_likelihood, meu
+from rspmn.infer.bellman import evaluate_from_start
 from rspmn.infer.likelihood import episode_log_likelihood
-from rspmn.infer.recurrent import evaluate_from_start
 from rspmn.model import RSPMN
 from rspmn.values import END, Value
 

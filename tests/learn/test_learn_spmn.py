@@ -165,7 +165,7 @@ def test_an_action_that_is_unavailable_in_some_states() -> None:
         {"bird": bird, "act": act, "u": np.where(act == "fly", 2.0, 1.0)},
         Schema([["bird"], ["act"]], ["act"], "u"),
     )
-    offered = {a.value: a.supported for a in model.expected_utilities({"bird": "penguin"})}
+    offered = {a.value: a.supported for a in model.action_values({"bird": "penguin"})}
     assert offered == {"swim": True, "fly": False}
     assert model.meu({"bird": "penguin"}) == 1.0
     assert model.meu({"bird": "gull"}) == 2.0

@@ -270,7 +270,7 @@ def test_questions_that_make_no_sense() -> None:
     with pytest.raises(EvidenceError, match="unknown variable 'y'"):
         policy.act({"y": 0})
     with pytest.raises(EvidenceError, match="expected values by variable"):
-        policy.act([0])  # type: ignore[arg-type]
+        policy.act([0])
 
 
 def test_learned_models_are_files(tmp_path: Any) -> None:
@@ -323,7 +323,7 @@ def test_a_result_that_is_seen_is_not_one_that_is_missing() -> None:
         earned = 10.0 * b if o is None else float(b == o)
         episodes.append([{"x": 0, "a": 0, "o": o, "b": b, "u": earned}])
     model, _ = learn_rspmn(log_of(episodes, schema))
-    found = {a.value: a.utility for a in model.expected_utilities({"x": 0, "a": 0, "o": 0}, 1)}
+    found = {a.value: a.utility for a in model.action_values({"x": 0, "a": 0, "o": 0}, 1)}
     assert found == {0: pytest.approx(1.0), 1: pytest.approx(0.0)}
     policy = model.policy(1)
     assert policy.act({"x": 0, "a": 0, "o": 0}) == {"b": 0}
@@ -375,7 +375,7 @@ def test_what_was_tried_after_another_observation_is_not_offered() -> None:
     seen = {"x": 0, "a": 0, "o": 0, "b": 0, "u": 0.0}
     steps: Steps = [seen] * 20 + [{"x": 0, "a": 0, "o": 1, "b": 1, "u": 100.0}]
     model, _ = learn_rspmn(log_of([steps] * 5, schema, Followed.UNKNOWN))
-    offered = model.expected_utilities({"x": 0, "a": 0, "o": 0}, 1)
+    offered = model.action_values({"x": 0, "a": 0, "o": 0}, 1)
     assert [a.value for a in offered if a.supported] == [0]
 
 

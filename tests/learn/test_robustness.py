@@ -57,7 +57,7 @@ def test_an_identifier() -> None:
 
 def test_a_decision_with_a_single_value() -> None:
     model, _ = learn_spmn({**base(), "a": ["only"] * 2000}, SCHEMA)
-    assert [a.value for a in model.expected_utilities()] == ["only"]
+    assert [a.value for a in model.action_values()] == ["only"]
     assert float(model.meu()) == pytest.approx(float(np.mean(base()["u"])))
 
 
@@ -82,7 +82,7 @@ def test_missing_values_are_summed_out(share: float) -> None:
     table["x"] = np.where(gone, np.nan, table["x"])
     model, _ = learn_spmn(table, SCHEMA)
     for x in range(3):
-        answers = {a.value: a.utility for a in model.expected_utilities({"x": x})}
+        answers = {a.value: a.utility for a in model.action_values({"x": x})}
         assert answers == {a: float(a == x) for a in range(3)}
     assert model.meu() == 1.0
 

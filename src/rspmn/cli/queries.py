@@ -90,7 +90,7 @@ def show_actions(arguments: argparse.Namespace) -> None:
     """Print what every value of the next decision is worth."""
     model = load(arguments.model)
     state = _state(model, arguments.state)
-    answers = model.expected_utilities(state, **_how(model, arguments))
+    answers = model.action_values(state, **_how(model, arguments))
     best = {answer.value for answer in best_among(answers)}
     answers.sort(key=lambda a: (not a.supported, -a.utility if a.available else math.inf))
     if arguments.json:

@@ -3,23 +3,27 @@
 from rspmn.infer.actions import (
     ActionValue,
     ExpectedUtility,
+    action_values,
     best_among,
     best_decisions,
-    expected_utilities,
     meu,
 )
+from rspmn.infer.criterion import Branches, Criterion, MaximumExpectedUtility
 from rspmn.infer.likelihood import conditioned, log_likelihood, log_likelihoods
 from rspmn.infer.mpe import mpe
 from rspmn.infer.sample import Decide, sample, uniformly
 
 __all__ = [
     "ActionValue",
+    "Branches",
+    "Criterion",
     "Decide",
     "ExpectedUtility",
+    "MaximumExpectedUtility",
+    "action_values",
     "best_among",
     "best_decisions",
     "conditioned",
-    "expected_utilities",
     "log_likelihood",
     "log_likelihoods",
     "meu",

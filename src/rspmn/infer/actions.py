@@ -1,8 +1,9 @@
-"""MEU, and the expected utility of every value of the next decision (Sec. 5).
+"""MEU, and the value of every action (Sec. 5).
 
 Two questions, two answers. `meu`: what is it worth, if all that comes before a decision will
-be seen before it is made. `expected_utilities`: what is each choice worth if it is made now,
-on this evidence alone. They agree when everything before the decision is known.
+be observed before it is made. `action_values`: what is each action worth if it is chosen now,
+on this evidence alone. They agree when everything before the decision is known; otherwise the
+answers say which variables were averaged over.
 
 A decision is not evidence: that an action is only offered in some states says nothing about
 which state this is. So where part of what the evidence leaves possible lacks the action, the
@@ -13,11 +14,25 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from rspmn.circuit import Max, Network, Node, Product, Sum, walk_down
+import numpy as np
+
+from rspmn.circuit import Leaf, Max, Network, Node, Product, Sum, walk_down
 from rspmn.errors import EvidenceError, did_you_mean
-from rspmn.infer.evidence import Known, known_values
-from rspmn.infer.meu import TIE, Evaluation, evaluate
-from rspmn.model import Evidence
+from rspmn.infer.bellman import Future, check_steps, future_values, values
+from rspmn.infer.criterion import (
+    MEU,
+    TIE,
+    Branches,
+    Context,
+    Criterion,
+    Edge,
+    scored,
+    soonest,
+    tied_branches,
+)
+from rspmn.infer.evidence import Known, as_state, known_values
+from rspmn.infer.meu import Evaluation, evaluate
+from rspmn.model import RSPMN, Evidence
 from rspmn.values import Mark, Value
 
 
@@ -26,7 +41,7 @@ class ExpectedUtility(float):
 
     #: Whether the evidence is possible at all under the model.
     supported: bool
-    #: How many logged steps stand behind it: of the choices made in this step.
+    #: How many logged steps support it: of the choices made in this step.
     steps: float
     #: How far values without a horizon may be from their limit; 0 with a horizon.
     bound: float
@@ -55,10 +70,18 @@ class ActionValue:
     value: Value
     utility: float  # NaN where it is offered nowhere
     available: float  # the probability, given the evidence, of a state that offers it
-    steps: float  # logged steps behind the utility
-    #: False where the utility is, at least in part, a hope: in a state that is possible it, or a
-    #: later decision of the step, was never made, and is valued by what it did elsewhere.
+    steps: float  # logged steps that support the utility
+    #: False where the utility is, at least in part, extrapolated: in a state that is possible this
+    #: action, or a later decision of the step, was never tried, and is valued by what it did
+    #: elsewhere.
     tried: bool = True
+    #: Whether the criterion finds it best; several actions may tie.
+    best: bool = False
+    #: How late the utility is earned, the expected sum of t · u_t: it decides between ties.
+    delay: float = 0.0
+    #: The variables known before the decision that the evidence lacks. The action is chosen without
+    #: them: its utility is an average over their values, weighed by how often they were logged.
+    averaged_over: tuple[str, ...] = ()
 
     @property
     def supported(self) -> bool:
@@ -69,8 +92,14 @@ class ActionValue:
         return self.available > 1 - TIE and self.utility > -math.inf
 
 
+# ---- questions to a network --------------------------------------------------------------
+
+
 def meu(
-    network: Network, evidence: Evidence | None = None, future: Sequence[Evaluation] = ()
+    network: Network,
+    evidence: Evidence | None = None,
+    future: Sequence[Evaluation] = (),
+    criterion: Criterion = MEU,
 ) -> ExpectedUtility:
     """Return the maximum expected utility given evidence.
 
@@ -81,43 +110,44 @@ def meu(
     0.0
     """
     known = known_values({} if evidence is None else evidence, network)
-    result = evaluate(network, known, future)[network.root]
+    result = evaluate(network, known, future, criterion)[network.root]
     return ExpectedUtility(
         result.utility, result.log_likelihood > -math.inf, _counted(result.steps)
     )
 
 
-def expected_utilities(
+def action_values(
     network: Network,
     evidence: Evidence | None = None,
     decision: str | None = None,
     future: Sequence[Evaluation] = (),
+    criterion: Criterion = MEU,
 ) -> list[ActionValue]:
     """Return what each value of the next decision is worth if it is chosen now.
 
     Every value that the network offers anywhere is in the list; `supported` and `available`
-    tell those that it offers here.
+    say which it offers here, and `best` which the criterion prefers.
+
+    >>> from rspmn.circuit import NetworkBuilder
+    >>> b = NetworkBuilder()
+    >>> bet = b.max("bet", {"yes": b.utility("u", -1.0), "no": b.utility("u", 0.0)})
+    >>> [(action.value, action.utility, action.best) for action in action_values(b.build(bet))]
+    [('yes', -1.0, False), ('no', 0.0, True)]
     """
     known = known_values({} if evidence is None else evidence, network)
     decision = _decision_asked(network, known, decision)
+    reached = _reached(network, known, decision, future, criterion)
+    averaged = _averaged_over(network, known, decision)
     answers = []
-    for value, available in _available(network, known, decision, future).items():
-        result = evaluate(network, {**known, decision: value}, future)[network.root]
+    for value, available in _available(network, reached).items():
+        result = evaluate(network, {**known, decision: value}, future, criterion)[network.root]
         steps = _counted(result.steps)
-        answers.append(ActionValue(decision, value, result.utility, available, steps))
-    return answers
-
-
-def hopes_marked(answers: Sequence[ActionValue], known: Sequence[ActionValue]) -> list[ActionValue]:
-    """Mark hopes among answers, given what is known without them."""
-    offered = {answer.value: answer.available for answer in known}
-
-    def tried(answer: ActionValue) -> bool:
-        if not answer.available:
-            return True  # it is not offered: there is no hope for it
-        return answer.steps > 0 and offered.get(answer.value, 0.0) > answer.available - TIE
-
-    return [replace(answer, tried=tried(answer)) for answer in answers]
+        answers.append(
+            ActionValue(decision, value, result.utility, available, steps, delay=result.delay,
+                        averaged_over=averaged)
+        )  # fmt: skip
+    worth = np.array([a.utility for a in answers])
+    return judged(answers, scored(criterion, worth, _branches(network, reached, answers)).tolist())
 
 
 def best_decisions(
@@ -125,27 +155,102 @@ def best_decisions(
     evidence: Evidence | None = None,
     decision: str | None = None,
     future: Sequence[Evaluation] = (),
+    criterion: Criterion = MEU,
 ) -> list[ActionValue]:
-    """Return every best value of the next decision, ties and all; the first is as good as any.
+    """Return every best value of the next decision, ties included; the first is to be chosen.
 
     Nothing is returned for evidence that the network finds impossible.
     """
-    return best_among(expected_utilities(network, evidence, decision, future))
+    return best_among(action_values(network, evidence, decision, future, criterion))
 
 
 def best_among(answers: Sequence[ActionValue]) -> list[ActionValue]:
-    """Return the best of several actions, ties and all.
+    """Return the actions that tie for the best, the one that earns soonest first."""
+    best = [answer for answer in answers if answer.best]
+    if len(best) > 1:
+        best.insert(0, best.pop(soonest(range(len(best)), [answer.delay for answer in best])))
+    return best
+
+
+def judged(answers: Sequence[ActionValue], scores: Sequence[float]) -> list[ActionValue]:
+    """Return actions with `best` set by their scores.
 
     Only supported ones compete, unless there are none; then those that part of the possible
     states offer do, flagged as they are.
     """
-    running = [a for a in answers if a.supported] or [a for a in answers if a.available > 0]
-    running = [a for a in running if a.utility > -math.inf] or running
-    if running and running[0].utility == -math.inf:
-        return running  # of none it is known what follows
-    best = max((a.utility for a in running), default=0.0)
-    size = max((abs(a.utility) for a in running), default=0.0)
-    return [a for a in running if best - a.utility <= TIE * size]
+    allowed = [a.available > 0 and not math.isnan(s) for a, s in zip(answers, scores, strict=True)]
+    running = [ok and a.supported for a, ok in zip(answers, allowed, strict=True)]
+    running = running if any(running) else allowed
+    worth = [a.utility if r else math.nan for a, r in zip(answers, running, strict=True)]
+    best = tied_branches(worth, scores)
+    return [replace(answer, best=k in best) for k, answer in enumerate(answers)]
+
+
+def mark_extrapolated(
+    answers: Sequence[ActionValue], observed: Sequence[ActionValue]
+) -> list[ActionValue]:
+    """Set `tried` of answers that extrapolate, given those that only know what was tried."""
+    offered = {answer.value: answer.available for answer in observed}
+
+    def tried(answer: ActionValue) -> bool:
+        if not answer.available:
+            return True  # it is not offered: nothing is extrapolated
+        return answer.steps > 0 and offered.get(answer.value, 0.0) > answer.available - TIE
+
+    return [replace(answer, tried=tried(answer)) for answer in answers]
+
+
+# ---- questions to a recurrent model ------------------------------------------------------
+
+
+def recurrent_meu(
+    model: RSPMN,
+    state: object = None,
+    horizon: int | None = None,
+    discount: float = 1.0,
+    criterion: Criterion = MEU,
+) -> ExpectedUtility:
+    """Return the maximum expected utility over so many steps, or in the limit of many.
+
+    From the start distribution, or from a state observed at any time of an episode. The state
+    may be partial, and may hold decisions already made in this step.
+    """
+    known = None if state is None else as_state(state, model.schema)
+    network = model.from_start if known is None else model.from_anywhere
+    if known is not None:
+        known_values(known, network)  # refuses bad evidence before anything is computed
+    left = None if horizon is None else check_steps(horizon, least=1) - 1
+    future = future_values(model, left, discount, criterion)
+    result = meu(network, known, future.discounted(discount), criterion)
+    if result == -math.inf:
+        return _at_frontier(model, known, horizon, discount, future, criterion)
+    return ExpectedUtility(result, result.supported, result.steps, discount * future.bound)
+
+
+def _at_frontier(
+    model: RSPMN,
+    state: Evidence | None,
+    horizon: int | None,
+    discount: float,
+    future: Future,
+    criterion: Criterion,
+) -> ExpectedUtility:
+    """Return the MEU where part of what is possible is a frontier: as little as anywhere else."""
+    known = known_values({} if state is None else state, model.template)
+    all_values = values(model, horizon, discount, criterion)
+    least = min((v for v in all_values if v > -math.inf), default=-math.inf)
+    weights = model.starts if state is None else model.visits or (1.0,) * model.num_interfaces
+    evaluated = evaluate(model.template, known, future.discounted(discount), criterion)
+    total = earned = 0.0
+    for i, (root, weight) in enumerate(zip(model.template.roots, weights, strict=True)):
+        share = weight * math.exp(evaluated[root].log_likelihood)
+        if share > 0 and i not in (model.end, model.unknown):
+            total += share
+            earned += share * max(evaluated[root].utility, least)
+    return ExpectedUtility(earned / total, False, 0.0, discount * future.bound)
+
+
+# ---- the next decision, and who offers it ------------------------------------------------
 
 
 def next_decisions(network: Network, known: Known) -> list[str]:
@@ -182,25 +287,74 @@ def _decision_asked(network: Network, known: Known, decision: str | None) -> str
     return decision
 
 
-def _available(
-    network: Network, known: Known, decision: str, future: Sequence[Evaluation]
-) -> dict[Value, float]:
-    """Return, for each value of a decision, the probability that it is offered.
+def _averaged_over(network: Network, known: Known, decision: str) -> tuple[str, ...]:
+    """Return the variables above a decision's max nodes that are not known."""
 
-    That is the probability flowing down to the decision's max nodes that have the value, and
-    below which what is known of later variables is possible. END and UNKNOWN are no choices.
-    """
-    evaluated = evaluate(network, known, future)
-    possible = evaluated[network.root].log_likelihood > -math.inf
-    reached = _walk_to_decisions(network, known, evaluated) if possible else {}
-    available: dict[Value, float] = {}
-    for index, node in enumerate(network.nodes):
+    def send(_: int, node: Node, __: list[None]) -> list[tuple[int, None]]:
         if isinstance(node, Max) and node.decision == decision:
-            flow = math.fsum(reached.get(index, []))
-            for value, child in zip(node.values, node.children, strict=True):
-                offered = evaluated[child].log_likelihood > -math.inf
-                available[value] = available.get(value, 0.0) + (flow if offered else 0.0)
+            return []
+        return [(child, None) for child in node.children]
+
+    above = (network.nodes[index] for index in walk_down(network, {network.root: None}, send))
+    return tuple(sorted({node.variable for node in above if isinstance(node, Leaf)} - set(known)))
+
+
+def _reached(
+    network: Network,
+    known: Known,
+    decision: str,
+    future: Sequence[Evaluation],
+    criterion: Criterion,
+) -> dict[int, tuple[float, list[bool]]]:
+    """Return, for each max node of a decision, its probability and which branches are possible.
+
+    A branch is possible if what is known of later variables is possible below it.
+    """
+    evaluated = evaluate(network, known, future, criterion)
+    possible = evaluated[network.root].log_likelihood > -math.inf
+    flows = _walk_to_decisions(network, known, evaluated) if possible else {}
+    return {
+        index: (
+            math.fsum(flows.get(index, [])),
+            [evaluated[child].log_likelihood > -math.inf for child in node.children],
+        )
+        for index, node in enumerate(network.nodes)
+        if isinstance(node, Max) and node.decision == decision
+    }
+
+
+def _available(
+    network: Network, reached: dict[int, tuple[float, list[bool]]]
+) -> dict[Value, float]:
+    """Return the probability that each value of a decision is offered. END is no choice."""
+    available: dict[Value, float] = {}
+    for index, (flow, possible) in reached.items():
+        node = network.nodes[index]
+        assert isinstance(node, Max)
+        for value, offered in zip(node.values, possible, strict=True):
+            available[value] = available.get(value, 0.0) + (flow if offered else 0.0)
     return {value: flow for value, flow in available.items() if not isinstance(value, Mark)}
+
+
+def _branches(
+    network: Network,
+    reached: dict[int, tuple[float, list[bool]]],
+    answers: Sequence[ActionValue],
+) -> Branches:
+    """Return actions as branches: each is those of all max nodes in which it may be chosen."""
+
+    def edges() -> list[list[Edge]]:
+        found: list[list[Edge]] = []
+        for answer in answers:
+            mine = [
+                (index, node.values.index(answer.value))
+                for index in reached
+                if isinstance(node := network.nodes[index], Max) and answer.value in node.values
+            ]
+            found.append([edge for edge in mine if reached[edge[0]][0] > 0] or mine)
+        return found
+
+    return Branches(Context(network), np.zeros(1, np.int64), len(answers), edges)
 
 
 def _walk_to_decisions(

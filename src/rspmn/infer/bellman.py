@@ -6,11 +6,17 @@ to go there.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from rspmn.errors import EvidenceError
+from rspmn.infer.criterion import MEU, Criterion
 from rspmn.infer.evidence import known_values
-from rspmn.infer.meu import Evaluation, evaluate
+from rspmn.infer.meu import NOTHING_FOLLOWS, Evaluation, evaluate
 from rspmn.model import RSPMN, Evidence
+from rspmn.types import Array
 
 
 @dataclass(frozen=True)
@@ -20,32 +26,107 @@ class Future:
     roots: list[Evaluation]  # [num_interfaces]
     bound: float = 0.0  # how far from the limit; 0 with a horizon
 
+    @classmethod
+    def of_arrays(cls, values: Array, delays: Array, bound: float = 0.0) -> "Future":
+        """Return a future from the values and delays of the interface nodes."""
+        pairs = zip(values.tolist(), delays.tolist(), strict=True)
+        return cls([Evaluation(0.0, value, delay=delay) for value, delay in pairs], bound)
+
+    @classmethod
+    def nothing(cls, model: RSPMN) -> "Future":
+        """Return the future of the last step."""
+        return cls([NOTHING_FOLLOWS] * model.num_interfaces)
+
     def discounted(self, discount: float) -> list[Evaluation]:
-        """Return the roots as the step before them sees them."""
+        """Return the roots as the step before them sees them: a step later."""
         return [
-            Evaluation(
-                r.log_likelihood, discount * r.utility if r.utility > -math.inf else r.utility
-            )
+            Evaluation(r.log_likelihood, discount * r.utility, math.inf,
+                       discount * (r.delay + r.utility))
+            if r.utility > -math.inf
+            else Evaluation(r.log_likelihood, r.utility)
             for r in self.roots
-        ]
+        ]  # fmt: skip
 
 
 def update(
-    model: RSPMN, after: Future, discount: float, evidence: Evidence | None = None
+    model: RSPMN,
+    after: Future,
+    discount: float = 1.0,
+    evidence: Evidence | None = None,
+    criterion: Criterion = MEU,
 ) -> Future:
     """Pass once through the template, from the next step's roots to this step's."""
     known = known_values(evidence, model.template) if evidence else {}
-    evaluated = evaluate(model.template, known, after.discounted(discount))
+    evaluated = evaluate(model.template, known, after.discounted(discount), criterion)
     return Future(pessimistic([evaluated[root] for root in model.template.roots], model.unknown))
 
 
 def pessimistic(roots: list[Evaluation], unknown: int | None) -> list[Evaluation]:
-    """Give frontier nodes the lowest value of all others; of what is unknown itself nothing is.
+    """Give frontier nodes the lowest value of all others, but not the node of unknown successors.
 
     If all are frontier nodes there is nothing to compare them with, and they keep -∞.
     """
-    floor = min((root.utility for root in roots if root.utility > -math.inf), default=-math.inf)
+    known = [root for root in roots if root.utility > -math.inf]
+    if not known:
+        return roots
+    worst = min(known, key=lambda root: root.utility)
     return [
-        root._replace(utility=floor) if root.utility == -math.inf and i != unknown else root
+        root._replace(utility=worst.utility, delay=worst.delay)
+        if root.utility == -math.inf and i != unknown
+        else root
         for i, root in enumerate(roots)
     ]
+
+
+def values(
+    model: RSPMN,
+    horizon: int | None = None,
+    discount: float = 1.0,
+    criterion: Criterion = MEU,
+) -> list[float]:
+    """Return the maximum expected utility of every interface node."""
+    return [root.utility for root in future_values(model, horizon, discount, criterion).roots]
+
+
+def future_values(
+    model: RSPMN, horizon: int | None, discount: float = 1.0, criterion: Criterion = MEU
+) -> Future:
+    """Return what each interface node is worth with `horizon` steps to go.
+
+    Horizon 0 is the end: nothing follows. None means in the limit of many steps. Delays, which
+    only matter to who has to choose between actions that tie, are left out.
+    """
+    from rspmn.infer.compiled.infinite_horizon import limit
+
+    check_discount(discount)
+    if horizon is None:
+        utilities, bound = limit(model, discount, criterion)
+    else:
+        steps = check_steps(horizon, least=0)
+        utilities, bound = model.bellman.value(steps, discount, criterion), 0.0
+    return Future.of_arrays(utilities, np.zeros(len(utilities)), bound)
+
+
+def evaluate_from_start(
+    model: RSPMN, steps: Sequence[Evidence], horizon: int, discount: float = 1.0
+) -> Evaluation:
+    """Return likelihood and utility from the start, with evidence on any of the first steps."""
+    if len(steps) > horizon:
+        raise EvidenceError(f"evidence on {len(steps)} steps, but the horizon is {horizon}")
+    future = future_values(model, horizon - len(steps), discount)
+    for step in reversed(steps):
+        future = update(model, future, discount, step)
+    return evaluate(model.top, {}, future.roots)[model.top.root]
+
+
+def check_discount(discount: float) -> None:
+    """Refuse a discount that is not from 0 to 1."""
+    if not 0 <= discount <= 1:
+        raise EvidenceError(f"discount: expected a number from 0 to 1, found {discount}")
+
+
+def check_steps(horizon: int, least: int) -> int:
+    """Refuse a horizon that is not a whole number of at least so many steps."""
+    if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < least:
+        raise EvidenceError(f"horizon: expected {least} or more steps, found {horizon!r}")
+    return int(horizon)

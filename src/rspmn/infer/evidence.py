@@ -1,14 +1,52 @@
 """Evidence: the known values of some variables."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 from rspmn.circuit import Leaf, Max, Network, Utility
 from rspmn.errors import EvidenceError, did_you_mean
 from rspmn.model import Evidence
+from rspmn.schema import Schema
 from rspmn.values import Mark, Value, as_value, is_missing
 
 #: Evidence that was checked: known values only, as Python scalars.
 Known = dict[str, Value]
+
+
+def as_state(state: object, schema: Schema) -> Evidence:
+    """Return a state as values by variable.
+
+    It may be given so, as a pandas Series, as a record with names, or as a row: values in the
+    schema's order, of all variables up to a decision.
+
+    >>> as_state((1, "b"), Schema([["x", "y"], ["a"]], ["a"], "u"))
+    {'x': 1, 'y': 'b'}
+    """
+    if isinstance(state, Mapping):
+        return state
+    raw: Any = state
+    if isinstance(state, np.void) and state.dtype.names:
+        return {name: raw[name] for name in state.dtype.names}
+    for to_mapping in ("_asdict", "to_dict"):  # named tuples, pandas Series
+        if hasattr(state, to_mapping):
+            return dict(getattr(raw, to_mapping)())
+    is_row = isinstance(state, Sequence) and not isinstance(state, str | bytes)
+    if not is_row and not (isinstance(state, np.ndarray) and state.ndim == 1):
+        raise EvidenceError(
+            f"expected values by variable, as in {{'x': 1}}, or a row of values, "
+            f"found {type(state).__name__}"
+        )
+    expected = [schema.known_before(decision) for decision in schema.decisions]
+    expected = expected or [schema.state_variables]
+    names = next((names for names in expected if len(names) == len(raw)), None)
+    if names is None:
+        raise EvidenceError(
+            f"expected a row of {len(expected[0])} values, for {list(expected[0])}, "
+            f"found {len(raw)} values"
+        )
+    return dict(zip(names, raw, strict=True))
 
 
 def known_values(evidence: Evidence, network: Network) -> Known:

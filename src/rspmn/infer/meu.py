@@ -6,30 +6,31 @@ Pairs (likelihood, utility) are passed up, the likelihood as its logarithm:
     utility    (1, mean)
     product    likelihoods multiply, utilities add
     sum        utilities are weighed by weight × likelihood
-    max        the branch of the decision if it is known, else the branch of highest utility
+    max        the branch of the decision if it is known, else the branch that the criterion finds
+               best: by default that of highest utility
     latent i   interface node i of the next step
 
 So a sum over a variable that is not known but comes before a decision means that it will be
-seen before the decision is made: Σ max, the sum-max-sum rule. A branch of likelihood 0 has
+observed before the decision is made: Σ max, the sum-max-sum rule. A branch of likelihood 0 has
 no utility (NaN); no sum gives it weight and no max chooses it.
 
 Where no decision was ever tried the utility is -∞: max nodes avoid it if they can, and what a
 whole interface node of that kind is worth is settled in `rspmn.infer.bellman`.
 
-With each pair goes the number of logged steps behind it.
+With each pair goes the number of logged steps that support it, and how late it is earned.
 """
 
 import math
 from collections.abc import Sequence
+from itertools import count
 from typing import NamedTuple
 
+import numpy as np
+
 from rspmn.circuit import Latent, Leaf, Max, Network, Node, Product, Sum, Utility, fold_up
+from rspmn.infer.criterion import MEU, Context, Criterion, scored, soonest, tied_branches
 from rspmn.infer.evidence import Known
 from rspmn.values import UNKNOWN
-
-#: Expected utilities that differ by less than this, relative to the largest in size, are a tie:
-#: rounding alone could have told them apart.
-TIE = 1e-9
 
 
 class Evaluation(NamedTuple):
@@ -41,6 +42,9 @@ class Evaluation(NamedTuple):
     #: fewest, of those that are averaged all, of those chosen from the one chosen. Infinite
     #: where no utility is below.
     steps: float = math.inf
+    #: How late the utility is earned: the expected sum of t · u_t, t steps from now. Of branches of
+    #: equal utility the one with the least is chosen.
+    delay: float = 0.0
 
 
 #: What a latent passes up in the last step: likelihood 1 and utility 0 (Sec. 3.2, 5).
@@ -48,14 +52,21 @@ NOTHING_FOLLOWS = Evaluation(0.0, 0.0)
 IMPOSSIBLE = Evaluation(-math.inf, math.nan, 0.0)
 
 
-def evaluate(network: Network, known: Known, future: Sequence[Evaluation] = ()) -> list[Evaluation]:
+def evaluate(
+    network: Network,
+    known: Known,
+    future: Sequence[Evaluation] = (),
+    criterion: Criterion = MEU,
+) -> list[Evaluation]:
     """Return (log-likelihood, maximum expected utility) of every node.
 
     `future[i]` is what interface node i of the next step passes up; without it nothing
     follows.
     """
+    context, places = Context(network), count()
 
     def combine(node: Node, below: list[Evaluation]) -> Evaluation:
+        index = next(places)  # nodes come in order
         match node:
             case Leaf():
                 if node.variable not in known:
@@ -68,45 +79,51 @@ def evaluate(network: Network, known: Known, future: Sequence[Evaluation] = ()) 
             case Sum():
                 return _sum(node.weights, below)
             case Max():
-                if node.values == (UNKNOWN,):
-                    below = [below[0]._replace(utility=-math.inf)]
-                branch = choose(node, below, known)
-                return IMPOSSIBLE if branch is None else below[branch]
+                if node.decision not in known:
+                    return _best(node, below, criterion, context, index)
+                made = known[node.decision]
+                return below[node.values.index(made)] if made in node.values else IMPOSSIBLE
             case Latent():
                 return future[node.interface] if future else NOTHING_FOLLOWS
 
     return fold_up(network, combine)
 
 
-def choose(node: Max, below: Sequence[Evaluation], known: Known) -> int | None:
-    """Return the branch that a max node takes, or None where it has none to take.
+def _best(
+    node: Max, below: list[Evaluation], criterion: Criterion, context: Context, index: int
+) -> Evaluation:
+    """Return what the best branch of a max node passes up.
 
-    Of branches that tie, the likeliest: if something after the decision is known, its
-    likelihood weighs in sums above, and must not hang on the order of the branches.
+    Of branches that tie, the likeliest: if something after the decision is known, its likelihood
+    weighs in sums above, and must not depend on the order of the branches. Where the criterion
+    allows none the utility is -∞.
     """
-    if node.decision in known:
-        made = known[node.decision]
-        return node.values.index(made) if made in node.values else None
-    possible = [k for k, branch in enumerate(below) if branch.log_likelihood > -math.inf]
-    if not possible:
-        return None
-    # What cannot be followed by anything known is chosen only if there is nothing else.
-    possible = [k for k in possible if below[k].utility > -math.inf] or possible
-    best = max(below[k].utility for k in possible)
-    size = max(abs(below[k].utility) for k in possible)
-    tied = [k for k in possible if below[k].utility >= best - TIE * size or best == -math.inf]
-    return max(tied, key=lambda k: below[k].log_likelihood)
+    if node.values == (UNKNOWN,):
+        return below[0]._replace(utility=-math.inf)
+    worth = [e.utility if e.log_likelihood > -math.inf else math.nan for e in below]
+    scores = worth
+    if criterion is not MEU:
+        branches = context.branches_of(np.array([index]), np.zeros(1, np.int64))
+        scores = scored(criterion, np.array(worth), branches).tolist()
+    tied = tied_branches(worth, scores)
+    if len(tied) == 1:
+        return below[tied[0]]
+    likeliest = max(below[k].log_likelihood for k in tied or range(len(below)))
+    if not tied:
+        return Evaluation(likeliest, -math.inf, 0.0) if likeliest > -math.inf else IMPOSSIBLE
+    tied = [k for k in tied if below[k].log_likelihood == likeliest]
+    best = below[soonest(tied, [e.delay for e in below])]
+    return best._replace(utility=max(worth[k] for k in tied))
 
 
 def _product(below: list[Evaluation]) -> Evaluation:
-    log_likelihood = sum(part.log_likelihood for part in below)
+    if not below:
+        return Evaluation(0.0, 0.0)
+    logs, utilities, steps, delays = zip(*below, strict=True)
+    log_likelihood = sum(logs)
     if log_likelihood == -math.inf:
         return IMPOSSIBLE
-    return Evaluation(
-        log_likelihood,
-        math.fsum(part.utility for part in below),
-        min((part.steps for part in below), default=math.inf),
-    )
+    return Evaluation(log_likelihood, math.fsum(utilities), min(steps), math.fsum(delays))
 
 
 def _sum(weights: Sequence[float], below: list[Evaluation]) -> Evaluation:
@@ -118,12 +135,13 @@ def _sum(weights: Sequence[float], below: list[Evaluation]) -> Evaluation:
     if not possible:
         return IMPOSSIBLE
     # Relative to the likeliest part, so that nothing underflows and equal parts are exact.
-    highest = max(part.log_likelihood for _, part in possible)
+    highest = max([part.log_likelihood for _, part in possible])
     shares = [weight * math.exp(part.log_likelihood - highest) for weight, part in possible]
     total = math.fsum(shares)
-    utility = math.fsum(
-        share * part.utility for share, (_, part) in zip(shares, possible, strict=True) if share
-    )
+    weighed = [(share, part) for share, (_, part) in zip(shares, possible, strict=True) if share]
     return Evaluation(
-        highest + math.log(total), utility / total, sum(part.steps for _, part in possible)
+        highest + math.log(total),
+        math.fsum([share * part.utility for share, part in weighed]) / total,
+        sum([part.steps for _, part in possible]),
+        math.fsum([share * part.delay for share, part in weighed]) / total,
     )

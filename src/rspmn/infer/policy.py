@@ -1,8 +1,13 @@
 """Policies: what to do in each state, over a horizon or for ever.
 
-Over a horizon the best choice hangs on the steps to go, so a policy knows its horizon and takes
+Over a horizon the best choice depends on the steps to go, so a policy knows its horizon and takes
 the time step. States are found by tables and values are arrays; what the tables cannot answer, as
 evidence on variables between decisions, goes through the network.
+
+A state may be partial. What it is worth (`value`) and what to do in it (`act`) are then different
+questions. `value` is the maximum expected utility, `RSPMN.meu`: what is not known will be observed
+before the decision. `act` and `action_values` are about a decision that is made now, on what is
+given alone: `ActionValue.averaged_over` names the variables that it was made without.
 """
 
 import math
@@ -12,27 +17,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.circuit import Latent, Max, Product, Sum, Utility
+from rspmn.circuit import Max, Network
 from rspmn.data.tables import as_table
 from rspmn.errors import EvidenceError
 from rspmn.infer import actions
-from rspmn.infer.actions import ActionValue, best_among
-from rspmn.infer.compiled.infinite_horizon import limit
+from rspmn.infer.actions import ActionValue, ExpectedUtility, best_among, mark_extrapolated
+from rspmn.infer.compiled.choices import Planned
 from rspmn.infer.compiled.state_index import StateIndex
-from rspmn.infer.evidence import Known, known_values
-from rspmn.infer.meu import TIE, Evaluation
-from rspmn.infer.recurrent import check_steps
-from rspmn.model import RSPMN, Evidence
+from rspmn.infer.criterion import MEU, Criterion
+from rspmn.infer.evidence import Known, as_state, known_values
+from rspmn.model import RSPMN
 from rspmn.schema import Schema
-from rspmn.types import Array, Ints
 from rspmn.values import Mark, Value, as_value, is_missing, show
 
-#: Of so many different steps to go the values of all branches are kept.
-KEPT = 64
+#: What to do where the model knows nothing: a value, or one for each decision.
+Otherwise = Value | Mapping[str, Value] | None
 
 
 class Policy:
-    """The best decisions of a model. Made by `RSPMN.policy`.
+    """The best decisions of a model. Made by `RSPMN.policy` and `SPMN.policy`.
+
+    A state is a mapping from variables to values, a pandas Series, a record, or a row: values in
+    the schema's order. None stands for the start of an episode.
 
     Parameters
     ----------
@@ -46,6 +52,8 @@ class Policy:
         What `act` answers in a state that the model never saw; without it that is an error.
     allow_untried
         Whether it may choose what was never tried in a state.
+    criterion
+        The rule that decides which action is best; by default the maximum expected utility.
     """
 
     def __init__(
@@ -53,57 +61,45 @@ class Policy:
         model: RSPMN,
         horizon: int | None = None,
         discount: float = 1.0,
-        otherwise: Value | Mapping[str, Value] | None = None,
+        otherwise: Otherwise = None,
         allow_untried: bool = False,
+        criterion: Criterion = MEU,
     ) -> None:
         self.allow_untried = allow_untried and model.untried is not None
-        self._without_hopes = model
-        model = model.with_untried() if allow_untried else model
-        if not 0 <= discount <= 1:
-            raise EvidenceError(f"discount: expected a number from 0 to 1, found {discount}")
-        several = len(model.schema.decisions) > 1
-        if otherwise is not None and several != isinstance(otherwise, Mapping):
-            expected = f"values for {list(model.schema.decisions)}" if several else "one value"
-            raise EvidenceError(f"otherwise: expected {expected}, found {otherwise!r}")
-        self.model, self.horizon, self.discount = model, horizon, discount
-        self.otherwise = otherwise
-        self.bound = 0.0  # how far values without a horizon may be off
-        self._bellman = model.bellman
-        if horizon is None:
-            values, self.bound = limit(model, discount)
-            self._values = values[None, :]
-        else:
-            self._values = self._bellman.values(check_steps(horizon, least=1) - 1, discount)
-        self._index = StateIndex(model)
-        self._first = [_first_decision(model, root) for root in model.template.roots]
-        self._place = {
-            int(node): (level, k)
-            for level, found in enumerate(self._bellman.levels)
-            for k, node in enumerate(found.nodes)
-        }
+        self._observed = model  # without what is extrapolated
+        self.model = model.with_untried() if allow_untried else model
+        _check_otherwise(otherwise, model.schema)
+        self.otherwise, self.criterion = otherwise, criterion
+        self._planned = Planned(self.model, horizon, discount, criterion)
+        self.horizon, self.discount = self._planned.horizon, discount
+        self._index = StateIndex(self.model)
         self._together = _made_together(model.schema)
-        self._kept: dict[int, list[Array]] = {}
-        self._kept_bests: dict[int, list[tuple[Array, list[int]]]] = {}
         self._domains: dict[str, list[Value]] = {}  # of each decision, all values offered anywhere
 
     def __repr__(self) -> str:
         steps = "for ever" if self.horizon is None else f"{self.horizon} steps"
         return f"Policy({steps}, discount {self.discount:g}, {self.model!r})"
 
+    @property
+    def bound(self) -> float:
+        """How far values without a horizon may be from their limit; 0 with a horizon."""
+        return self._planned.bound
+
     # ---- questions -----------------------------------------------------------------
 
-    def act(self, state: Evidence, t: int = 0) -> Any:
+    def act(self, state: object = None, t: int = 0) -> Any:
         """Return what to do in a state at time t.
 
         Returned is a value; with several decisions in a step, a mapping of those to make now: all
-        up to the next variable that is seen between two decisions. Decisions already made in this
-        step stand in the state.
+        up to the next variable that is observed between two decisions. Decisions already made in
+        this step are part of the state. What the state lacks is averaged over: the decision is
+        made now, on what is given alone.
         """
         known = self._known(state)
         self._offered(known)  # refuses a state in which nothing is left to decide
         node = self._certain_node(known)
         made: dict[str, Value] = {}
-        if node is not None and self._first[node] is not None:
+        if node is not None and self._planned.first[node] is not None:
             made, _ = self.choices(node, t)
         if node is None or len(made) < len(self._together):
             made = self._act_by_network(known, t)
@@ -111,29 +107,44 @@ class Policy:
             return self._unseen(known)
         return made if len(self.model.schema.decisions) > 1 else next(iter(made.values()))
 
-    def action_values(self, state: Evidence, t: int = 0) -> list[ActionValue]:
-        """Return what every value of the next decision is worth, with its support."""
+    def action_values(self, state: object = None, t: int = 0) -> list[ActionValue]:
+        """Return what every value of the next decision is worth, with its support.
+
+        It is the worth of an action that is chosen now, on what is given alone, the best decisions
+        made after it.
+        """
         known = self._known(state)
+        decision, domain = self._offered(known)
         node = self._certain_node(known)
-        offered = self._offered(known)
-        if node is None or self._first[node] is None:
-            found = {a.value: a for a in self._by_network(known, t)}
-        else:
-            found = {a.value: a for a in self._by_node(node, t)}
-        decision = offered[0]
+        at = None if node is None else self._planned.first[node]
+        answers = self._by_network(known, t) if at is None else self._by_node(at, known, t)
+        found = {answer.value: answer for answer in answers}
         answers = [
-            found.get(value, ActionValue(decision, value, math.nan, 0.0, 0.0))
-            for value in offered[1]
+            found.get(value, ActionValue(decision, value, math.nan, 0.0, 0.0)) for value in domain
         ]
         if not self.allow_untried:
             return answers
-        first = next(n for n in self.model.schema.decisions if n not in known)
-        alone = actions.expected_utilities(self._without_hopes.from_anywhere, known, first)
-        return actions.hopes_marked(answers, alone)
+        observed = actions.action_values(_network(self._observed, known), known, decision)
+        return mark_extrapolated(answers, observed)
 
-    def act_many(
-        self, states: object, t: int = 0, otherwise: Value | Mapping[str, Value] | None = None
-    ) -> Any:
+    def value(self, state: object = None, t: int = 0) -> ExpectedUtility:
+        """Return what a state is worth at time t, the best done in it and after it.
+
+        This is `RSPMN.meu` of the state, over the steps that are left: what the state lacks will
+        be observed before the decision is made.
+        """
+        after = self._planned.after(t)
+        known = self._known(state)
+        node = self._certain_node(known)
+        at = None if node is None else self._planned.first[node]
+        value = -math.inf if at is None else self._planned.value(at, after)
+        if at is None or value == -math.inf:
+            left = None if self.horizon is None else after + 1
+            return actions.recurrent_meu(self.model, known, left, self.discount, self.criterion)
+        steps = self._planned.steps(at, after)
+        return ExpectedUtility(value, True, steps, self.discount * self.bound)
+
+    def act_many(self, states: object, t: int = 0, otherwise: Otherwise = None) -> Any:
         """Return what to do in each row of a table of states: an array of values.
 
         With several decisions in a step, a mapping of arrays. `otherwise` is the answer for states
@@ -142,10 +153,7 @@ class Policy:
         return next(self.plan(states, [t], otherwise))
 
     def plan(
-        self,
-        states: object,
-        times: Iterable[int],
-        otherwise: Value | Mapping[str, Value] | None = None,
+        self, states: object, times: Iterable[int], otherwise: Otherwise = None
     ) -> Iterator[Any]:
         """Return what to do in each row of a table of states at each of some times.
 
@@ -157,7 +165,7 @@ class Policy:
         if any(name in table.names for name in later[:-1]):
             raise EvidenceError(
                 f"act_many takes states only, {list(self._index.names)}: with decisions made or "
-                "things seen after them ask act for each row"
+                "variables observed after them call act for each row"
             )
         row, scores, distinct = self._index.routes(table)
         fallback = self.otherwise if otherwise is None else otherwise
@@ -175,25 +183,6 @@ class Policy:
             found = {name: _array([a.get(name) for a in answers])[row] for name in names}
             yield found if len(names) > 1 else found[names[0]]
 
-    def _made(
-        self, possible: int, node: int, by_node: dict[int, dict[str, Value]], state: Known, t: int
-    ) -> dict[str, Value]:
-        """Return the decisions in a state that may be in so many nodes, `node` the first."""
-        if possible == 0:
-            return {}
-        if possible > 1 or self._first[node] is None:
-            return self._act_by_network(state, t)
-        if node not in by_node:
-            made = self.choices(node, t)[0]
-            whole = len(made) in (0, len(self._together))
-            by_node[node] = made if whole else self._act_by_network(state, t)
-        return by_node[node]
-
-    def value(self, state: Evidence, t: int = 0) -> float:
-        """Return what a state is worth at time t, the best done in it and after it."""
-        best = best_among(self.action_values(state, t))
-        return best[0].utility if best else math.nan
-
     def table(self, t: int = 0) -> dict[str, list[Any]]:
         """Return one row for each interface node: its states, the best decisions, their worth.
 
@@ -203,83 +192,45 @@ class Policy:
 
         return policy_table(self, t)
 
-    def choices(self, node: int, t: int = 0) -> tuple[dict[str, Value], float]:
-        """Return the best decisions at an interface node, as far as nothing is seen between them.
+    # ---- interface nodes -----------------------------------------------------------
 
-        Also what they are worth: -∞ if nothing known follows any of them.
+    def choices(self, node: int, t: int = 0) -> tuple[dict[str, Value], float]:
+        """Return the best decisions at an interface node, up to what is observed between them.
+
+        Also what they are worth: -∞ if it is not known of any what follows.
         """
-        at = self._first[node]
+        after = self._planned.after(t)
+        known = self._planned.at(after).made
+        if node not in known:
+            known[node] = self._choices(node, after)
+        made, value = known[node]
+        return dict(made), value
+
+    def _choices(self, node: int, after: int) -> tuple[dict[str, Value], float]:
+        at = self._planned.first[node]
         if at is None:
             return {}, math.nan
-        after = self._steps_to_go(t)
-        level, k = self._place[at]
-        value = float(self._bests(after)[level][0][k])
+        value = self._planned.value(at, after)
         made: dict[str, Value] = {}
         while at is not None:
-            decision, chosen, at = self._best_branch(at, after)
-            if isinstance(chosen, Mark):
+            found = self.model.template.nodes[at]
+            assert isinstance(found, Max)
+            best = self._planned.best_branch(at, after)
+            if best is None or isinstance(found.values[best], Mark):
                 break
-            made[decision] = chosen
+            made[found.decision] = found.values[best]
+            ends = found.decision not in self._together[:-1]
+            at = None if ends else self._planned.first_decision(found.children[best])
         return made, value
 
-    def steps_behind(self, node: int, t: int = 0) -> float:
-        """Return the logged steps behind the best decisions at an interface node."""
-        at = self._first[node]
-        return 0.0 if at is None else _counted(self._behind(at, self._steps_to_go(t)))
+    def steps(self, node: int, t: int = 0) -> float:
+        """Return the logged steps that support the best decisions at an interface node."""
+        at = self._planned.first[node]
+        return 0.0 if at is None else self._planned.steps(at, self._planned.after(t))
 
-    # ---- how they are answered -----------------------------------------------------
-
-    def _steps_to_go(self, t: int) -> int:
-        """Return how many steps follow the one at time t; 0 for ever."""
-        if self.horizon is None:
-            return 0
-        if not isinstance(t, int | np.integer) or not 0 <= t < self.horizon:
-            raise EvidenceError(f"t: expected 0 to {self.horizon - 1}, found {t!r}")
-        return self.horizon - 1 - t
-
-    def _worth(self, after: int) -> list[Array]:
-        """Return the worth of every branch, by level, with so many steps after this one."""
-        found = self._kept.get(after)
-        if found is None:
-            last = self.horizon is not None and after == 0
-            bellman = self._bellman
-            values = bellman.unknowns(self._values[after], self.discount, last)
-            found = [level.branches(values, last, bellman.has_edge) for level in bellman.levels]
-            if len(self._kept) >= KEPT:
-                self._kept.clear()
-            self._kept[after] = found
-        return found
-
-    def _bests(self, after: int) -> list[tuple[Array, list[int]]]:
-        """Return the best worth of every max node and the first branch that has it, by level."""
-        found = self._kept_bests.get(after)
-        if found is None:
-            found = [
-                _best_of(worth, level.starts[: len(level.nodes)])
-                for worth, level in zip(self._worth(after), self._bellman.levels, strict=True)
-            ]
-            if len(self._kept_bests) >= KEPT:
-                self._kept_bests.clear()
-            self._kept_bests[after] = found
-        return found
-
-    def _best_branch(self, at: int, after: int) -> tuple[str, Value, int | None]:
-        """Return the best value of a max node, and the decision that can be made after it."""
-        node = self.model.template.nodes[at]
-        assert isinstance(node, Max)
-        level, k = self._place[at]
-        chosen = self._bests(after)[level][1][k]
-        return node.decision, node.values[chosen], self._next(node.decision, node.children[chosen])
-
-    def _next(self, decision: str, child: int) -> int | None:
-        """Return the decision below a branch, if nothing is seen before it."""
-        if decision not in self._together[:-1]:
-            return None
-        return _first_decision(self.model, child)
-
-    def _certain_node(self, known: Known) -> int | None:
+    def _certain_node(self, known: Known | None) -> int | None:
         """Return the interface node of a state if it is certain, else None."""
-        if any(name not in self._index.names for name in known):
+        if known is None or any(name not in self._index.names for name in known):
             return None
         scores = self._index.scores(known)
         best = int(scores.argmax())
@@ -287,57 +238,35 @@ class Policy:
             return None
         return best
 
-    def _by_node(self, node: int, t: int) -> list[ActionValue]:
+    # ---- how they are answered -----------------------------------------------------
+
+    def _by_node(self, at: int, known: Known | None, t: int) -> list[ActionValue]:
         """Return the worth of the first decision's values in an interface node."""
-        after = self._steps_to_go(t)
-        at = self._first[node]
-        assert at is not None
-        found = self.model.template.nodes[at]
-        assert isinstance(found, Max)
-        level, k = self._place[at]
-        start = int(self._bellman.levels[level].starts[k])
-        mine = self._worth(after)[level][start : start + len(found.values)].tolist()
+        node = self.model.template.nodes[at]
+        assert isinstance(node, Max)
+        unseen = tuple(sorted(name for name in self._index.names if name not in (known or ())))
         return [
-            ActionValue(found.decision, value, worth, 1.0, _counted(self._behind(child, after)))
-            for value, worth, child in zip(found.values, mine, found.children, strict=True)
-            if not isinstance(value, Mark)
+            ActionValue(node.decision, value, worth, 1.0, steps, True, best, late, unseen)
+            for value, worth, late, best, steps in self._planned.branches(
+                at, self._planned.after(t)
+            )
         ]
 
-    def _behind(self, index: int, after: int) -> float:
-        """Return the logged steps behind a node, as `Evaluation.steps` counts them."""
-        node = self.model.template.nodes[index]
-        match node:
-            case Utility():
-                return node.count
-            case Max():
-                _, value, _ = self._best_branch(index, after)
-                return self._behind(node.children[node.values.index(value)], after)
-            case Product():
-                return min((self._behind(c, after) for c in node.children), default=math.inf)
-            case Sum():
-                return sum(self._behind(c, after) for c in node.children)
-            case _:
-                return math.inf
-
-    def _by_network(self, known: Known, t: int) -> list[ActionValue]:
+    def _by_network(self, known: Known | None, t: int) -> list[ActionValue]:
         """Ask the network, for evidence that tables cannot take."""
-        after = self._steps_to_go(t)
-        values = self._values[after]
-        future = [
-            Evaluation(0.0, self.discount * u if u > -math.inf else u) for u in values.tolist()
-        ]
-        if self.horizon is not None and after == 0:
-            future = [Evaluation(0.0, 0.0)] * len(values)
-        asked = next((n for n in self.model.schema.decisions if n not in known), None)
-        return actions.expected_utilities(self.model.from_anywhere, known, asked, future)
+        future = self._planned.future(self._planned.after(t)).discounted(self.discount)
+        asked = next((n for n in self.model.schema.decisions if n not in (known or ())), None)
+        network = _network(self.model, known)
+        return actions.action_values(network, known, asked, future, self.criterion)
 
-    def _act_by_network(self, known: Known, t: int) -> dict[str, Value]:
+    def _act_by_network(self, known: Known | None, t: int) -> dict[str, Value]:
         schema = self.model.schema
         made: dict[str, Value] = {}
         for place, name in enumerate(schema.decisions):
-            if name in known:
+            if name in (known or ()):
                 continue
-            best = best_among(self._by_network(known | made, t))
+            best = best_among(self._by_network(None if known is None and not made else
+                                               {**(known or {}), **made}, t))  # fmt: skip
             if not best:
                 return {}
             made[name] = best[0].value
@@ -345,34 +274,48 @@ class Policy:
                 break
         return made
 
-    def _unseen(self, known: Known) -> Any:
+    def _made(
+        self, possible: int, node: int, by_node: dict[int, dict[str, Value]], state: Known, t: int
+    ) -> dict[str, Value]:
+        """Return the decisions in a state that may be in so many nodes, `node` the first."""
+        if possible == 0:
+            return {}
+        if possible > 1 or self._planned.first[node] is None:
+            return self._act_by_network(state, t)
+        if node not in by_node:
+            made = self.choices(node, t)[0]
+            whole = len(made) in (0, len(self._together))
+            by_node[node] = made if whole else self._act_by_network(state, t)
+        return by_node[node]
+
+    def _unseen(self, known: Known | None) -> Any:
         if self.otherwise is not None:
             return self.otherwise
-        given = ", ".join(f"{name}={show(value)}" for name, value in known.items())
+        given = ", ".join(f"{name}={show(value)}" for name, value in (known or {}).items())
         raise EvidenceError(
-            f"the model knows no decision in the state {given or '(nothing known)'}: action_values "
-            "says what it knows; a policy made with otherwise=... answers that in such states"
+            f"the model knows no decision in the state {given or '(nothing known)'}: see "
+            "action_values for what it knows; a policy made with otherwise=... returns that in "
+            "such states"
         )
 
-    def _known(self, state: Evidence) -> Known:
+    def _known(self, state: object) -> Known | None:
         """Return what is known of a state, quickly where all of it is before the first decision."""
-        if not isinstance(state, Mapping):
-            raise EvidenceError(
-                f"expected values by variable, as in {{'x': 1}}, found {type(state).__name__}"
-            )
+        if state is None:
+            return None
+        values = as_state(state, self.model.schema)
         names = self._index.names
-        if all(name in names for name in state):
+        if all(name in names for name in values):
             return {
                 name: as_value(raw, f"evidence for {name!r}", EvidenceError)
-                for name, raw in state.items()
+                for name, raw in values.items()
                 if not is_missing(raw)
             }
-        return known_values(state, self.model.template)
+        return known_values(values, self.model.template)
 
-    def _offered(self, known: Known) -> tuple[str, Sequence[Value]]:
+    def _offered(self, known: Known | None) -> tuple[str, Sequence[Value]]:
         """Return the next decision and all values that it takes anywhere."""
         schema = self.model.schema
-        decision = next((name for name in schema.decisions if name not in known), None)
+        decision = next((name for name in schema.decisions if name not in (known or ())), None)
         if decision is None:
             raise EvidenceError("no decision is left to make: the evidence holds them all")
         if decision not in self._domains:
@@ -384,40 +327,26 @@ class Policy:
         return decision, self._domains[decision]
 
 
-def _best_of(worth: Array, starts: Ints) -> tuple[Array, list[int]]:
-    """Return the best of each part and the first place in it that is as good."""
-    best = np.maximum.reduceat(worth, starts)
-    size = np.maximum.reduceat(np.where(np.isfinite(worth), np.abs(worth), 0.0), starts)
-    lengths = np.diff(np.append(starts, len(worth)))
-    good = worth >= np.repeat(best - TIE * size, lengths)
-    place = np.where(good, np.arange(len(worth)), len(worth))
-    return best, (np.minimum.reduceat(place, starts) - starts).tolist()
+def _network(model: RSPMN, known: Known | None) -> Network:
+    """Return the network of a step: the first of an episode, or one at any time."""
+    return model.from_start if known is None else model.from_anywhere
 
 
-def _first_decision(model: RSPMN, root: int) -> int | None:
-    """Return the max node below a root if nothing but factors stand beside it, else None."""
-    node = model.template.nodes[root]
-    if isinstance(node, Max):
-        return root
-    kinds = {type(model.template.nodes[child]) for child in node.children}
-    if not isinstance(node, Product) or kinds & {Utility, Latent}:
-        return None  # what is earned beside the decision is not in its branches
-    found = [at for child in node.children if (at := _first_decision(model, child)) is not None]
-    return found[0] if len(found) == 1 else None
+def _check_otherwise(otherwise: Otherwise, schema: Schema) -> None:
+    several = len(schema.decisions) > 1
+    if otherwise is not None and several != isinstance(otherwise, Mapping):
+        expected = f"values for {list(schema.decisions)}" if several else "one value"
+        raise EvidenceError(f"otherwise: expected {expected}, found {otherwise!r}")
 
 
 def _made_together(schema: Schema) -> list[str]:
-    """Return the decisions that are made before anything is seen after the first."""
+    """Return the decisions that are made before anything is observed after the first."""
     found = []
     for decision, seen in zip(schema.decisions, schema.information_sets[1:], strict=True):
         found.append(decision)
         if seen:
             break
     return found
-
-
-def _counted(steps: float) -> float:
-    return 0.0 if math.isinf(steps) else steps
 
 
 def _array(values: list[Any]) -> NDArray[Any]:

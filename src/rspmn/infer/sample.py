@@ -15,9 +15,9 @@ from rspmn.circuit import Distribution, Latent, Leaf, Max, Network, Product, Sum
 from rspmn.circuit.distributions.base import draw_index
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.errors import EvidenceError
+from rspmn.infer.bellman import check_steps
 from rspmn.infer.evidence import Known
 from rspmn.infer.likelihood import conditioned
-from rspmn.infer.recurrent import check_steps
 from rspmn.model import RSPMN, Evidence
 from rspmn.schema import Schema
 from rspmn.spmn import SPMN

@@ -48,7 +48,7 @@ def test_a_hope_by_hand() -> None:
     assert info.untried_branches == 1
     assert model.meu(DOWN, horizon=2) == pytest.approx(1.0)
     assert model.meu(DOWN, horizon=2, allow_untried=True) == pytest.approx(5.0)
-    found = {a.value: a for a in model.expected_utilities(DOWN, horizon=2, allow_untried=True)}
+    found = {a.value: a for a in model.action_values(DOWN, horizon=2, allow_untried=True)}
     assert {v: a.utility for v, a in found.items()} == pytest.approx({"none": 0, "m0": 1, "m1": 5})
     assert {v: a.tried for v, a in found.items()} == {"none": True, "m0": True, "m1": False}
     assert found["m1"].steps == 0
@@ -58,7 +58,7 @@ def test_a_hope_by_hand() -> None:
 def test_not_chosen_unless_asked_for() -> None:
     model, _ = learn_rspmn(log())
     assert [a.value for a in model.best_decisions(DOWN, horizon=2)] == ["m0"]
-    found = {a.value: a for a in model.expected_utilities(DOWN, horizon=2)}
+    found = {a.value: a for a in model.action_values(DOWN, horizon=2)}
     assert math.isnan(found["m1"].utility)
     assert found["m1"].available == 0
     policy, hopeful = model.policy(2), model.policy(2, allow_untried=True)
@@ -126,11 +126,11 @@ def test_hopes_help_where_factors_are_right() -> None:
 def test_flags() -> None:
     """Unavailable is not untried; without hopes nothing is; in part a hope is a hope."""
     model, _ = learn_rspmn(log())
-    partly = {a.value: a.tried for a in model.expected_utilities({"m0": 0}, 2, allow_untried=True)}
+    partly = {a.value: a.tried for a in model.action_values({"m0": 0}, 2, allow_untried=True)}
     assert partly == {"m0": True, "m1": False, "none": True}
     sure, _ = learn_rspmn(log(times_down=40))
-    assert all(a.tried for a in sure.expected_utilities(DOWN, horizon=2, allow_untried=True))
-    assert all(a.tried for a in paper_grid().expected_utilities(horizon=3, allow_untried=True))
+    assert all(a.tried for a in sure.action_values(DOWN, horizon=2, allow_untried=True))
+    assert all(a.tried for a in paper_grid().action_values(horizon=3, allow_untried=True))
 
 
 def test_hopes_are_simulated_as_they_are_made() -> None:
@@ -159,7 +159,7 @@ def test_a_hope_earns_what_it_earned_elsewhere() -> None:
     found = Episodes.from_long(table, Schema([["x"], ["a"]], ["a"], "u"), terminated="over")
     model, info = learn_rspmn(found)
     assert info.untried_branches == 1
-    hoped = {a.value: a for a in model.expected_utilities({"x": 2}, 1, allow_untried=True)}
+    hoped = {a.value: a for a in model.action_values({"x": 2}, 1, allow_untried=True)}
     assert not hoped["a"].tried
     assert 5 <= hoped["a"].utility <= 6
 

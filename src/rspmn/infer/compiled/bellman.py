@@ -13,6 +13,17 @@ import numpy as np
 
 from rspmn.circuit import Latent, Max, Network, Utility
 from rspmn.infer.compiled.layers import Flat, flatten
+from rspmn.infer.criterion import (
+    MEU,
+    TIE,
+    Branches,
+    Context,
+    Criterion,
+    best_branches,
+    best_worths,
+    scored,
+    soonest_of_each,
+)
 from rspmn.types import Array, Bools, Ints
 from rspmn.values import UNKNOWN
 
@@ -30,22 +41,34 @@ class Level:
     earned: Array  # [branches]
     starts: Ints  # [max nodes], the first branch of each
     closed: Bools  # [branches], which lead to UNKNOWN: of no use before the last step
+    untried: Bools  # [branches], which are UNKNOWN themselves: no decision was ever tried there
+    branches: Branches
 
-    def branches(self, values: Array, last: bool, has_edge: bool = True) -> Array:
+    def worth(self, values: Array, last: bool, has_edge: bool = True) -> Array:  # [branches]
         """Return what every branch is worth."""
         worth = _applied(self.matrix, values, has_edge)
         worth += self.earned
-        if has_edge and not last:
-            worth[self.closed] = -np.inf
+        if has_edge:
+            worth[self.untried if last else self.closed] = -np.inf
         return worth
 
-    def best(self, worth: Array) -> Ints:  # [max nodes]
-        """Return the first best branch of each max node."""
-        highest = np.maximum.reduceat(worth, self.starts)
-        counts = np.diff(np.append(self.starts, len(worth)))
-        is_best = np.flatnonzero(worth == np.repeat(highest, counts))
-        node = np.searchsorted(self.starts, is_best, side="right") - 1
-        return is_best[np.searchsorted(node, np.arange(len(self.starts)))]
+
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """The best branch of every max node, and what it is worth."""
+
+    values: Array  # [unknowns]
+    delays: Array  # [unknowns], how late that is earned
+    worth: tuple[Array, ...]  # of each level, [branches]
+    delay: tuple[Array, ...]  # of each level, [branches]
+    best: tuple[Bools, ...]  # of each level, [branches]: which tie for the best
+    chosen: tuple[Ints, ...]  # of each level, [max nodes]: a branch of the level
+
+    @property
+    def has_ties(self) -> bool:
+        """Whether a max node has several best branches."""
+        pairs = zip(self.best, self.chosen, strict=True)
+        return any(np.count_nonzero(best) > len(chosen) for best, chosen in pairs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,94 +80,144 @@ class Bellman:
     levels: tuple[Level, ...]  # innermost decisions first
     roots: Any  # [interfaces, unknowns]
     earned: Array  # [interfaces]
-    untried: Ints  # slots of max nodes where no decision was ever tried
-    has_edge: bool  # whether any value can be -∞
+    has_edge: bool  # whether a value can be -∞ whatever is allowed
 
     @cached_property
     def size(self) -> int:
         """The number of unknowns."""
         return self.interfaces + sum(len(level.nodes) for level in self.levels)
 
-    def update(self, after: Array, discount: float = 1.0, last: bool = False) -> Array:
+    # ---- values --------------------------------------------------------------------
+
+    def update(
+        self,
+        after: Array,
+        discount: float = 1.0,
+        last: bool = False,
+        criterion: Criterion = MEU,
+    ) -> Array:  # [interfaces]
         """Return what the interface nodes are worth, given what they are worth a step later.
 
         `last` says that nothing follows this step.
         """
-        return self.settle(self.unknowns(after, discount, last))
+        values = self._future(after, discount, last)
+        has_edge = self._has_edge(criterion)
+        for level in self.levels:
+            worth = level.worth(values, last, has_edge)
+            values[level.slots] = best_worths(criterion, worth, level.branches)
+        found = self._at_roots(values, has_edge)
+        return found if not has_edge else found[self._copied(found)]
 
-    def unknowns(self, after: Array, discount: float, last: bool) -> Array:  # [unknowns]
-        """Return the discounted future and the worth of every max node."""
+    def value(
+        self, horizon: int, discount: float = 1.0, criterion: Criterion = MEU
+    ) -> Array:  # [interfaces]
+        """Return what the interface nodes are worth with so many steps to go."""
+        found = np.zeros(self.interfaces)
+        for steps in range(horizon):
+            found = self.update(found, discount, steps == 0, criterion)
+        return found
+
+    def values(
+        self, horizon: int, discount: float = 1.0, criterion: Criterion = MEU
+    ) -> Array:  # [horizon + 1, interfaces]
+        """Return what the interface nodes are worth with 0, 1, … steps to go."""
+        found = np.zeros((horizon + 1, self.interfaces))
+        for steps in range(1, horizon + 1):
+            found[steps] = self.update(found[steps - 1], discount, steps == 1, criterion)
+        return found
+
+    def _future(self, after: Array, discount: float, last: bool) -> Array:  # [unknowns]
+        """Return the discounted future, max nodes still at 0."""
         values = np.zeros(self.size)
         if not last:
             np.multiply(after, discount, out=values[: self.interfaces])
             if self.unknown is not None:
                 values[self.unknown] = 0.0  # branches that lead there are closed
-        for level in self.levels:
-            worth = level.branches(values, last, self.has_edge)
-            values[level.slots] = np.maximum.reduceat(worth, level.starts)
-            if len(self.untried):
-                values[self.untried] = -np.inf
         return values
 
-    def settle(self, values: Array) -> Array:  # [interfaces]
-        """Return what the interface nodes are worth, frontier nodes as little as any other."""
-        found = _applied(self.roots, values, self.has_edge) + self.earned
-        if not self.has_edge:
-            return found
+    def _has_edge(self, criterion: Criterion) -> bool:
+        return self.has_edge or criterion is not MEU  # another one may allow nothing somewhere
+
+    def _at_roots(self, values: Array, has_edge: bool) -> Array:  # [interfaces]
+        return np.asarray(_applied(self.roots, values, has_edge) + self.earned)
+
+    def _copied(self, found: Array) -> Ints:  # [interfaces]
+        """Return the interface node that each one is worth as much as.
+
+        That is itself or, for frontier nodes, the worst of the others.
+        """
+        copied = np.arange(self.interfaces)
         lost = np.isneginf(found)
-        if lost.any():
-            floor = found[~lost].min(initial=np.inf)
-            frontier = lost.copy()
+        if lost.any() and not lost.all():
+            copied[lost] = np.argmin(np.where(lost, np.inf, found))
             if self.unknown is not None:
-                frontier[self.unknown] = False
-            found[frontier] = floor if floor < np.inf else -np.inf
-        return found
+                copied[self.unknown] = self.unknown
+        return copied
 
-    def value(self, horizon: int, discount: float = 1.0) -> Array:  # [interfaces]
-        """Return what the interface nodes are worth with so many steps to go."""
-        found = np.zeros(self.interfaces)
-        for steps in range(horizon):
-            found = self.update(found, discount, last=steps == 0)
-        return found
+    # ---- choices -------------------------------------------------------------------
 
-    def values(self, horizon: int, discount: float = 1.0) -> Array:  # [horizon + 1, interfaces]
-        """Return what the interface nodes are worth with 0, 1, … steps to go."""
-        found = np.zeros((horizon + 1, self.interfaces))
-        for steps in range(1, horizon + 1):
-            found[steps] = self.update(found[steps - 1], discount, last=steps == 1)
-        return found
+    def choose(
+        self,
+        after: Array,
+        delays: Array | None,
+        discount: float,
+        last: bool,
+        criterion: Criterion = MEU,
+        tie: float = TIE,
+        within: float = 0.0,
+    ) -> Choices:
+        """Return the best branches, given values and delays of the interface nodes a step later.
 
-    def greedy(self, after: Array, discount: float) -> tuple[Array, Array, Any]:
-        """Update once, keeping the choices that were best.
+        Branches tie if their scores differ by no more than `tie` times the largest, or `within`.
+        Without delays the first of those that tie is chosen.
+        """
+        values = self._future(after, discount, last)
+        late = np.zeros(self.size)
+        if delays is not None:
+            promised = np.where(np.isfinite(after), after, 0.0)
+            late = self._future(delays + promised, discount, last)
+        has_edge = self._has_edge(criterion)
+        kept: list[tuple[Array, Array, Bools, Ints]] = []
+        for level in self.levels:
+            worth = level.worth(values, last, has_edge)
+            scores = scored(criterion, worth, level.branches)
+            best, values[level.slots] = best_branches(worth, scores, level.branches, tie, within)
+            delay = np.zeros(len(worth)) if delays is None else np.asarray(level.matrix @ late)
+            chosen = soonest_of_each(best, delay, level.branches)
+            late[level.slots] = delay[chosen]
+            kept.append((worth, delay, best, chosen))
+        worths, delay_of, bests, chosens = zip(*kept, strict=True) if kept else ((), (), (), ())
+        return Choices(values, late, worths, delay_of, bests, chosens)
 
-        Returned are the values, and with these choices fixed the reward of each interface node
-        [interfaces] and where it leads, sparse [interfaces, interfaces]. A frontier node does as
-        the worst of the others does.
+    def settle(self, choices: Choices) -> tuple[Array, Array]:  # [interfaces] each
+        """Return what the interface nodes are worth with these choices, and how late."""
+        has_edge = bool(np.isneginf(choices.values).any())
+        found = self._at_roots(choices.values, has_edge)
+        late = np.asarray(self.roots @ choices.delays)
+        if not has_edge:
+            return found, late
+        copied = self._copied(found)
+        return found[copied], late[copied]
+
+    def chain(self, choices: Choices) -> tuple[Array, Any]:
+        """Return the Markov chain of interface nodes that choices make.
+
+        Returned are the reward of each interface node [interfaces] and where it leads, sparse
+        [interfaces, interfaces]. A frontier node does as the worst of the others does.
         """
         from scipy.sparse import csr_array, identity, vstack
 
-        values = self.unknowns(after, discount, last=False)
         leads = [identity(self.interfaces, format="csr")]
         earns = [np.zeros(self.interfaces)]
-        for level in self.levels:
-            best = level.best(level.branches(values, False))
-            rows = csr_array(level.matrix)[best][:, : level.slots.start]
-            above = vstack(leads, format="csr")
-            leads.append(rows @ above)
-            earns.append(rows @ np.concatenate(earns) + level.earned[best])
+        for level, chosen in zip(self.levels, choices.chosen, strict=True):
+            rows = csr_array(level.matrix)[chosen][:, : level.slots.start]
+            leads.append(rows @ vstack(leads, format="csr"))
+            earns.append(rows @ np.concatenate(earns) + level.earned[chosen])
         roots = csr_array(self.roots)
-        follows = roots @ vstack(leads, format="csr")
+        follows = csr_array(roots @ vstack(leads, format="csr"))
         rewards = roots @ np.concatenate(earns) + self.earned
-        settled = self.settle(values)
-        raw = _applied(self.roots, values, self.has_edge) + self.earned
-        lost = np.isneginf(raw)
-        if lost.any() and not lost.all():
-            copied = np.arange(self.interfaces)
-            copied[lost] = np.argmin(np.where(lost, np.inf, raw))
-            if self.unknown is not None:
-                copied[self.unknown] = self.unknown
-            follows, rewards = csr_array(follows)[copied], rewards[copied]
-        return settled, rewards, csr_array(follows)
+        copied = self._copied(self._at_roots(choices.values, has_edge=True))
+        return rewards[copied], csr_array(follows[copied])
 
 
 def _applied(matrix: Any, values: Array, has_edge: bool) -> Array:
@@ -164,24 +237,27 @@ def compile_bellman(template: Network, unknown: int | None) -> Bellman:
     by_level = _levels(flat, maxes)
     order = np.concatenate([*by_level, np.zeros(0, np.int64)]).astype(np.int64)
     forms = _linear_forms(template, flat, order)
-    nothing = np.array([template.nodes[i].values == (UNKNOWN,) for i in order.tolist()], bool)
+    context = Context(template)
     levels, place = [], interfaces
     for nodes in by_level:
         edges, starts = flat.edges_of(nodes)
         rows = forms[flat.children[edges]]
         matrix, earned = rows[:, :-1], rows[:, [-1]].toarray().ravel()
-        closed = np.zeros(len(edges), dtype=bool)
+        nothing = [template.nodes[i].values == (UNKNOWN,) for i in nodes.tolist()]
+        counts = np.diff(np.append(starts, len(edges)))
+        untried = closed = np.repeat(np.array(nothing, dtype=bool), counts)
         if unknown is not None:
-            closed = matrix[:, [unknown]].toarray().ravel() > 0
+            closed = untried | (matrix[:, [unknown]].toarray().ravel() > 0)
         slots = slice(place, place + len(nodes))
-        levels.append(Level(nodes, slots, _compact(matrix), earned, starts, closed))
+        branches = context.branches_of(nodes, starts)
+        levels.append(
+            Level(nodes, slots, _compact(matrix), earned, starts, closed, untried, branches)
+        )
         place += len(nodes)
     roots = forms[flat.roots]
-    untried = interfaces + np.flatnonzero(nothing)
-    edge = bool(len(untried)) or any(bool(level.closed.any()) for level in levels)
     return Bellman(
         interfaces, unknown, tuple(levels), _compact(roots[:, :-1]),
-        roots[:, [-1]].toarray().ravel(), untried, edge,
+        roots[:, [-1]].toarray().ravel(), any(bool(level.closed.any()) for level in levels),
     )  # fmt: skip
 
 

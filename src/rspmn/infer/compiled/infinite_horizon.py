@@ -1,4 +1,4 @@
-"""Values without a horizon: the limit of ever more Bellman updates.
+"""Values without a horizon: the limit of ever more Bellman updates, and choices that earn it.
 
 Near the limit the best choices no longer change, and with the choices fixed the template is a
 Markov chain over interface nodes, whose limit is the solution of linear equations. So the
@@ -7,6 +7,29 @@ limit is solved for, not waited for; a last update shows that it is one.
 With a discount below 1 there always is a limit, found by policy iteration. Without discount,
 values settle if every part of the chain that is never left earns 0 per step on average, and is
 not a circle that is walked around in step.
+
+**Ties.** Without discount it is not enough to choose what is worth most. At the start of a corridor
+with a reward at its end, to stay is worth as much as to go, as long as one goes later; who always
+stays earns nothing. Let V be the limit and call a branch greedy if it is worth V. A policy π of
+greedy branches, with rewards r and moves P, has V = r + P V, so by repetition
+
+    V = r + P r + … + Pʰ⁻¹ r + Pʰ V :
+
+it earns V if and only if Pʰ V, what is still promised after h steps, goes to 0. That is so if V is
+0 on average in every part of the chain that is never left. (It is never less there: a policy cannot
+earn more than V.) So of the greedy branches those are chosen that make
+
+    D = Σ_{t ≥ 1} γᵗ Pᵗ V,   γ slightly below 1,
+
+least, which is a Markov decision problem with a discount, solved by policy iteration. *If any
+stationary policy earns V, this one does, for γ close enough to 1*: one that earns V is greedy, and
+its D stays bounded for γ → 1, as Pᵗ V goes to 0 geometrically; of a policy that does not earn V, D
+grows like c / (1 - γ) in a part with the average c > 0. There are finitely many policies, so from
+some γ on the least D belongs to one that earns V. Whether it does is checked by solving for what
+the policy earns; if not, γ is moved closer to 1.
+
+For γ = 1, Σ_{t ≥ 1} Pᵗ V is also the expected sum of t · u_t, how late utility is earned. So this
+is the rule that is used with a horizon, too: of equally good actions, the one that earns sooner.
 """
 
 import math
@@ -18,7 +41,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.errors import ConvergenceError
-from rspmn.infer.compiled.bellman import Bellman
+from rspmn.infer.compiled.bellman import Bellman, Choices
+from rspmn.infer.criterion import MEU, TIE, Criterion
 from rspmn.model import RSPMN
 from rspmn.types import Array
 
@@ -27,71 +51,154 @@ from rspmn.types import Array
 SETTLED = 1e-11
 MOST_ROUNDS = 50  # of policy iteration; a handful is usual
 MOST_STEPS = 2**14  # updates before giving up, without discount
+#: The γ that ties are broken with are 1 - 2⁻ᵏ for these k. A policy whose way to the end takes T
+#: steps needs a 1 - γ of about 1 / T.
+PATIENCE = (10, 17, 24, 31)
 
 
 @dataclass(frozen=True)
 class Chain:
     """The template with its choices fixed: what each interface node earns, and where it leads."""
 
-    updated: Array  # [n], the values after one update
     rewards: Array  # [n]
     follows: Any  # sparse [n, n], rows sum to 1
 
 
-def limit(model: RSPMN, discount: float) -> tuple[Array, float]:
+def limit(model: RSPMN, discount: float, criterion: Criterion = MEU) -> tuple[Array, float]:
     """Return the value of every interface node in the limit, and how far it may be off.
 
     The bound is proven with a discount. Without one it is the last update's change times the
     longest expected time until the chain enters a part that it never leaves.
     """
-    if discount < 1:
-        values, bound = _by_policy_iteration(model.bellman, discount)
-    else:
-        values, bound = _without_discount(model.bellman)
+    greedy = _Greedy(model.bellman, discount, criterion)
+    values, bound = _by_policy_iteration(greedy) if discount < 1 else _without_discount(greedy)
     if model.unknown is not None:
         values[model.unknown] = -np.inf
     return values, bound
 
 
-def _by_policy_iteration(bellman: Bellman, discount: float) -> tuple[Array, float]:
+def delays_of_limit(
+    model: RSPMN, values: Array, bound: float, discount: float, criterion: Criterion = MEU
+) -> Array:  # [interfaces]
+    """Return by what ties are broken without a horizon: D as above, of every interface node.
+
+    Raised is a `ConvergenceError` where no stationary policy is found that earns the limit.
+    """
+    bellman = model.bellman
+    values = np.where(np.isfinite(values), values, 0.0)
+    tied = _Tied(bellman, values, criterion, within=2 * bound)
+    for power in PATIENCE:
+        gamma = 1 - 2.0**-power if discount == 1 else discount
+        delays = tied.least_delays(gamma)
+        if discount < 1 or _earns(bellman, tied.choose(delays), values, bound):
+            return delays
+    raise ConvergenceError(
+        "no policy without a horizon was found that earns the limit of the values: it is only "
+        "reached by who knows how many steps are left; give a horizon or a discount below 1"
+    )
+
+
+@dataclass(frozen=True)
+class _Tied:
+    """The choice between branches that are all greedy."""
+
+    bellman: Bellman
+    values: Array  # [n], the limit
+    criterion: Criterion
+    within: float
+
+    def choose(self, delays: Array) -> Choices:
+        """Return the branches of least delay."""
+        return self.bellman.choose(
+            self.values, delays, 1.0, False, self.criterion, within=self.within
+        )
+
+    def least_delays(self, gamma: float) -> Array:  # [n]
+        """Return the least D, by policy iteration."""
+        from scipy.sparse import identity
+        from scipy.sparse.linalg import spsolve
+
+        delays, before = self._start(gamma), None
+        for _ in range(MOST_ROUNDS + len(delays)):
+            chosen = self.choose(delays)
+            if before is not None and _same(chosen, before):
+                break
+            _, follows = self.bellman.chain(chosen)
+            system = identity(len(delays), format="csc") - gamma * follows
+            delays = np.atleast_1d(spsolve(system.tocsc(), gamma * (follows @ self.values)))
+            before = chosen
+        return delays
+
+    def _start(self, gamma: float) -> Array:  # [n]
+        """Return delays to start from: those of staying where one is, and of ways out of there.
+
+        A way of k steps to where nothing is promised is found by k updates, which cost much less
+        than a round of policy iteration.
+        """
+        delays, before = self.values * gamma / (1 - gamma), None
+        for _ in range(len(delays)):
+            chosen = self.choose(delays)
+            if before is not None and _same(chosen, before):
+                break
+            before, (_, late) = chosen, self.bellman.settle(chosen)
+            delays = gamma * late
+        return delays
+
+
+def _same(one: Choices, other: Choices) -> bool:
+    return all(map(np.array_equal, one.chosen, other.chosen))
+
+
+def _earns(bellman: Bellman, chosen: Choices, values: Array, bound: float) -> bool:
+    """Tell whether choices earn the values, but for what ties may lose in each step."""
+    rewards, follows = bellman.chain(chosen)
+    earned, patience, _ = _settle(Chain(rewards, follows), np.zeros(len(values)))
+    if earned is None:
+        return False
+    lost = TIE * np.abs(values).max(initial=0.0) + 2 * bound
+    return bool((earned >= values - patience * lost).all())
+
+
+def _by_policy_iteration(greedy: "_Greedy") -> tuple[Array, float]:
     from scipy.sparse import identity
     from scipy.sparse.linalg import spsolve
 
-    size = bellman.interfaces
+    size, discount = greedy.bellman.interfaces, greedy.discount
     values = np.zeros(size)
     for _ in range(MOST_ROUNDS):
-        chain = _greedy(bellman, values, discount)
+        chain = greedy.chain(values)
         system = identity(size, format="csc") - discount * chain.follows
         values = np.atleast_1d(spsolve(system.tocsc(), chain.rewards))
-        change = _change(_greedy(bellman, values, discount), values)
+        change = _change(greedy.updated(values), values)
         if change <= SETTLED * np.abs(values).max():
             return values, (change + _rounding(values)) / (1 - discount)
-    return _by_updates(bellman, discount, values)
+    return _by_updates(greedy, values)
 
 
-def _by_updates(bellman: Bellman, discount: float, values: Array) -> tuple[Array, float]:
+def _by_updates(greedy: "_Greedy", values: Array) -> tuple[Array, float]:
     """Update until nothing moves.
 
     Where frontier nodes do as the worst of others do, the choices of the best and of the worst may
     go round in a circle, but each update brings the values nearer to their limit.
     """
+    discount = greedy.discount
     nearer = math.log(SETTLED * (1 - discount)) / math.log(discount)
     for _ in range(int(nearer) + 100):
-        before, values = values, _greedy(bellman, values, discount).updated
+        before, values = values, greedy.updated(values)
         change = float(np.abs(values - before).max())
         if change <= SETTLED * (1 - discount) * np.abs(values).max():
             break
     return values, (change + _rounding(values)) / (1 - discount)
 
 
-def _without_discount(bellman: Bellman) -> tuple[Array, float]:
-    values = np.zeros(bellman.interfaces)
+def _without_discount(greedy: "_Greedy") -> tuple[Array, float]:
+    values = np.zeros(greedy.bellman.interfaces)
     steps, stretch = 0, 16
     while steps < MOST_STEPS:
         for _ in range(stretch):
-            before, values = values, _greedy(bellman, values, 1.0).updated
+            before, values = values, greedy.updated(values)
         steps, stretch = steps + stretch, 2 * stretch
-        chain = _greedy(bellman, values, 1.0)
+        chain = greedy.chain(values)
         settled, patience, reason = _settle(chain, values)
         if settled is None:
             # The change per step never grows; if the average of a part is not 0, it is lasting.
@@ -101,7 +208,7 @@ def _without_discount(bellman: Bellman) -> tuple[Array, float]:
                     "give a horizon or a discount below 1"
                 )
             continue
-        change = _change(_greedy(bellman, settled, 1.0), settled)
+        change = _change(greedy.updated(settled), settled)
         if change <= SETTLED * max(np.abs(settled).max(), np.abs(chain.rewards).max()):
             return settled, (change + _rounding(settled)) * patience
     raise ConvergenceError(
@@ -114,19 +221,29 @@ def _rounding(values: Array) -> float:
     return 8 * float(np.spacing(np.abs(values).max()))
 
 
-def _change(chain: Chain, values: Array) -> float:
-    return float(np.abs(chain.updated - values).max())
+def _change(updated: Array, values: Array) -> float:
+    return float(np.abs(updated - values).max())
 
 
-# ---- the template with its choices fixed -----------------------------------------------
+@dataclass(frozen=True)
+class _Greedy:
+    """The best choices for given values, by exact comparison."""
 
+    bellman: Bellman
+    discount: float
+    criterion: Criterion
 
-def _greedy(bellman: Bellman, values: Array, discount: float) -> Chain:
-    """Update once, and keep the choices that were best; of what is unknown nothing is."""
-    updated, rewards, follows = bellman.greedy(values, discount)
-    if bellman.unknown is not None:
-        updated[bellman.unknown] = 0.0
-    return Chain(updated, rewards, follows)
+    def updated(self, values: Array) -> Array:  # [n]
+        """Return the values after one update; that of unknown successors is 0."""
+        updated = self.bellman.update(values, self.discount, False, self.criterion)
+        if self.bellman.unknown is not None:
+            updated[self.bellman.unknown] = 0.0
+        return updated
+
+    def chain(self, values: Array) -> Chain:
+        """Return the chain that the best choices make."""
+        best = self.bellman.choose(values, None, self.discount, False, self.criterion, tie=0.0)
+        return Chain(*self.bellman.chain(best))
 
 
 # ---- the limit of a chain ---------------------------------------------------------------
@@ -143,15 +260,19 @@ def _settle(chain: Chain, values: Array) -> tuple[Array | None, float, str]:
 
     count, part = connected_components(chain.follows, directed=True, connection="strong")
     sources, targets = chain.follows.nonzero()
-    left = {int(p) for p in part[sources[part[sources] != part[targets]]]}
-    settled = np.full(len(values), np.nan)
-    for number in range(count):
-        if number not in left:
-            inside = np.flatnonzero(part == number)
-            found, reason = _settle_part(chain, inside, values)
-            if found is None:
-                return None, math.inf, reason
-            settled[inside] = found
+    never_left = np.ones(count, dtype=bool)
+    never_left[part[sources[part[sources] != part[targets]]]] = False
+    alone = never_left[part] & (np.bincount(part)[part] == 1)
+    if chain.rewards[alone].any():
+        gain = chain.rewards[alone & (chain.rewards != 0)][0]
+        return None, math.inf, f"values change by {gain:.6g} per step for ever"
+    settled = np.where(alone, values, np.nan)
+    for number in np.unique(part[never_left[part] & ~alone]).tolist():
+        inside = np.flatnonzero(part == number)
+        found, reason = _settle_part(chain, inside, values)
+        if found is None:
+            return None, math.inf, reason
+        settled[inside] = found
     passing = np.flatnonzero(np.isnan(settled))
     if not len(passing):
         return settled, 1.0, ""

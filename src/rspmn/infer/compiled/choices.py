@@ -1,0 +1,187 @@
+"""The best choices of a model, for every number of steps to go."""
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from rspmn.circuit import Latent, Max, Product, Sum, Utility
+from rspmn.errors import EvidenceError
+from rspmn.infer.bellman import Future, check_discount, check_steps
+from rspmn.infer.compiled.bellman import Bellman, Choices
+from rspmn.infer.compiled.infinite_horizon import delays_of_limit, limit
+from rspmn.infer.criterion import Criterion
+from rspmn.model import RSPMN
+from rspmn.types import Array
+from rspmn.values import Mark, Value
+
+#: Of so many different steps to go the choices are kept.
+KEPT = 64
+
+
+@dataclass(frozen=True)
+class At:
+    """What is best with some number of steps to go."""
+
+    choices: Choices
+    best: list[list[int]]  # of each level, the best branch of each max node or -1
+    #: Of interface nodes that were asked for, the best decisions and what they are worth.
+    made: dict[int, tuple[dict[str, Value], float]] = field(default_factory=dict)
+
+
+def _numbers(bellman: Bellman, found: Choices) -> list[list[int]]:
+    triples = zip(bellman.levels, found.best, found.chosen, strict=True)
+    return [
+        np.where(best[chosen], chosen - level.starts, -1).tolist()
+        for level, best, chosen in triples
+    ]
+
+
+class Planned:
+    """What is best at each max node of a model's template, over a horizon or for ever.
+
+    Parameters
+    ----------
+    model
+        The model.
+    horizon
+        The steps of an episode, or None: for ever.
+    discount
+        Per step.
+    criterion
+        The rule at max nodes.
+    """
+
+    def __init__(
+        self, model: RSPMN, horizon: int | None, discount: float, criterion: Criterion
+    ) -> None:
+        check_discount(discount)
+        self.model, self.discount, self.criterion = model, discount, criterion
+        self.horizon = None if horizon is None else check_steps(horizon, least=1)
+        self.bound = 0.0  # how far values without a horizon may be off
+        self._kept: dict[int, At] = {}
+        if self.horizon is None:
+            values, self.bound = limit(model, discount, criterion)
+            delays = delays_of_limit(model, values, self.bound, discount, criterion)
+            self._values, self._delays = values[None, :], delays[None, :]
+        else:  # by how many steps follow this one
+            self._values = model.bellman.values(self.horizon - 1, discount, criterion)
+        self.first = [self.first_decision(root) for root in model.template.roots]
+
+    @cached_property
+    def _delays(self) -> Array:  # as _values
+        """How late values are earned: computed where actions tie."""
+        found = np.zeros_like(self._values)
+        for steps in range(1, len(found)):
+            _, found[steps] = self.model.bellman.settle(self._choose(steps - 1, found[steps - 1]))
+        return found
+
+    def _choose(self, after: int, delays: Array | None = None) -> Choices:
+        last = self.horizon is not None and after == 0
+        return self.model.bellman.choose(
+            self._values[after], delays, self.discount, last, self.criterion, within=2 * self.bound
+        )
+
+    def after(self, t: int) -> int:
+        """Return how many steps follow the one at time t; 0 for ever."""
+        if self.horizon is None:
+            return 0
+        if not isinstance(t, int | np.integer) or not 0 <= t < self.horizon:
+            raise EvidenceError(f"t: expected 0 to {self.horizon - 1}, found {t!r}")
+        return self.horizon - 1 - t
+
+    def at(self, after: int) -> "At":
+        """Return the best branches with so many steps after this one."""
+        kept = self._kept.get(after)
+        if kept is None:
+            if len(self._kept) >= KEPT:
+                self._kept.clear()
+            found = None if "_delays" in self.__dict__ else self._choose(after)
+            if found is None or found.has_ties:
+                found = self._choose(after, self._delays[after])
+            kept = self._kept[after] = At(found, _numbers(self.model.bellman, found))
+        return kept
+
+    def future(self, after: int) -> Future:
+        """Return what the interface nodes are worth with so many steps to go."""
+        if self.horizon is not None and after == 0:
+            return Future.nothing(self.model)
+        return Future.of_arrays(self._values[after], self._delays[after], self.bound)
+
+    # ---- single max nodes ----------------------------------------------------------
+
+    @cached_property
+    def _place(self) -> dict[int, tuple[int, int]]:
+        """Of each max node, its level and its number there."""
+        return {
+            node: (level, k)
+            for level, found in enumerate(self.model.bellman.levels)
+            for k, node in enumerate(found.nodes.tolist())
+        }
+
+    def value(self, at: int, after: int) -> float:
+        """Return what a max node is worth."""
+        level, k = self._place[at]
+        slots = self.model.bellman.levels[level].slots
+        return float(self.at(after).choices.values[slots.start + k])
+
+    def best_branch(self, at: int, after: int) -> int | None:
+        """Return the best branch of a max node, None if none may be taken."""
+        level, k = self._place[at]
+        found = self.at(after).best[level][k]
+        return found if found >= 0 else None
+
+    def branches(self, at: int, after: int) -> list[tuple[Value, float, float, bool, float]]:
+        """Return the branches of a max node that are choices.
+
+        Of each: the value, the expected utility, how late it is earned, whether it ties for the
+        best, and the logged steps that support it.
+        """
+        node = self.model.template.nodes[at]
+        assert isinstance(node, Max)
+        level, k = self._place[at]
+        found, start = self.at(after).choices, int(self.model.bellman.levels[level].starts[k])
+        part = slice(start, start + len(node.values))
+        worth, delay, best = (of[level][part] for of in (found.worth, found.delay, found.best))
+        numbers = zip(worth.tolist(), delay.tolist(), best.tolist(), strict=True)
+        return [
+            (value, utility, late, tied, self.steps(child, after))
+            for value, child, (utility, late, tied) in zip(
+                node.values, node.children, numbers, strict=True
+            )
+            if not isinstance(value, Mark)
+        ]
+
+    def steps(self, index: int, after: int) -> float:
+        """Return the logged steps that support a node's worth, as `Evaluation.steps` counts."""
+        found = self._steps(index, after)
+        return 0.0 if math.isinf(found) else found
+
+    def _steps(self, index: int, after: int) -> float:
+        node = self.model.template.nodes[index]
+        match node:
+            case Utility():
+                return node.count
+            case Max():
+                best = self.best_branch(index, after)
+                return 0.0 if best is None else self._steps(node.children[best], after)
+            case Product():
+                return min((self._steps(c, after) for c in node.children), default=math.inf)
+            case Sum():
+                return sum(self._steps(c, after) for c in node.children)
+            case _:
+                return math.inf
+
+    def first_decision(self, index: int) -> int | None:
+        """Return the max node below a node if there is nothing but factors beside it, else None."""
+        nodes = self.model.template.nodes
+        node = nodes[index]
+        if isinstance(node, Max):
+            return index
+        if not isinstance(node, Product):
+            return None
+        if any(isinstance(nodes[child], Utility | Latent) for child in node.children):
+            return None  # what is earned beside the decision is not in its branches
+        found = [at for c in node.children if (at := self.first_decision(c)) is not None]
+        return found[0] if len(found) == 1 else None
