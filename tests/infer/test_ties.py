@@ -14,7 +14,7 @@ from small_models import Moves, chain
 
 
 def earned(moves: list[Moves], act: Callable[[int], str]) -> np.ndarray:
-    """Return what a stationary policy earns in the end, in 2⁶⁰ steps, from each state.
+    """Return what a stationary policy earns in the end, in 2²⁰ steps, from each state.
 
     S₂ₙ = Sₙ + Pⁿ Sₙ; the state after the last is END, which earns nothing.
     """
@@ -24,7 +24,7 @@ def earned(moves: list[Moves], act: Callable[[int], str]) -> np.ndarray:
     for x, branches in enumerate(moves):
         total[x], to = branches[act(x)]
         step[x, list(to)] = list(to.values())
-    for _ in range(60):
+    for _ in range(20):
         total, step = total + step @ total, step @ step
     return total[:-1]
 

@@ -25,6 +25,7 @@ class At:
     """What is best with some number of steps to go."""
 
     choices: Choices
+    with_delays: bool
     best: list[list[int]]  # of each level, the best branch of each max node or -1
     #: Of interface nodes that were asked for, the best decisions and what they are worth.
     made: dict[int, tuple[dict[str, Value], float]] = field(default_factory=dict)
@@ -91,16 +92,20 @@ class Planned:
             raise EvidenceError(f"t: expected 0 to {self.horizon - 1}, found {t!r}")
         return self.horizon - 1 - t
 
-    def at(self, after: int) -> "At":
-        """Return the best branches with so many steps after this one."""
+    def at(self, after: int, delays: bool = False) -> "At":
+        """Return the best branches with so many steps after this one.
+
+        Delays are computed where actions tie, or where they are asked for.
+        """
         kept = self._kept.get(after)
-        if kept is None:
+        if kept is None or (delays and not kept.with_delays):
             if len(self._kept) >= KEPT:
                 self._kept.clear()
-            found = None if "_delays" in self.__dict__ else self._choose(after)
+            delays = delays or "_delays" in self.__dict__
+            found = None if delays else self._choose(after)
             if found is None or found.has_ties:
-                found = self._choose(after, self._delays[after])
-            kept = self._kept[after] = At(found, _numbers(self.model.bellman, found))
+                found, delays = self._choose(after, self._delays[after]), True
+            kept = self._kept[after] = At(found, delays, _numbers(self.model.bellman, found))
         return kept
 
     def future(self, after: int) -> Future:
@@ -141,7 +146,10 @@ class Planned:
         node = self.model.template.nodes[at]
         assert isinstance(node, Max)
         level, k = self._place[at]
-        found, start = self.at(after).choices, int(self.model.bellman.levels[level].starts[k])
+        found, start = (
+            self.at(after, delays=True).choices,
+            int(self.model.bellman.levels[level].starts[k]),
+        )
         part = slice(start, start + len(node.values))
         worth, delay, best = (of[level][part] for of in (found.worth, found.delay, found.best))
         numbers = zip(worth.tolist(), delay.tolist(), best.tolist(), strict=True)
