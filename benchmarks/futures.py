@@ -86,7 +86,7 @@ def run(task: Task) -> list[Result]:
     windows = Windows.from_episodes(log)
     for way in ("counts", "factored"):
         start = perf_counter()
-        model, info = learn_rspmn(windows, LearnConfig(future=way))
+        model, info = learn_rspmn(windows, LearnConfig(successors=way))
         seconds = perf_counter() - start
         meu = float(model.meu(horizon=horizon))
         worth = true_value(mdp, model.policy(horizon), horizon)

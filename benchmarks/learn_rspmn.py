@@ -44,7 +44,7 @@ def learning(domains: list[MDP]) -> None:
     And against the same with futures by counts.
     """
     totals = np.zeros(3)
-    by_counts = LearnConfig(future="counts")
+    by_counts = LearnConfig(successors="counts")
     for mdp in domains:
         log = mdp.generate(mdp.episodes, mdp.horizon, 0, "final")
         keys = window_keys(log)

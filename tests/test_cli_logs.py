@@ -71,7 +71,7 @@ def test_asking(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     best = next(answer for answer in json.loads(out) if answer["best"])
     assert best["value"] == learned.policy(100).act({"cell": 14})
     assert run(capsys, "check", model)[0] == 0
-    assert json.loads(run(capsys, "info", model, "--json")[1])["interface nodes"] == 12
+    assert json.loads(run(capsys, "info", model, "--json")[1])["interface nodes"] == 11
     assert code == 0
 
 

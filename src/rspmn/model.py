@@ -123,14 +123,22 @@ class RSPMN:
 
     def __repr__(self) -> str:
         return (
-            f"RSPMN({self.num_interfaces} interface nodes, {len(self.template)} nodes in the "
+            f"RSPMN({self.num_state_interfaces} interface nodes, {len(self.template)} nodes in the "
             f"template, {len(self.top)} in the top network)"
         )
 
     @property
     def num_interfaces(self) -> int:
-        """Return |Ir|, the number of root interface nodes."""
+        """Return |Ir|, the number of roots of the template, END and UNKNOWN among them."""
         return len(self.template.roots)
+
+    @property
+    def num_state_interfaces(self) -> int:
+        """Return the number of interface nodes that are states: all but END and UNKNOWN.
+
+        This is the count of interface nodes in messages, `rspmn info` and `RSPMNInfo.interfaces`.
+        """
+        return self.num_interfaces - sum(node is not None for node in (self.end, self.unknown))
 
     def unfold(self, steps: int) -> Network:
         """Return the explicit SPMN over `steps` steps, variable x of step t named `x@t`.

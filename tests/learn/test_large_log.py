@@ -12,9 +12,10 @@ from rspmn import Episodes, Followed, Schema, Windows
 from rspmn.data.sources.sample import sampled
 from rspmn.envs.domains import DOMAINS
 from rspmn.errors import DataError
-from rspmn.infer.compiled.assign import place
+from rspmn.infer.compiled.assign import assign
 from rspmn.learn import LearnConfig, learn_rspmn
-from rspmn.learn.flows import Flows, count_flows
+from rspmn.learn.estimate import count
+from rspmn.learn.flows import Flows
 from same_windows import assert_same
 
 SCHEMA = Schema([["x"], ["a"]], ["a"], "u")
@@ -129,14 +130,13 @@ def test_flows_of_parts_add_up() -> None:
                                                  terminated="terminated"))
         for keep in (True, False)
     )  # fmt: skip
-    total = count_flows(model, place(model, whole), whole, with_leaves=True)
-    flows = [count_flows(model, place(model, w), w, with_leaves=True) for w in (one, other)]
+    total = count(model, assign(model, whole), whole, with_leaves=True)
+    flows = [count(model, assign(model, w), w, with_leaves=True) for w in (one, other)]
     added = Flows.from_json(flows[0].to_json()) + flows[1]
-    for name in ("edges", "steps", "starts", "visits", "arrived"):
+    for name in ("passed", "steps", "starts", "visits", "arrived", "led_from", "led_to", "led"):
         assert np.array_equal(getattr(added, name), getattr(total, name)), name
-    assert np.allclose(added.earned, total.earned)
+    assert np.allclose(added.mean, total.mean)
     assert np.allclose(added.squares, total.squares)
-    assert added.led == total.led
     assert added.leaves == total.leaves
 
 
@@ -154,7 +154,7 @@ def test_batches_without_a_place_flow_nowhere() -> None:
     step = {"x": 99, "y": 99, "action": "up", "reward": 0.0}
     strange = Episodes.from_steps([[step, step]], log.schema, [Followed.END])
     for windows in (empty, Windows.from_episodes(strange)):
-        flows = count_flows(model, place(model, windows), windows, with_leaves=True)
+        flows = count(model, assign(model, windows), windows, with_leaves=True)
         assert flows.steps.sum() == 0
         assert flows.leaves == {}
 
@@ -175,10 +175,10 @@ def test_parameters_are_those_of_all_windows(make: Any) -> None:
     """
     log = DOMAINS["FrozenLake"]().generate(4000, 30, 0, "final")
     table = make(log.to_long())
-    config = LearnConfig(future="counts")
+    config = LearnConfig(successors="counts")
     exact, _ = learn_rspmn(log, config)
     with rspmn.store_windows(table, log.schema, terminated="terminated") as stored:
-        config = LearnConfig(future="counts", max_windows=len(stored) * 3 // 4)
+        config = LearnConfig(successors="counts", max_windows=len(stored) * 3 // 4)
         model, info = learn_rspmn(stored, config)
         assert info.sample is not None
         assert info.sample.windows == len(stored)
@@ -199,7 +199,7 @@ def test_factors_of_the_sample_stay_beside_the_counts() -> None:
     edges = {}
     with rspmn.store_windows(log.to_long(), log.schema, terminated="terminated") as stored:
         for future in ("factored", "counts"):
-            config = LearnConfig(max_windows=len(stored) * 4 // 5, future=future)
+            config = LearnConfig(max_windows=len(stored) * 4 // 5, successors=future)
             model, info = learn_rspmn(stored, config)
             edges[future] = model.template.num_edges
             if future == "factored":

@@ -84,7 +84,7 @@ def test_where_no_states_are_merged_the_meu_is_that_of_counts(name: str, seed: i
     """What it misses of the optimum is what the log misses: a table says the same."""
     mdp = domain(name)
     windows = Windows.from_episodes(mdp.generate(20_000, mdp.horizon, seed, "final"))
-    model, _ = learn_rspmn(windows, LearnConfig(future="counts"))
+    model, _ = learn_rspmn(windows, LearnConfig(successors="counts"))
     horizon = 3 * mdp.horizon
     assert model.meu(horizon=horizon) == pytest.approx(counted_value(windows, horizon), rel=1e-9)
 
@@ -187,7 +187,7 @@ def test_stages_and_what_is_counted() -> None:
     assert info.steps_unknown == 3000
     assert info.steps_left_out == info.unsupported_branches == info.frontier_states == 0
     assert {"two steps", "one step", "initial", "final", "top"} <= set(info.nodes)
-    assert {"windows", "structure", "interfaces", "routing", "template"} <= set(info.seconds)
+    assert {"windows", "structure", "interfaces", "initial", "estimate"} <= set(info.seconds)
     assert sum(model.visits) == 24_000
 
 

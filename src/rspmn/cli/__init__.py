@@ -217,11 +217,11 @@ def _add_log(sub: argparse.ArgumentParser) -> None:
 
 def _add_em(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
-        "--future", choices=["factored", "counts"], default=None,
+        "--successors", "--future", choices=["factored", "counts"], default=None,
         help="what weighs next states: factors that branches share, the default, or counts alone",
     )  # fmt: skip
     sub.add_argument("--em-passes", type=int, default=0, help="further passes of EM, default 0")
-    sub.add_argument("--soft-em", action="store_true", help="share steps out by probability")
+    sub.add_argument("--soft-em", action="store_true", help="soft EM: divide steps by probability")
     sub.add_argument(
         "--time-limit", type=int,
         help="steps after which all episodes were cut; default: found in the log; 0: none",

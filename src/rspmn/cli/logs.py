@@ -33,7 +33,7 @@ def learn(arguments: argparse.Namespace) -> None:
         config,
         em_passes=arguments.em_passes,
         soft_em=arguments.soft_em,
-        future=arguments.future or config.future,
+        successors=arguments.successors or config.successors,
     )
     if config.em_passes and arguments.time_limit is not None:
         raise DataError("--time-limit and --em-passes do not go together: pass one of them")
@@ -83,17 +83,23 @@ def _story(info: RSPMNInfo, stored: StoredWindows) -> list[str]:
         )
     if info.steps_left_out:
         lines.append(f"left out: {info.steps_left_out} steps with missing values")
+    if info.steps_doubtful:
+        lines.append(
+            f"doubtful: {info.steps_doubtful} steps lead to a state whose missing values leave open "
+            "which interface node it is; they are not counted"
+        )
     if info.unsupported_branches:
         lines.append(
-            f"unsupported: {info.unsupported_branches} decisions were seen only where the log was "
-            "cut; they count in the last step of a horizon only"
+            f"unsupported: {info.unsupported_branches} decisions were only made in steps with an "
+            "unknown successor (cut, or lacking values); they count in the last step of a horizon "
+            "only"
         )
     if info.frontier_states:
         lines.append(
             f"frontier: in {info.frontier_states} states nothing is known to follow any decision; "
             f"{info.frontier_visits} steps led there; they are taken as the worst of all"
         )
-    if info.future is not None and info.future.components and info.em is None:
+    if isinstance(info.future, FutureInfo) and info.future.components and info.em is None:
         lines.append(_about_future(info.future, info.steps))
     if info.untried_branches:
         lines.append(

@@ -29,7 +29,7 @@ def check(arguments: argparse.Namespace) -> None:
     else:
         model = load(arguments.file)
         if isinstance(model, RSPMN):
-            count = model.num_interfaces
+            count = model.num_state_interfaces
             found = f"a sound template of {count} interface nodes, a valid top network"
         else:
             found = f"a valid network of {len(model.network)} nodes"
@@ -50,7 +50,7 @@ def show_info(arguments: argparse.Namespace) -> None:
     }
     if isinstance(model, RSPMN):
         facts |= {
-            "interface nodes": model.num_interfaces,
+            "interface nodes": model.num_state_interfaces,
             "END interface node": model.end,
             "top nodes": len(model.top),
             "template nodes": len(model.template),

@@ -7,9 +7,10 @@ import numpy as np
 
 from rspmn.data.episodes import Episodes
 from rspmn.data.windows import Windows
-from rspmn.infer.compiled.assign import place
+from rspmn.infer.compiled.assign import assign
+from rspmn.infer.compiled.forward_backward import entries_of
 from rspmn.infer.compiled.smoothing import mixed, visits_and_end
-from rspmn.infer.compiled.subtrees import Sites, steps_behind
+from rspmn.infer.compiled.ways import Sites, steps_behind
 from rspmn.model import RSPMN
 from rspmn.types import Array, Ints
 
@@ -65,24 +66,24 @@ def predictions(model: RSPMN, log: Episodes | Windows) -> Predictions:
     True
     """
     windows = log if isinstance(log, Windows) else Windows.from_episodes(log)
-    placed = place(model, windows)
-    known = placed.after[placed.window] >= 0
-    way, instance, logs = placed.window[known], placed.instance[known], placed.logs[known]
-    trees, sites = placed.trees, placed.trees.sites
-    site = trees.site_of[placed.instances.node[instance]]
+    assigned = assign(model, windows)
+    row, _, site, logs, _ = entries_of(assigned.ways)
+    known = assigned.after[row] >= 0
+    way, site, logs = row[known], site[known], logs[known]
+    sites = assigned.trees.sites
     window, which = np.unique(way, return_inverse=True)
     # ways are weighed by their likelihood; the utility is not used
     highest = np.full(len(window), -np.inf)
     np.maximum.at(highest, which, logs)
     share = np.exp(logs - highest[which])
     share /= _weigh(which, share, len(window))[which]
-    chance = _weights(sites, model.num_interfaces, site, placed.after[way])
+    chance = _weights(sites, model.num_interfaces, site, assigned.after[way])
     behind = steps_behind(model.template, sites)[site]
     visits = visits_and_end(model)
     counts = windows.counts[window].astype(np.float64)
     return Predictions(
         _weigh(which, share * chance, len(window)),
-        (visits / visits.sum())[placed.after[window]],
+        (visits / visits.sum())[assigned.after[window]],
         _weigh(which, share * behind, len(window)),
         counts,
         1 - float(counts.sum() / max(1, windows.counts.sum())),

@@ -1,8 +1,9 @@
-"""How to learn: the tests, the clustering, and the budgets."""
+"""How to learn: the tests, the clustering, the weighing of successors, and the budgets."""
 
+import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Literal, get_args
+from dataclasses import InitVar, dataclass, field
+from typing import TYPE_CHECKING, Literal
 
 from rspmn.circuit import Distribution
 from rspmn.errors import DataError, did_you_mean
@@ -12,12 +13,16 @@ from rspmn.learn.structure.leaves import Families
 from rspmn.learn.structure.rdc import RDC
 from rspmn.learn.structure.split import BehaviouralSplit, RowClustering
 
-Future = Literal["factored", "counts"]
+if TYPE_CHECKING:
+    from rspmn.learn.successors.transitions import Successors
+
+#: The weighings of successors that have a name.
+WEIGHINGS = "factored", "counts"
 
 
 @dataclass(frozen=True)
 class LearnConfig:
-    """What to learn with. The default is ours; `paper()` is the paper's.
+    """How to learn. The default is ours; `paper()` is the paper's.
 
     >>> LearnConfig(max_nodes=1000).max_nodes
     1000
@@ -29,20 +34,21 @@ class LearnConfig:
     given_decisions: bool = True
     #: The level at which a variable is found to change the mean of the utility.
     mean_alpha: float = 0.001
-    #: A choice never seen where at least so many were to be expected is unavailable there.
+    #: A decision never seen where at least this many were expected is unavailable there.
     unavailable_from: float = 10.0
-    #: A value seen so often with each decision is known well enough to call it irrelevant.
+    #: A value must be seen this often with each decision before it can be called irrelevant.
     enough: float = 10.0
-    #: Numbers of many values are tested in so many bins of equal weight.
+    #: Numbers of many values are tested in this many bins of equal weight.
     bins: int = 10
-    #: What weighs next states: factors that branches share, refined by counts, or counts alone.
-    future: Future = "factored"
-    #: Passes of EM over the sequences after the first, and whether they share steps out.
+    #: What weighs the successors of a branch: "factored", factors that branches share, refined by
+    #: counts; "counts", counts alone; or an object of your own (see `rspmn.learn.Successors`).
+    successors: "Successors | str" = "factored"
+    #: Passes of EM over the sequences after the first, and whether they are soft.
     em_passes: int = 0
     soft_em: bool = False
-    #: What of the successor tests look at: its state or, as in the paper, the whole next step.
+    #: The part of the successor that is tested: its state or, as in the paper, the whole next step.
     successor: Literal["state", "tuple"] = "state"
-    #: Of a log with more distinct windows the structure is learned from a sample of so many.
+    #: The structure of a log with more distinct windows is learned from a sample of this many.
     max_windows: int = 500_000
     #: Families of leaves, by variable or kind: `{"temperature": Gaussian}`. Others are chosen by
     #: kind: `Categorical`, `IntegerHistogram` for integers of many values, `PiecewiseLinear`.
@@ -50,9 +56,16 @@ class LearnConfig:
     #: Budgets; learning that reaches one ends early with a valid network.
     max_nodes: int | None = None
     max_depth: int | None = None  # sums on a path
-    max_seconds: float | None = None
+    max_seconds: float | None = None  # for all of learning
+    #: The former name of `successors`.
+    future: InitVar[str | None] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, future: str | None) -> None:
+        if future is not None:
+            warnings.warn(
+                "LearnConfig(future=...) is now LearnConfig(successors=...)", DeprecationWarning, 3
+            )
+            object.__setattr__(self, "successors", future)
         if self.max_windows < 1:
             raise DataError(
                 f"LearnConfig: max_windows must be 1 or more, found {self.max_windows!r}"
@@ -61,10 +74,15 @@ class LearnConfig:
             limit = getattr(self, name)
             if limit is not None and not limit >= 0:
                 raise DataError(f"LearnConfig: {name} must be at least 0, found {limit!r}")
-        if self.future not in get_args(Future):
+        if isinstance(self.successors, str) and self.successors not in WEIGHINGS:
             raise DataError(
-                f"LearnConfig: future {self.future!r}: "
-                f"{did_you_mean(self.future, get_args(Future))}"
+                f"LearnConfig: successors {self.successors!r}: "
+                f"{did_you_mean(self.successors, WEIGHINGS)}"
+            )
+        if not isinstance(self.successors, str) and not callable(self.successors):
+            raise DataError(
+                f"LearnConfig: successors must be one of {list(WEIGHINGS)} or a function of "
+                f"transitions, found {self.successors!r}"
             )
         for name, family in self.leaves.items():
             if not (isinstance(family, type) and issubclass(family, Distribution)):
@@ -79,13 +97,25 @@ class LearnConfig:
     def paper(cls) -> "LearnConfig":
         """Learn as the paper's code does: RDC over all rows alike, and k-means with k = 2."""
         return cls(
-            RDC(), KMeansClustering(), given_decisions=False, successor="tuple", future="counts"
-        )
+            RDC(), KMeansClustering(), given_decisions=False, successor="tuple",
+            successors="counts",
+        )  # fmt: skip
 
     @classmethod
     def exact(cls) -> "LearnConfig":
         """Split everything that varies: the network is the empirical distribution."""
-        return cls(GTest(alpha=1.0), BehaviouralSplit(alpha=1.0), bins=2**31 - 1, future="counts")
+        return cls(
+            GTest(alpha=1.0), BehaviouralSplit(alpha=1.0), bins=2**31 - 1, successors="counts"
+        )
+
+    @property
+    def weighing(self) -> "Successors":
+        """What weighs successors, as an object."""
+        from rspmn.learn.successors import Counts, Factored
+
+        if isinstance(self.successors, str):
+            return Counts() if self.successors == "counts" else Factored()
+        return self.successors
 
 
 @dataclass
@@ -112,5 +142,5 @@ class Progress:
     seconds: float
 
 
-#: Is told about progress now and then.
+#: The progress callback.
 Report = Callable[[Progress], None]

@@ -1,9 +1,9 @@
 """Further expectation maximisation over sequences (Alg. 5, repeated).
 
 The first pass of hard EM needs windows only. Where states do not tell interface nodes apart, as
-with overlapping clusters or missing values, what came before and after does; then sequences are
+with overlapping clusters or missing values, what came before and after does. Then sequences are
 passed up and down until the assignment no longer changes. Hard EM follows the likeliest child of
-every sum; soft EM shares steps out by their probability, so the likelihood never falls.
+every sum. Soft EM divides steps among children by probability, so that the likelihood never falls.
 """
 
 from dataclasses import dataclass, field, replace
@@ -15,8 +15,9 @@ from rspmn.data.windows import fair_endings
 from rspmn.errors import DataError
 from rspmn.infer.compiled.forward_backward import Abreast, kernel_of
 from rspmn.infer.compiled.layers import ranges
-from rspmn.learn.flows import Flows, spread_over
-from rspmn.learn.reestimate import rebuilt
+from rspmn.infer.compiled.ways import Ways
+from rspmn.learn.flows import Flows
+from rspmn.learn.rebuild import rebuild
 from rspmn.learn.structure.rows import weigh
 from rspmn.model import RSPMN
 from rspmn.types import Array, Bools, Ints
@@ -48,7 +49,7 @@ def em(model: RSPMN, episodes: Episodes, passes: int, soft: bool = False) -> tup
             if info.converged:
                 return model, info
         before = step.passed
-        model = rebuilt(model, step.kernel.instances.trees, step.flows())
+        model = rebuild(model, step.kernel.ways.trees, step.flows())
     info.log_likelihoods.append(_Expectation(model, episodes, hard=not soft).log_likelihood)
     return model, info
 
@@ -58,7 +59,7 @@ class _Expectation:
 
     def __init__(self, model: RSPMN, episodes: Episodes, hard: bool) -> None:
         self.model, self.hard = model, hard
-        self.kernel = kernel = kernel_of(model, episodes, apart=True)
+        self.kernel = kernel = kernel_of(model, episodes)
         size = len(kernel.logs)
         self.passed = np.zeros(size)  # [entries], weight of all steps
         self.known = np.zeros((3, size))  # with a known successor: weight, · utility, · its square
@@ -136,33 +137,43 @@ class _Expectation:
         return belief
 
     def flows(self) -> Flows:
-        """Return what flowed through every place of the template."""
-        kernel, trees = self.kernel, self.kernel.instances.trees
-        found = Flows.none(trees)
+        """Return the flow through every position of the template."""
+        kernel, ways = self.kernel, self.kernel.ways
+        found = Flows.none(ways.trees)
         found.starts = self.starts
         before = np.array(self.model.visits or (0.0,) * self.model.num_interfaces)
         found.visits = np.where(self.visits > 0, self.visits, before)  # a frontier's are arrivals
-        instances, way = kernel.instances, (kernel.instance, kernel.logs)
-        found.edges = spread_over(instances, *way, self.passed)[1]
-        steps, earned, squares = (spread_over(instances, *way, amount)[0] for amount in self.known)
-        low = self.lowest
-        found.steps = steps
-        found.earned = earned + low * steps
-        found.squares = squares + 2 * low * earned + low * low * steps
-        position = kernel.instances.position[kernel.instance]
-        sites = kernel.sites
-        for e in np.flatnonzero(self.passed > 0).tolist():
-            led = found.led.setdefault(int(position[e]), {})
-            edges = slice(int(self.edge_starts[e]), int(self.edge_starts[e + 1]))
-            start = int(sites.starts[kernel.site[e]])
-            to = sites.interfaces[start : start + edges.stop - edges.start].tolist()
-            for interface, flow in zip(to, self.led[edges].tolist(), strict=True):
-                led[interface] = led.get(interface, 0.0) + flow
+        size = len(ways.trees)
+        passed, steps, earned, squares = (
+            weigh(ways.position, _share_out(ways, kernel.instance, kernel.logs, amount), size)
+            for amount in (self.passed, *self.known)
+        )
+        found.passed, found.steps = ways.trees.shared(passed), steps
+        mean = earned / np.where(steps > 0, steps, 1.0)
+        found.mean = mean + self.lowest
+        found.squares = np.maximum(0.0, squares - steps * mean**2)
+        edge, first = ranges(kernel.sites.starts[kernel.site], kernel.sites.starts[kernel.site + 1])
+        position = np.repeat(ways.position[kernel.instance], np.diff(first))
+        led = self.led > 0
+        found.count_successors(position[led], kernel.sites.interfaces[edge[led]], self.led[led])
         return found
 
 
+def _share_out(ways: Ways, instance: Ints, logs: Array, amount: Array) -> Array:  # [instances]
+    """Divide amounts at sites among all instances above and beside them, by likelihood.
+
+    `instance` is the site of each amount, `logs` the log-likelihood of the way to it. With what
+    each site passes up set to the amount over that likelihood, the flow down to it is the amount.
+    """
+    given = np.where(ways.site >= 0, -np.inf, 0.0)
+    with np.errstate(divide="ignore"):
+        given[instance] = np.log(amount) - logs
+    whole = weigh(ways.pair[instance], amount, len(ways.row))
+    return ways.down(ways.up(given), whole)
+
+
 def _one_hot(belief: Array) -> Array:  # [interfaces, rows]
-    """Put all belief of a row on the likeliest."""
+    """Return 1 for the likeliest interface node of each row, 0 for others."""
     found = np.zeros_like(belief)
     rows = np.flatnonzero(belief.sum(axis=0) > 0)
     found[belief[:, rows].argmax(axis=0), rows] = 1.0

@@ -1,37 +1,35 @@
-"""Flows: what went where in a model, added up over a log or over parts of it.
+"""Flows: how many steps of a log went through each position of a template.
 
-Every place in every root's tree has a flow of its own, also where equal parts were stored once.
-Flows of parts of a log add up to those of the whole, so a log need not be in memory at once.
+Flows of parts of a log add up to those of the whole, so the log need not be in memory at once.
 """
 
 import json
-from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 
 from rspmn.circuit import Leaf
 from rspmn.data.windows import Windows
-from rspmn.infer.compiled.assign import Placed
-from rspmn.infer.compiled.subtrees import Instances, Subtrees
+from rspmn.infer.compiled.ways import Trees, Ways
 from rspmn.learn.structure.leaves import weighted_values
 from rspmn.learn.structure.rows import weigh
-from rspmn.model import RSPMN
+from rspmn.learn.successors.transitions import SuccessorWeights
 from rspmn.types import Array, Ints
 from rspmn.values import Value
-
-Key = TypeVar("Key")
 
 
 @dataclass(eq=False)
 class Flows:
-    """What flowed through a template, added up over a log."""
+    """How many steps went where. `a + b` are the flows of both logs together."""
 
-    edges: Array  # [edges of all trees]
-    steps: Array  # [positions], steps whose successor is known
-    earned: Array  # [positions], the utility in these steps, added up
-    squares: Array  # [positions], and its square
-    led: dict[int, dict[int, float]]  # by position of a site, how often each interface followed
+    passed: Array  # [positions], all steps
+    steps: Array  # [positions], of utilities: steps with a known successor
+    mean: Array  # [positions], of utilities, over these steps
+    squares: Array  # [positions], of utilities: squared deviations from the mean, added up
+    led_from: Ints  # [edges of all S_L], position
+    led_to: Ints  # [edges], interface node
+    led: Array  # [edges], steps; or weights
     starts: Array  # [interfaces]
     visits: Array  # [interfaces]
     arrived: Array  # [interfaces]
@@ -39,32 +37,73 @@ class Flows:
     leaves: dict[int, dict[Value, float]] = field(default_factory=dict)
 
     @classmethod
-    def none(cls, trees: Subtrees) -> "Flows":
+    def none(cls, trees: Trees) -> "Flows":
         """Return no flow at all."""
-        positions, interfaces = len(trees.nodes), len(trees.template.roots)
-        return cls(
-            np.zeros(len(trees.edge)), np.zeros(positions), np.zeros(positions),
-            np.zeros(positions), {}, *np.zeros((3, interfaces)),
-        )  # fmt: skip
+        edges, none = np.empty(0, dtype=np.int64), np.zeros(len(trees))
+        each = np.zeros(len(trees.template.roots))
+        return cls(none, none, none, none, edges, edges, np.empty(0), each, each, each)
+
+    def count_utilities(
+        self, position: Ints, earned: Array, steps: Array, within: Array | None = None
+    ) -> None:
+        """Set count, mean and deviations of utilities; of equal numbers the mean is exact.
+
+        `within` is the variance among the steps that are counted together.
+        """
+        size = len(self.passed)
+        low, high = np.full(size, np.inf), np.full(size, -np.inf)
+        np.minimum.at(low, position, earned)
+        np.maximum.at(high, position, earned)
+        self.steps = weigh(position, steps, size)
+        total = np.where(self.steps > 0, self.steps, 1.0)
+        mean = weigh(position, steps * earned, size) / total
+        self.mean = np.where(low == high, low, mean)
+        deviations = (earned - self.mean[position]) ** 2
+        if within is not None:
+            deviations += within
+        self.squares = weigh(position, steps * deviations, size)
+
+    def count_successors(self, position: Ints, interface: Ints, steps: Array) -> None:
+        """Set how often each interface node followed at each position."""
+        size = len(self.starts)
+        keys, edge = np.unique(position * size + interface, return_inverse=True)
+        self.led_from, self.led_to = keys // size, keys % size
+        self.led = weigh(edge, steps, len(keys))
+
+    def weighed(self, sites: Ints, weights: SuccessorWeights) -> "Flows":
+        """Return the flows with weights of S_L instead of counts; `sites` are their positions."""
+        return replace(
+            self, led_from=sites[weights.site], led_to=weights.interfaces, led=weights.weights
+        )
 
     def __add__(self, other: "Flows") -> "Flows":
-        found = {
-            part.name: getattr(self, part.name) + getattr(other, part.name)
-            for part in fields(self)
-            if part.name not in ("led", "leaves")
+        plain = {
+            name: getattr(self, name) + getattr(other, name)
+            for name in ("passed", "steps", "starts", "visits", "arrived")
         }
-        return Flows(
-            led=_added(self.led, other.led), leaves=_added(self.leaves, other.leaves), **found
+        total = np.where(plain["steps"] > 0, plain["steps"], 1.0)
+        share = other.steps / total
+        away = other.mean - self.mean
+        found = Flows(
+            mean=self.mean + share * away,
+            squares=self.squares + other.squares + share * self.steps * away**2,
+            led_from=self.led_from, led_to=self.led_to, led=self.led,
+            leaves=_added(self.leaves, other.leaves), **plain,
+        )  # fmt: skip
+        found.count_successors(
+            np.concatenate([self.led_from, other.led_from]),
+            np.concatenate([self.led_to, other.led_to]),
+            np.concatenate([self.led, other.led]),
         )
+        return found
 
     def to_json(self) -> str:
         """Return the flows as text, exactly."""
         plain = {
             part.name: getattr(self, part.name).tolist()
             for part in fields(self)
-            if part.name not in ("led", "leaves")
+            if part.name != "leaves"
         }
-        plain["led"] = [[at, list(of.items())] for at, of in self.led.items()]
         plain["leaves"] = [[at, list(of.items())] for at, of in self.leaves.items()]
         return json.dumps(plain)
 
@@ -72,16 +111,17 @@ class Flows:
     def from_json(cls, text: str) -> "Flows":
         """Read what `to_json` wrote."""
         plain = json.loads(text)
-        nested: dict[str, Any] = {
-            name: {at: dict(of) for at, of in plain.pop(name)} for name in ("led", "leaves")
+        leaves = {at: dict(of) for at, of in plain.pop("leaves")}
+        arrays: dict[str, Any] = {
+            name: np.array(values, dtype=np.int64 if name in ("led_from", "led_to") else float)
+            for name, values in plain.items()
         }
-        arrays: dict[str, Any] = {name: np.array(values) for name, values in plain.items()}
-        return cls(**arrays, **nested)
+        return cls(**arrays, leaves=leaves)
 
 
 def _added(
-    one: dict[int, dict[Key, float]], other: dict[int, dict[Key, float]]
-) -> dict[int, dict[Key, float]]:
+    one: dict[int, dict[Value, float]], other: dict[int, dict[Value, float]]
+) -> dict[int, dict[Value, float]]:
     found = {at: dict(of) for at, of in one.items()}
     for at, of in other.items():
         here = found.setdefault(at, {})
@@ -90,98 +130,24 @@ def _added(
     return found
 
 
-def spread(instances: Instances, instance: Ints, logs: Array, amount: Array) -> tuple[Array, Array]:
-    """Share out amounts at sites over the instances and edges above and beside them.
+def leaf_flows(ways: Ways, windows: Windows, flow: Array) -> dict[int, dict[Value, float]]:
+    """Return the statistics of what each leaf saw.
 
-    `instance` says which instance is the site of each amount, `logs` how likely it is to get
-    there. With what each site passes up set to the amount over the likelihood of the way there,
-    the flow that comes down to it is the amount. Returned are instances' and edges' flows.
+    `flow` is that of each instance.
     """
-    sites = np.full(len(instances.node), -np.inf)
-    with np.errstate(divide="ignore"):
-        sites[instance] = np.log(amount) - logs
-    whole = weigh(instances.pair[instance], amount, len(instances.tops))
-    return instances.down(instances.up(sites), whole)
-
-
-def spread_over(
-    instances: Instances, instance: Ints, logs: Array, amount: Array
-) -> tuple[Array, Array]:
-    """Share out amounts at sites over positions and edges of the trees."""
-    at, through = spread(instances, instance, logs, amount)
-    return _at(instances, at), weigh(instances.edge, through, len(instances.trees.edge))
-
-
-def count_flows(model: RSPMN, placed: Placed, windows: Windows, with_leaves: bool) -> Flows:
-    """Send every window with a known successor down its interface node; return what flowed."""
-    known = placed.chosen & (placed.after[placed.window] >= 0)
-    window, logs, instance = placed.window[known], placed.logs[known], placed.instance[known]
-    instances, trees = placed.instances, placed.trees
-    counts = windows.counts[window].astype(np.float64)
-    column = windows.columns[windows.schema.utility]
-    found = Flows.none(trees)
-    low = float(column.data[window].min(initial=0.0))
-    at, through = spread(instances, instance, logs, counts)
-    found.steps, found.edges = _at(instances, at), weigh(instances.edge, through, len(trees.edge))
-    # a window goes one way only: what it earned flows wherever it does
-    earned = (column.data - low)[instances.row[instances.pair]]
-    above = _at(instances, at * earned)
-    deviations = earned**2
-    if column.spread is not None:
-        deviations += column.spread[instances.row[instances.pair]]
-    squares = _at(instances, at * deviations)
-    found.earned = above + low * found.steps
-    found.squares = squares + 2 * low * above + low * low * found.steps
-    found.led = _led(instances.position[instance], placed.after[window], counts)
-    if with_leaves:
-        found.leaves = leaf_flows(placed, windows, at)
-    _count_starts_and_visits(model, found, windows, placed)
-    return found
-
-
-def _at(instances: Instances, flow: Array) -> Array:  # [positions]
-    return weigh(instances.position, flow, len(instances.trees.nodes))
-
-
-def _led(position: Ints, after: Ints, counts: Array) -> dict[int, dict[int, float]]:
-    size = int(after.max(initial=0)) + 1
-    keys, number = np.unique(position * size + after, return_inverse=True)
-    found: dict[int, dict[int, float]] = {}
-    for key, flow in zip(keys.tolist(), weigh(number, counts).tolist(), strict=True):
-        found.setdefault(key // size, {})[key % size] = flow
-    return found
-
-
-def _count_starts_and_visits(model: RSPMN, flows: Flows, windows: Windows, placed: Placed) -> None:
-    size = model.num_interfaces
-    at, to = placed.here >= 0, placed.after >= 0
-    flows.starts = weigh(placed.here[at], windows.starts[at].astype(np.float64), size)
-    flows.visits = weigh(placed.here[at], windows.counts[at].astype(np.float64), size)
-    flows.arrived = weigh(placed.after[to], windows.counts[to].astype(np.float64), size)
-
-
-def leaf_flows(placed: Placed, windows: Windows, at: Array) -> dict[int, dict[Value, float]]:
-    """Return the statistics of what each leaf saw."""
-    instances, trees = placed.instances, placed.trees
-    owner = trees.leaf_owner[instances.node]
+    trees = ways.trees
+    variable = trees.variable[ways.node]
     found: dict[int, dict[Value, float]] = {}
     for number, name in enumerate(trees.leaves):
-        if name not in windows.columns:
-            continue
-        column = windows.columns[name]
-        here = np.flatnonzero((owner == number) & (at > 0))
-        row = instances.row[instances.pair[here]]
-        present = ~column.missing[row]
-        here, row = here[present], row[present]
-        order = np.argsort(instances.position[here], kind="stable")
-        here, row = here[order], row[order]
-        position = instances.position[here]
+        here = np.flatnonzero((variable == number) & (flow > 0) & ~ways.missing)
+        here = here[np.argsort(ways.position[here], kind="stable")]
+        row, position = ways.row[ways.pair[here]], ways.position[here]
         starts = np.flatnonzero(np.diff(position, prepend=-1))
         stops = np.append(starts[1:], len(here))[: len(starts)]
         for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
-            node = trees.template.nodes[int(trees.nodes[position[start]])]
-            assert isinstance(node, Leaf)
-            part = slice(start, stop)
-            values, weights = weighted_values(column.take(row[part]), at[here[part]])
-            found[int(position[start])] = node.distribution.statistics(values, weights)
+            leaf = trees.template.nodes[int(trees.node[position[start]])]
+            assert isinstance(leaf, Leaf)
+            column = windows.columns[name].take(row[start:stop])
+            values, weights = weighted_values(column, flow[here[start:stop]])
+            found[int(position[start])] = leaf.distribution.statistics(values, weights)
     return found

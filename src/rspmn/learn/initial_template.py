@@ -1,36 +1,177 @@
-"""Step 3: the initial template (Alg. 4), an S_L over all interface nodes beside every utility."""
+"""Step 3 (Alg. 4): the initial template, a uniform S_L beside every utility.
 
-from collections.abc import Callable, Sequence
+Its roots are, in this order: the interface nodes of Step 2; one for each state in which decisions
+were made but nothing known followed; the frontier, all states in which no decision is known; END;
+UNKNOWN. All but the first are left out where the log does not need them.
 
-from rspmn.circuit import Network, NetworkBuilder
-from rspmn.circuit.rewrite import graft
+A uniform S_L over all interface nodes would be the largest part of the template, only to be
+replaced by Step 4. So it is one latent, beyond the last root; `explicit` writes it out.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rspmn.circuit import Latent, Network, NetworkBuilder
+from rspmn.circuit.rewrite import graft, with_branches
+from rspmn.data.episodes import Followed
+from rspmn.data.states import States
+from rspmn.end_nodes import end_root, marked_root, unknown_root
+from rspmn.infer.compiled.assign import Located, likeliest_roots, visits_of_states
+from rspmn.infer.compiled.state_index import state_part
+from rspmn.infer.compiled.ways import Trees
+from rspmn.learn.frontier import Edge, frontier_leaves, state_leaves
 from rspmn.learn.one_step import Interface
+from rspmn.learn.structure.rows import weigh
+from rspmn.learn.two_step import TwoSteps
+from rspmn.schema import Schema
+from rspmn.types import Array, Ints
+from rspmn.values import UNKNOWN
+
+
+@dataclass(frozen=True, eq=False)
+class InitialTemplate:
+    """What Step 4 starts from."""
+
+    schema: Schema
+    template: Network  # a latent beyond the last root is an S_L that is uniform over all roots
+    visits: tuple[float, ...]  # [interfaces], steps that were learned from; arrivals at a frontier
+    learned: int  # the number of interface nodes of Step 2
+    frontier: int | None
+    end: int | None
+    unknown: int | None
+
+    def uniform_sites(self, trees: Trees) -> Ints:
+        """Return the positions of all uniform S_L."""
+        nodes = np.array([
+            isinstance(n, Latent) and n.interface == len(self.template.roots)
+            for n in self.template.nodes
+        ])  # fmt: skip
+        return np.flatnonzero(nodes[trees.node])
+
+    def explicit(self) -> Network:
+        """Return the template with S_L as sums over all roots."""
+        builder = NetworkBuilder()
+        size = len(self.template.roots)
+        anywhere = builder.sum([builder.latent(i) for i in range(size)], [1 / size] * size)
+        placed = graft(
+            builder, self.template, rename=None,
+            latent=lambda i: anywhere if i == size else builder.latent(i),
+        )  # fmt: skip
+        return builder.build(
+            *(place for r in self.template.roots if (place := placed[r]) is not None)
+        )
 
 
 def initial_template(
-    one_step: Network, interfaces: Sequence[Interface], further: int = 0
-) -> Network:
-    """Return the template with all weights alike.
-
-    `further` counts interface nodes that S_L can lead to but that are not in the one-step
-    network, such as END. The template is for study: the final one is made without it.
-    """
-    builder = NetworkBuilder()
-    count = len(interfaces) + further
-    anywhere = builder.sum([builder.latent(i) for i in range(count)], [1 / count] * count)
-    return builder.build(*place_roots(builder, one_step, interfaces, lambda _: anywhere))
-
-
-def place_roots(
-    builder: NetworkBuilder,
+    two: TwoSteps,
     one_step: Network,
     interfaces: Sequence[Interface],
-    successor: Callable[[int], int],
+    learned: Array,
+    located: Located,
+    edge: Edge,
+    bins: int,
+) -> InitialTemplate:
+    """Return the initial template.
+
+    Parameters
+    ----------
+    two
+        The log.
+    one_step, interfaces
+        The result of Step 2.
+    learned
+        The number of steps that each of these interface nodes was learned from. [interfaces]
+    located
+        The states of the log among these interface nodes.
+    edge
+        What lies at the edge of the log.
+    bins
+        The number of bins of continuous variables.
+    """
+    schema, states = two.schema, located.states
+    names = schema.information_sets[0]
+    count = len(interfaces) + len(edge.acted_in)
+    numbers: list[int | None] = []
+    ended = bool((two.windows.followed == Followed.END).any())
+    for needed in (len(edge.states) > 0, ended, len(edge.at) > 0):
+        numbers.append(count if needed else None)
+        count += needed
+    frontier, end, unknown = numbers
+    builder = NetworkBuilder()
+    roots = _learned_roots(builder, one_step, interfaces, builder.latent(count))
+    extra = _unsupported_branches(builder, edge, unknown)
+    for here in range(len(interfaces)):
+        if here in extra:
+            roots[here] = with_branches(builder, roots[here], extra[here])
+    for state in edge.acted_in.tolist():
+        leaves = state_leaves(builder, states, state, names, bins)
+        roots.append(builder.product([*leaves, extra[-1 - state]]))
+    acted = np.bincount(states.of_steps, two.windows.counts, states.count)
+    visits = [*learned.tolist(), *acted[edge.acted_in].tolist()]
+    if frontier is not None:
+        arrivals = _arrivals(two, states)
+        leaves = frontier_leaves(builder, states, edge, arrivals, names, bins)
+        roots.append(marked_root(builder, schema, leaves, UNKNOWN, frontier))
+        visits.append(float(arrivals[edge.states].sum()))
+    if end is not None:
+        roots.append(end_root(builder, schema, end))
+    if unknown is not None:
+        roots.append(unknown_root(builder, schema, unknown))
+    visits += [0.0] * (count - len(visits))
+    return InitialTemplate(
+        schema, builder.build(*roots), tuple(visits), len(interfaces), frontier, end, unknown
+    )
+
+
+def _learned_roots(
+    builder: NetworkBuilder, one_step: Network, interfaces: Sequence[Interface], anywhere: int
 ) -> list[int]:
-    """Add the root interface nodes to a builder; `successor(k)` takes the place of latent k."""
-    placed = graft(builder, one_step, rename=None, latent=successor)
+    """Add the interface nodes of Step 2, the same S_L in place of every latent."""
+    placed = graft(builder, one_step, rename=None, latent=lambda _: anywhere)
     roots = []
     for children in interfaces:
         kept = [place for child in children if (place := placed[child]) is not None]
         roots.append(kept[0] if len(kept) == 1 else builder.product(kept))
     return roots
+
+
+def _unsupported_branches(
+    builder: NetworkBuilder, edge: Edge, unknown: int | None
+) -> dict[int, int]:
+    """Add the decisions that lead to nothing known; return them by `Edge.at`."""
+    if edge.network is None or unknown is None:
+        return {}
+    nowhere = builder.sum([builder.latent(unknown)], [1.0])
+    placed = graft(builder, edge.network, rename=None, latent=lambda _: nowhere)
+    found = (placed[root] for root in edge.network.roots)
+    return {
+        at: place for at, place in zip(edge.at.tolist(), found, strict=True) if place is not None
+    }
+
+
+def _arrivals(two: TwoSteps, states: States) -> Array:  # [num_states]
+    known = states.of_successors >= 0
+    counts = two.windows.counts[known].astype(np.float64)
+    return weigh(states.of_successors[known], counts, states.count)
+
+
+def locate_in(template: InitialTemplate, located: Located, edge: Edge) -> Located:
+    """Return the interface nodes of all states in the initial template.
+
+    States that lack values are looked at again: what they lack may also be a state of the edge.
+    """
+    node = located.node.copy()
+    if not len(edge.acted_in) and not len(edge.states):
+        return located
+    node[edge.acted_in] = template.learned + np.arange(len(edge.acted_in))
+    if template.frontier is not None:
+        node[edge.states] = template.frontier
+    lacking = np.zeros(len(node), dtype=bool)
+    for column in located.states.columns.values():
+        lacking |= column.missing
+    again = np.flatnonzero(lacking)
+    network, visits = state_part(template.template), visits_of_states(template)
+    node[again] = likeliest_roots(network, located.states, again, visits)
+    return Located(located.states, node)

@@ -1,8 +1,8 @@
-"""Logs with more distinct windows than can be looked at together.
+"""Logs with more distinct windows than fit in memory.
 
-The structure is learned from a weighted sample of the windows. The parameters are then counted on
-all of them, batch by batch: flows add up. On a cluster the counting goes to the windows, and flows
-come back.
+The structure is learned from a weighted sample of the windows. The parameters are then estimated
+from all of them, batch by batch: flows add up. On a cluster the batches are counted where they are,
+and only flows are sent back.
 """
 
 import json
@@ -18,19 +18,21 @@ from rspmn.data.columns import Column, encode
 from rspmn.data.sources.count_windows import StoredWindows
 from rspmn.data.tables import split_missing
 from rspmn.data.windows import Windows, group_windows
-from rspmn.infer.compiled.assign import NOWHERE, place
+from rspmn.infer.compiled.assign import assign
+from rspmn.infer.compiled.ways import Trees
 from rspmn.learn.config import LearnConfig
-from rspmn.learn.flows import Flows, count_flows
-from rspmn.learn.reestimate import rebuilt
-from rspmn.learn.refit import factored_flows
+from rspmn.learn.estimate import count, transitions_of
+from rspmn.learn.flows import Flows
+from rspmn.learn.rebuild import rebuild
+from rspmn.learn.structure.rows import weigh
 from rspmn.model import RSPMN
 from rspmn.schema import Kind, Schema
 from rspmn.types import Ints
 
-#: Windows that are read, and sampled, at a time.
+#: At most this many windows are read, and sampled, at a time.
 BATCH = 200_000
-#: Places in trees that flows are counted on at a time: they are held in memory.
-PLACES = 1_000_000
+#: At most about this many floats are held at a time while flows are counted.
+CHUNK = 1_000_000
 
 
 @dataclass
@@ -42,13 +44,12 @@ class SampleInfo:
     share: float = 1.0  # of the steps, that the structure was learned from
     sampled_windows: int = 0  # distinct
     batches: int = 0  # of the second pass
-    steps_placed: int = 0  # of the whole log, that the structure has a place for
+    steps_placed: int = 0  # of the whole log, that have an interface node
 
 
 def sample_of(stored: StoredWindows, most: int, seed: int) -> tuple[Windows, SampleInfo]:
-    """Return a weighted sample of about so many windows."""
+    """Return a weighted sample of about `most` windows."""
     share = _share(*stored.occurrences(), most)
-
     schema = stored.told_schema
     parts = [_from_json(text, schema) for text in stored.sample(share, seed, _to_json, BATCH)]
     found = reduce(add, parts)
@@ -57,7 +58,7 @@ def sample_of(stored: StoredWindows, most: int, seed: int) -> tuple[Windows, Sam
 
 
 def _share(counts: Ints, number: Ints, most: int) -> float:
-    """Return the share of steps among which so many windows are to be expected."""
+    """Return the share of steps of which `most` distinct windows are expected."""
     low, high = 0.0, 1.0
     for _ in range(50):
         middle = (low + high) / 2
@@ -69,20 +70,18 @@ def _share(counts: Ints, number: Ints, most: int) -> float:
 def count_all(
     model: RSPMN, stored: StoredWindows, sample: Windows, config: LearnConfig, info: SampleInfo
 ) -> RSPMN:
-    """Return the model with parameters counted on all windows, its structure unchanged.
+    """Return the model with parameters estimated from all windows, its structure unchanged.
 
-    Where successors are weighed by factors too, these were learned from the sample; they weigh as
-    much as there, beside the counts of all windows.
+    What weighs successors sees the sample only. What it adds to the counts there, it adds to the
+    counts of all windows.
     """
-    trees = place(model, sample).trees
-    largest = int(np.diff(trees.node_starts).max())
-    size = max(1000, min(BATCH, PLACES // max(largest, model.num_interfaces)))
+    trees = Trees(model.template)
+    size = max(1000, min(BATCH, CHUNK // model.num_interfaces))
 
     def flows_of(windows: Windows) -> str:
-        placed = place(model, windows)
-        flows = count_flows(model, placed, windows, with_leaves=True)
-        steps = int(windows.counts[placed.here > NOWHERE].sum())
-        return json.dumps([steps, flows.to_json()])
+        assigned = assign(model, windows)
+        flows = count(model, assigned, windows, with_leaves=True)
+        return json.dumps([int(windows.counts[assigned.here >= 0].sum()), flows.to_json()])
 
     total = Flows.none(trees)
     for text in stored.map(flows_of, size):
@@ -90,28 +89,25 @@ def count_all(
         total += Flows.from_json(flows)
         info.steps_placed += steps
         info.batches += 1
-    if config.future == "factored":
-        total.led = _with_prior(total.led, model, sample, config)
-    return rebuilt(model, trees, total)
+    _add_prior(total, model, sample, config)
+    return rebuild(model, trees, total)
 
 
-def _with_prior(
-    led: dict[int, dict[int, float]], model: RSPMN, sample: Windows, config: LearnConfig
-) -> dict[int, dict[int, float]]:
-    """Add what the factors of the sample weigh: κ·p = (κ + n)·posterior - counts, of the sample."""
-    placed = place(model, sample)
-    counted = count_flows(model, placed, sample, with_leaves=False)
-    posterior, future = factored_flows(model, placed, sample, config.bins)
-    found = {at: dict(of) for at, of in led.items()}
-    for at, of in posterior.items():
-        steps = sum(of.values())
-        for interface, flow in of.items():
-            share = flow / steps * (steps + future.strength)
-            prior = share - counted.led.get(at, {}).get(interface, 0.0)
-            if prior > 1e-12 * steps:
-                here = found.setdefault(at, {})
-                here[interface] = here.get(interface, 0.0) + prior
-    return found
+def _add_prior(total: Flows, model: RSPMN, sample: Windows, config: LearnConfig) -> None:
+    """Add what the weighing of the sample adds to its counts: κ · π = (n + κ) · weight - count."""
+    assigned = assign(model, sample)
+    transitions, sites = transitions_of(model, assigned, sample, config)
+    weights, _ = config.weighing(transitions)
+    if weights.strength is None:
+        return
+    steps = weigh(transitions.site, transitions.counts, transitions.sites) + weights.strength
+    prior = weights.weights * steps[weights.site] - weights.counts
+    kept = prior > 1e-12 * steps[weights.site]
+    total.count_successors(
+        np.concatenate([total.led_from, sites[weights.site[kept]]]),
+        np.concatenate([total.led_to, weights.interfaces[kept]]),
+        np.concatenate([total.led, prior[kept]]),
+    )
 
 
 # ---- windows as text, to come back from a cluster ------------------------------------

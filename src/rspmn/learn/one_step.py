@@ -7,8 +7,7 @@ one interface node. A sum inside a factor is not a choice of behaviour and is no
 
 from itertools import product
 
-from rspmn.circuit import Latent, Max, Network, NetworkBuilder, Node, Product, Sum, fold_up
-from rspmn.circuit.network import with_children
+from rspmn.circuit import Latent, Max, Network, Node, Product, Sum, fold_up
 
 #: The children of one root interface node, as indices in the one-step network.
 Interface = tuple[int, ...]
@@ -48,24 +47,3 @@ def _ways(network: Network, index: int, led: list[bool]) -> list[Interface]:
 def _is_outcome(network: Network, node: Node) -> bool:
     """Say whether a product holds a latent itself: it is below all decisions."""
     return any(isinstance(network.nodes[child], Latent) for child in node.children)
-
-
-def state_network(network: Network, interfaces: list[Interface]) -> Network:
-    """Return what each interface node says about the state alone, a root for each."""
-    decides = _above(network, Max)
-    builder = NetworkBuilder()
-    placed: dict[int, int] = {}
-
-    def copy(index: int) -> int:
-        if index not in placed:
-            node = network.nodes[index]
-            children = tuple(copy(child) for child in node.children)
-            placed[index] = builder.add(with_children(node, children))
-        return placed[index]
-
-    return builder.build(
-        *(
-            builder.product([copy(child) for child in children if not decides[child]])
-            for children in interfaces
-        )
-    )

@@ -1,20 +1,83 @@
-"""The two-step SPMN of Step 1, whole: for figures and study.
+"""Step 1 (Alg. 1): windows as rows of two steps, and the two-step network.
 
-Interface nodes and weights need the successor for tests only; here it is learned too.
+Only windows whose successor is known are learned from. The successor's variables have names of
+their own, with a prime. One more variable says whether there is a successor at all: where an
+episode ended, the successor's variables are missing.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from rspmn.circuit import Network, NetworkBuilder
 from rspmn.circuit.rewrite import graft
+from rspmn.data.columns import Column
+from rspmn.data.episodes import Followed
+from rspmn.data.windows import Windows
+from rspmn.errors import DataError
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.structure.learn_spn import grow_spn
 from rspmn.learn.structure.learner import Learner
-from rspmn.learn.structure.rows import Rows
-from rspmn.learn.two_step_rows import TwoSteps
+from rspmn.learn.structure.rows import Rows, RowTable, table_of
+from rspmn.schema import Kind, Schema
 from rspmn.types import Ints
+
+
+@dataclass(frozen=True, eq=False)
+class TwoSteps:
+    """Windows as rows: row i of the table is window i."""
+
+    windows: Windows
+    rows: Rows  # those whose successor is known
+    schema: Schema  # with all kinds
+    after: tuple[str, ...]  # the names of the successor's variables that vary
+
+    @property
+    def table(self) -> RowTable:
+        """All windows."""
+        return self.rows.table
+
+
+def wrap(windows: Windows, bins: int) -> TwoSteps:
+    """Return the windows as rows of two steps."""
+    known = windows.followed != Followed.UNKNOWN
+    if not known.any():
+        raise DataError(
+            f"of {len(windows)} distinct steps none has a known successor: every episode is one "
+            "step and was cut after it; say how episodes ended, or log longer ones"
+        )
+    schema = windows.schema
+    columns = {name: windows.columns[name] for name in schema.variables}
+    _check_complete(columns, schema)
+    ended = (windows.followed == Followed.END).astype(np.int32)
+    *names, end = _names(schema, [*windows.next_columns])
+    following = dict(zip(names, windows.next_columns.values(), strict=True))
+    following[end] = Column(Kind.BOOLEAN, ended, (False, True))
+    counts = windows.counts.astype(np.float64)
+    table = table_of(columns | following, np.where(known, counts, 0.0), bins, schema.decisions)
+    index = np.flatnonzero(known)
+    rows = Rows(table, index, counts[index])
+    after = tuple(name for name in following if rows.varies(name))
+    kinds = {name: column.kind for name, column in columns.items()}
+    return TwoSteps(windows, rows, schema.with_kinds(kinds), after)
+
+
+def _check_complete(columns: dict[str, Column], schema: Schema) -> None:
+    for name in (*schema.decisions, schema.utility):
+        if columns[name].missing.any():
+            raise DataError(f"{name!r} is missing in a window; only state variables may be")
+
+
+def _names(schema: Schema, names: list[str]) -> list[str]:
+    """Return names, with primes, for the successor's variables and for whether there is none."""
+    mark = "'"
+    while any(name + mark in schema.variables for name in names):
+        mark += "'"
+    end = "END" + mark
+    while end in schema.variables or end in [name + mark for name in names]:
+        end += mark
+    return [*(name + mark for name in names), end]
 
 
 def two_step_network(
@@ -24,7 +87,10 @@ def two_step_network(
     config: LearnConfig,
     rng: np.random.Generator,
 ) -> Network:
-    """Return the one-step network with the successor's variables in the places of its latents."""
+    """Return the two-step network of Step 1: the successor's variables in place of the latents.
+
+    Learning needs the successor for its tests only; here it is learned too, for study.
+    """
     counts = two.windows.counts.astype(np.float64)
     learner = Learner(config, rng, two.rows)
     if not two.after:  # whatever is done leads to the same state

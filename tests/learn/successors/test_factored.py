@@ -18,30 +18,34 @@ from rspmn.envs.sys_admin import sys_admin
 from rspmn.errors import DataError
 from rspmn.evaluate import predictions, true_value
 from rspmn.learn import FutureInfo, LearnConfig, RSPMNInfo, learn_rspmn, refit
-from rspmn.learn.frontier import edge_of
-from rspmn.learn.learn_rspmn import _moves, _structure
-from rspmn.learn.numbering import number_interfaces
-from rspmn.learn.structure.learner import Learner
-from rspmn.learn.successors import Moves, counts, factored
+from rspmn.learn.successors import Counts, Factored, SuccessorWeights, Transitions
 from rspmn.learn.successors.factored import STRENGTHS, Learned
+from rspmn.learn.successors.priors import Priors
 
-COUNTS = LearnConfig(future="counts")
+COUNTS = LearnConfig(successors="counts")
 
 
-def moves_of(log: Episodes) -> Moves:
-    """Return what learning a log comes to before S_L are weighed."""
-    config, rng = LearnConfig(), np.random.default_rng(0)
-    windows = Windows.from_episodes(log)
-    found = _structure(windows, config, rng, None, RSPMNInfo())
-    learner = Learner(config, rng, found.two.rows, found.two.schema.utility)
-    edge = edge_of(found.two, found.routes, found.learned_in, learner)
-    numbers = number_interfaces(found.two, found.routes, edge, len(found.interfaces))
-    return _moves(found, numbers, disjoint=True)
+def transitions_in(log: Episodes) -> Transitions:
+    """Return the transitions that learning a log weighs."""
+    seen = []
+
+    def keep(transitions: Transitions) -> tuple[SuccessorWeights, None]:
+        seen.append(transitions)
+        return Counts()(transitions)
+
+    learn_rspmn(log, LearnConfig(successors=keep))
+    return seen[0]
 
 
 def future_of(info: RSPMNInfo) -> FutureInfo:
-    assert info.future is not None
+    assert isinstance(info.future, FutureInfo)
     return info.future
+
+
+def priors_of(learned: Learned) -> Priors:
+    found = learned.priors()
+    assert found is not None
+    return found
 
 
 # ---- by hand ------------------------------------------------------------------------------
@@ -68,11 +72,11 @@ def test_two_coins_by_hand() -> None:
     is 1 in 4 of 16 throws, whatever was before: π(1, 1) = 1/4 · 1/4, π(0, 0) = 3/4 · 3/4.
     """
     log = coins([(0, 0, 2), (0, 1, 1), (1, 0, 1)], [(0, 0), (0, 1), (1, 0), (1, 1)])
-    moves = moves_of(log)
-    learned = Learned(moves, np.ones(len(moves.to), dtype=bool))
+    transitions = transitions_in(log)
+    learned = Learned(transitions, np.ones(len(transitions.to), dtype=bool))
     assert [part.names for part in learned.factors.components] == [("a",), ("b",)]
     assert learned.factors.tied.num_leaves(2) == (1, 1)
-    prior = np.sort(learned.priors().weights.toarray(), axis=1)
+    prior = np.sort(priors_of(learned).weights.toarray(), axis=1)
     assert prior == pytest.approx(np.tile([1 / 16, 3 / 16, 3 / 16, 9 / 16], (4, 1)))
     # without one of them 3 of 15 throws are 1: (1, 0) is predicted by 3/15 · 11/15 ...
     leaves = np.zeros((2, 1), dtype=np.int64) + np.array([[0], [1]])
@@ -81,8 +85,8 @@ def test_two_coins_by_hand() -> None:
     found = learned.factors.mass_on(leaves, box[ones][:1], without=1.0)
     assert found == pytest.approx([3 / 15 * 11 / 15])
     # ... and the best strength is the one that predicts all 16 best
-    future = factored(moves)
-    weights, k = future.successors, future.info.strength
+    weights, info = Factored()(transitions)
+    k = info.strength
     assert k > 0
     row = weights.weights[weights.starts[0] : weights.starts[1]]
     by_hand = [(2 + k * 9 / 16), (1 + k * 3 / 16), (1 + k * 3 / 16), k * 1 / 16]
@@ -91,9 +95,9 @@ def test_two_coins_by_hand() -> None:
 
 def test_the_strength_is_the_best_of_those_tried() -> None:
     """Leave each step out in turn, for every strength; the plain sum over steps."""
-    moves = moves_of(DOMAINS["SkillTeaching"]().generate(60, 10, 0, "final"))
-    learned = Learned(moves, np.ones(len(moves.to), dtype=bool))
-    boxes, box, kept = learned.factors.boxes, learned.box, learned.priors().kept
+    transitions = transitions_in(DOMAINS["SkillTeaching"]().generate(60, 10, 0, "final"))
+    learned = Learned(transitions, np.ones(len(transitions.to), dtype=bool))
+    boxes, box, kept = learned.factors.boxes, learned.box, priors_of(learned).kept
     found = {}
     for strength in STRENGTHS:
         total = 0.0
@@ -153,11 +157,11 @@ def worlds(draw: st.DrawFn) -> Episodes:
 @given(worlds())
 def test_masses_are_those_of_all_states(log: Episodes) -> None:
     """The plain form: go through every joint value of all components."""
-    moves = moves_of(log)
-    goes_on = moves.to != (-1 if moves.end is None else moves.end)
+    transitions = transitions_in(log)
+    goes_on = transitions.to != (-1 if transitions.end is None else transitions.end)
     if not goes_on.any():
         return
-    learned = Learned(moves, goes_on)
+    learned = Learned(transitions, goes_on)
     factors, boxes = learned.factors, learned.factors.boxes
     masses = factors.masses(learned.leaves)
     members = [member.toarray() for member in boxes.members]
@@ -184,44 +188,44 @@ def test_masses_are_those_of_all_states(log: Episodes) -> None:
 @given(worlds())
 def test_weights_are_the_posterior(log: Episodes) -> None:
     """END by counts; of the rest (count + κ · π) / (n + κ), site by site."""
-    moves = moves_of(log)
-    goes_on = moves.to != (-1 if moves.end is None else moves.end)
-    future = factored(moves)
-    found = np.zeros((moves.sites, moves.interfaces))
+    transitions = transitions_in(log)
+    goes_on = transitions.to != (-1 if transitions.end is None else transitions.end)
+    weights, info = Factored()(transitions)
+    found = np.zeros((transitions.sites, transitions.interfaces))
     logged = np.zeros_like(found)
-    for site in range(moves.sites):
-        edges = slice(int(future.successors.starts[site]), int(future.successors.starts[site + 1]))
-        to = future.successors.interfaces[edges]
-        found[site, to] = future.successors.weights[edges]
-        logged[site, to] = future.successors.counts[edges]
+    for site in range(transitions.sites):
+        edges = slice(int(weights.starts[site]), int(weights.starts[site + 1]))
+        to = weights.interfaces[edges]
+        found[site, to] = weights.weights[edges]
+        logged[site, to] = weights.counts[edges]
     seen = np.zeros_like(found)
-    np.add.at(seen, (moves.site, moves.to), moves.counts)
+    np.add.at(seen, (transitions.site, transitions.to), transitions.counts)
     assert logged == pytest.approx(seen)
-    assert found.sum(axis=1) == pytest.approx(np.ones(moves.sites))
+    assert found.sum(axis=1) == pytest.approx(np.ones(transitions.sites))
     if not goes_on.any():
         return
-    k = future.info.strength
-    prior = Learned(moves, goes_on).priors().weights.toarray()
-    for site in range(moves.sites):
+    k = info.strength
+    prior = priors_of(Learned(transitions, goes_on)).weights.toarray()
+    for site in range(transitions.sites):
         n = seen[site].sum()
-        ended = 0.0 if moves.end is None else seen[site, moves.end]
-        expected = np.zeros(moves.interfaces)
+        ended = 0.0 if transitions.end is None else seen[site, transitions.end]
+        expected = np.zeros(transitions.interfaces)
         if n > ended:
             on = seen[site].copy()
-            if moves.end is not None:
-                on[moves.end] = 0.0
+            if transitions.end is not None:
+                on[transitions.end] = 0.0
             expected = (n - ended) / n * (on + k * prior[site]) / (n - ended + k)
-        if moves.end is not None:
-            expected[moves.end] = ended / n
+        if transitions.end is not None:
+            expected[transitions.end] = ended / n
         assert found[site] == pytest.approx(expected, abs=1e-11)
 
 
 def test_without_prior_it_is_counts() -> None:
-    """GridUniverse moves for certain: to share anything would be wrong, and nothing is gained."""
-    moves = moves_of(DOMAINS["GridUniverse"]().generate(100, 8, 0, "final"))
-    future, by_counts = factored(moves), counts(moves)
-    assert future.info.strength == 0
-    assert np.array_equal(future.successors.weights, by_counts.weights)
+    """GridUniverse transitions for certain: to share anything would be wrong, and nothing is gained."""
+    transitions = transitions_in(DOMAINS["GridUniverse"]().generate(100, 8, 0, "final"))
+    (weights, info), (by_counts, _) = Factored()(transitions), Counts()(transitions)
+    assert info.strength == 0
+    assert np.array_equal(weights.weights, by_counts.weights)
 
 
 # ---- components ---------------------------------------------------------------------------
@@ -335,8 +339,8 @@ def test_missing_values_are_boxes_of_their_own() -> None:
             for name, cell in zip(table, cells, strict=True):
                 table[name].append(cell)
     schema = Schema([["x", "y"], ["d"]], ["d"], "u")
-    moves = moves_of(Episodes.from_long(table, schema, ending="cut"))
-    learned = Learned(moves, moves.to >= 0)
+    transitions = transitions_in(Episodes.from_long(table, schema, ending="cut"))
+    learned = Learned(transitions, transitions.to >= 0)
     assert learned.factors.masses(learned.leaves).sum(axis=1).max() <= 1 + 1e-9
 
 
@@ -444,6 +448,12 @@ def test_refit_weighs_next_states_as_learning_does() -> None:
     assert abs(both.meu(horizon=10) - optimum) < abs(by_counts.meu(horizon=10) - optimum)
 
 
-def test_what_is_no_future() -> None:
-    with pytest.raises(DataError, match="future 'count': did you mean 'counts'"):
-        LearnConfig(future="count")  # type: ignore[arg-type]
+def test_the_names_of_weighings() -> None:
+    with pytest.raises(DataError, match="successors 'count': did you mean 'counts'"):
+        LearnConfig(successors="count")
+    with pytest.raises(DataError, match="or a function of transitions, found 3"):
+        LearnConfig(successors=3)  # type: ignore[arg-type]
+    with pytest.warns(DeprecationWarning, match=r"is now LearnConfig\(successors=...\)"):
+        config = LearnConfig(future="counts")
+    assert config == COUNTS
+    assert replace(config, bins=5).successors == "counts"

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from rspmn.learn.successors.contexts import Contexts
 from rspmn.learn.successors.splits import EVERY, LEAF, Entries, Open, tells
-from rspmn.learn.successors.tied import Tied
-from rspmn.learn.successors.trees import Trees, grow_trees
+from rspmn.learn.successors.trees import Tied, Trees, grow_trees
 
 Codes = list[tuple[int, ...]]
 

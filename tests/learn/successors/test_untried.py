@@ -92,7 +92,7 @@ def test_what_is_never_tried_where_it_should_have_been_is_unavailable() -> None:
 
 
 def test_counts_have_no_hopes() -> None:
-    model, _ = learn_rspmn(log(), LearnConfig(future="counts"))
+    model, _ = learn_rspmn(log(), LearnConfig(successors="counts"))
     assert model.untried is None
 
 

@@ -1,108 +1,181 @@
-"""Placing a log in a model: the interface node of every step, and the S_L it went on by."""
+"""Algorithm 5, expectation: the interface node of every step, and its likeliest way down.
 
+With the uniform S_L of an initial template, and with any S_L where states tell interface nodes
+apart, the likeliest interface node of a step depends on that step alone.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from rspmn.circuit import Utility
-from rspmn.data.columns import Column
+from rspmn.circuit import Network, Utility
 from rspmn.data.episodes import Followed
 from rspmn.data.states import States, distinct_states
 from rspmn.data.windows import Windows
 from rspmn.errors import DataError
-from rspmn.infer.compiled.forward_backward import entries_of
+from rspmn.infer.compiled.layers import KINDS, compile_likelihood
 from rspmn.infer.compiled.leaf_tables import Distinct
-from rspmn.infer.compiled.state_index import StateIndex
-from rspmn.infer.compiled.subtrees import Instances, Subtrees
-from rspmn.model import RSPMN
+from rspmn.infer.compiled.state_index import state_part
+from rspmn.infer.compiled.ways import Trees, Ways
+from rspmn.schema import Schema
 from rspmn.types import Array, Bools, Ints
 
 #: The interface node of a state that all interface nodes exclude.
 NOWHERE = -1
-#: The interface node of a state, lacking values, that may be in several: it takes no part.
+#: The interface node of a state that lacks values and may be in several: it is not assigned.
 SEVERAL = -2
+#: At most this many floats are evaluated per chunk of states.
+CHUNK = 4_000_000
+#: The log-likelihood, over that of any value, of a missing value where the value is always missing.
+ABSENT = 1e6
+
+
+class Template(Protocol):
+    """What steps are assigned in: a model, or the initial template of one."""
+
+    @property
+    def schema(self) -> Schema: ...  # noqa: D102
+    @property
+    def template(self) -> Network: ...  # noqa: D102
+    @property
+    def visits(self) -> Sequence[float]: ...  # noqa: D102
+    @property
+    def end(self) -> int | None: ...  # noqa: D102
+    @property
+    def unknown(self) -> int | None: ...  # noqa: D102
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
-    """Where the windows of a log are in a model."""
+class Located:
+    """The distinct states of a log, and the interface node of each."""
 
     states: States
-    of_states: Ints  # [num_states], the interface node of each, NOWHERE or SEVERAL
+    node: Ints  # [num_states], NOWHERE or SEVERAL if there is none
+
+    def of_steps(self) -> Ints:  # [num_windows]
+        """Return the interface node of each window's step."""
+        return self.node[self.states.of_steps]
+
+    def of_successors(self, windows: Windows, end: int | None) -> Ints:  # [num_windows]
+        """Return the interface node that followed; NOWHERE where that is unknown."""
+        after = self.states.of_successors
+        found = np.where(after >= 0, self.node[after], NOWHERE)
+        found[windows.followed == Followed.END] = NOWHERE if end is None else end
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Assigned:
+    """A log assigned to a template."""
+
+    located: Located
     here: Ints  # [num_windows], the interface node of each step, NOWHERE or SEVERAL
     after: Ints  # [num_windows], that of what followed; NOWHERE also where it is unknown
-    trees: Subtrees
-    instances: Instances
-    window: Ints  # [ways], the windows that the model has a place for, once for each way down
-    instance: Ints  # [ways], the instance of the S_L at its end
-    logs: Array  # [ways], how likely it is to get there, whatever is earned
-    chosen: Bools  # [ways], the one of each window that fits best what it earned
+    trees: Trees
+    ways: Ways  # of the windows that have an interface node and are followed by something known
+    on: Bools  # [instances], whether they are on the likeliest way of their window
+    window: Ints  # [assigned], the windows that reach an S_L
+    site: Ints  # [assigned], its position
 
 
-def place(model: RSPMN, windows: Windows) -> Placed:
-    """Send every window down its interface node, by every way that fits what was seen."""
-    schema = model.schema
+def assign(template: Template, windows: Windows, located: Located | None = None) -> Assigned:
+    """Send every window down its interface node, to the S_L that fits it best.
+
+    Parameters
+    ----------
+    template
+        A model, or an initial template.
+    windows
+        The log.
+    located
+        The interface nodes of its states, where they are known already.
+    """
+    schema = template.schema
     if sorted(schema.variables) != sorted(windows.schema.variables):
         raise DataError(
             f"the model's variables are {list(schema.variables)}, "
             f"the windows' {list(windows.schema.variables)}"
         )
-    states = distinct_states(windows)
-    of_states = _routed(model, states.columns, states.count)
-    here = of_states[states.of_steps]
-    after = np.where(states.of_successors >= 0, of_states[states.of_successors], NOWHERE)
-    after[windows.followed == Followed.END] = NOWHERE if model.end is None else model.end
-    trees = Subtrees(model.template, apart=True)
+    located = located or locate(template, distinct_states(windows))
+    here, after = located.of_steps(), located.of_successors(windows, template.end)
     names = [name for name in schema.variables if name != schema.utility]
     columns = {name: Distinct.of(windows.columns[name]) for name in names}
-    row = np.flatnonzero(here >= 0)
-    instances = Instances(trees, columns, row, here[row])
-    window, _, _, logs, instance = entries_of(instances)
-    earned = windows.columns[schema.utility].data
-    chosen = _nearest(trees, instances.position[instance], window, logs, earned)
-    return Placed(states, of_states, here, after, trees, instances, window, instance, logs, chosen)
+    row = np.flatnonzero((here >= 0) & (windows.followed != Followed.UNKNOWN))
+    trees = Trees(template.template)
+    ways = Ways(trees, columns, row, here[row])
+    earned = windows.columns[schema.utility].data[row]
+    on = ways.likeliest(ways.up(_fit(ways, earned)))
+    site = np.flatnonzero(on & (ways.site >= 0))
+    site = site[np.argsort(ways.pair[site])]
+    return Assigned(
+        located, here, after, trees, ways, on, row[ways.pair[site]], ways.position[site]
+    )
 
 
-def _routed(model: RSPMN, columns: dict[str, Column], count: int) -> Ints:  # [count]
-    """Return the interface node of each state, NOWHERE if none knows it, or SEVERAL."""
-    index = StateIndex(model)
-    known = {name: Distinct.of(column) for name, column in columns.items()}
-    scores = index.compiled(known, count) + index.prior[:, None]
-    possible = (scores > -np.inf).sum(axis=0)
-    several = np.where(possible == 0, NOWHERE, SEVERAL)
-    return np.where(possible == 1, scores.argmax(axis=0), several)
+def locate(template: Template, states: States) -> Located:
+    """Return the interface node of each state."""
+    network, visits = state_part(template.template), visits_of_states(template)
+    return Located(states, likeliest_roots(network, states, np.arange(states.count), visits))
 
 
-def _nearest(
-    trees: Subtrees, position: Ints, window: Ints, logs: Array, earned: Array
-) -> Bools:  # [entries]
-    """Choose one way for each window: likely, and with a utility like the one earned."""
-    means, variances = _utilities(trees)
-    away = (earned[window] - means[position]) ** 2
-    score = logs - away / (2 * (variances[position] + 1e-9 * (1 + means[position] ** 2)))
-    order = np.lexsort((-score, window))
-    chosen = np.zeros(len(window), dtype=bool)
-    if len(window):
-        chosen[order[np.append(True, np.diff(window[order]) != 0)]] = True
-    return chosen
+def visits_of_states(template: Template) -> Array:  # [interfaces]
+    """Return how often each interface node was visited; END and UNKNOWN are no states."""
+    visits = np.array(template.visits or (1.0,) * len(template.template.roots))
+    for marked in (template.end, template.unknown):
+        if marked is not None:
+            visits[marked] = 0.0
+    return visits
 
 
-def _utilities(trees: Subtrees) -> tuple[Array, Array]:
-    """Return mean and variance of the utility beside or above each position."""
-    means, variances = np.zeros((2, len(trees.nodes)))
-    nodes = trees.template.nodes
-    for start, first, last in zip(
-        trees.node_starts[:-1], trees.edge_starts[:-1], trees.edge_starts[1:], strict=True
-    ):
-        edges = [(int(trees.parent[e]), int(trees.child[e])) for e in range(first, last)]
-        beside: dict[int, Utility] = {}
-        for parent, child in edges:
-            node = nodes[int(trees.nodes[start + child])]
-            if isinstance(node, Utility):
-                beside[parent] = node
-        for parent, child in reversed(edges):  # from the root down: parents stand last
-            found = beside.get(parent)
-            if found is not None:
-                beside.setdefault(child, found)
-                means[start + child], variances[start + child] = found.mean, found.variance
-    return means, variances
+def likeliest_roots(network: Network, states: States, which: Ints, visits: Array) -> Ints:
+    """Return the likeliest interface node of some states.
+
+    Parameters
+    ----------
+    network
+        The distribution of the state in each interface node.
+    states
+        The distinct states of a log.
+    which
+        The numbers of some of them.
+    visits
+        How often each interface node was visited. [interfaces]
+    """
+    found = np.full(len(which), NOWHERE)
+    if not len(which):
+        return found
+    with np.errstate(divide="ignore"):
+        prior = np.log(visits)[:, None]
+    likelihood = compile_likelihood(network)
+    step = max(1, CHUNK // len(network))
+    for start in range(0, len(which), step):
+        part = slice(start, start + step)
+        columns = {name: c.take(which[part]) for name, c in states.columns.items()}
+        coded = {name: Distinct.of(column) for name, column in columns.items()}
+        scores = likelihood(coded, len(which[part])) + prior
+        possible = (scores > -np.inf).sum(axis=0)
+        lacking = np.zeros(len(possible), dtype=bool)
+        for column in columns.values():
+            lacking |= column.missing
+        found[part] = np.where(possible == 0, NOWHERE, scores.argmax(axis=0))
+        found[part][lacking & (possible > 1)] = SEVERAL
+    return found
+
+
+def _fit(ways: Ways, earned: Array) -> Array:  # [instances]
+    """Return how well utilities fit what was earned, as normal densities; 0 elsewhere.
+
+    And where a variable is always missing, how well it fits that it is.
+    """
+    trees = ways.trees
+    means, variances = trees.utilities()
+    fit = np.zeros(len(ways.position))
+    here = np.flatnonzero(trees.kind[ways.position] == KINDS[Utility])
+    mean = means[ways.position[here]]
+    variance = variances[ways.position[here]] + 1e-9 * (1 + mean**2)
+    fit[here] = -((earned[ways.pair[here]] - mean) ** 2) / (2 * variance) - np.log(variance) / 2
+    if ways.missing.any():
+        fit[ways.absent()] = ABSENT
+    return fit

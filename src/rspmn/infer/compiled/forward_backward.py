@@ -19,7 +19,7 @@ from rspmn.errors import EvidenceError
 from rspmn.infer.compiled.layers import log_sums, ranges
 from rspmn.infer.compiled.leaf_tables import Distinct
 from rspmn.infer.compiled.state_index import StateIndex
-from rspmn.infer.compiled.subtrees import Instances, Sites, Subtrees
+from rspmn.infer.compiled.ways import Sites, Trees, Ways
 from rspmn.model import RSPMN
 from rspmn.types import Array, Ints
 
@@ -58,8 +58,8 @@ class Kernel:
     root: Ints  # [entries], sorted within a kind
     site: Ints  # [entries]
     logs: Array  # [entries]
-    instance: Ints  # [entries], the place of its site in `instances`
-    instances: Instances  # what the entries were made of
+    instance: Ints  # [entries], that of its site in `ways`
+    ways: Ways  # of each kind below the roots it may be in
     final: Array  # [interfaces, distinct final states], their log-likelihood
     final_of: Ints  # [num_episodes], which of them
 
@@ -121,8 +121,8 @@ def site_logs(sites: Sites, site: Ints, row: Ints, future: Array) -> Array:
     return log_sums(ahead, first[:-1])
 
 
-def kernel_of(model: RSPMN, episodes: Episodes, apart: bool = False) -> Kernel:
-    """Send the distinct steps of a log through a template; `apart` as in `Subtrees`."""
+def kernel_of(model: RSPMN, episodes: Episodes) -> Kernel:
+    """Evaluate the distinct steps of a log in a template."""
     schema = model.schema
     if sorted(schema.variables) != sorted(episodes.schema.variables):
         raise EvidenceError(
@@ -135,10 +135,10 @@ def kernel_of(model: RSPMN, episodes: Episodes, apart: bool = False) -> Kernel:
     kinds = {name: episodes.columns[name].take(groups.members()) for name in names}
     columns = {name: Distinct.of(column) for name, column in kinds.items()}
     possible = _state_logs(index, kinds, groups.size) > -np.inf
-    trees = Subtrees(model.template, apart)
+    trees = Trees(model.template)
     row, root = np.nonzero(possible.T)
-    instances = Instances(trees, columns, row, root)
-    entries = entries_of(instances)
+    ways = Ways(trees, columns, row, root)
+    entries = entries_of(ways)
     finals = joint_groups(episodes.finals.values(), len(episodes))
     members = finals.members()
     return Kernel(
@@ -148,7 +148,7 @@ def kernel_of(model: RSPMN, episodes: Episodes, apart: bool = False) -> Kernel:
         columns,
         np.searchsorted(entries[0], np.arange(groups.size + 1)),
         *entries[1:],
-        instances,
+        ways,
         _state_logs(index, {n: c.take(members) for n, c in episodes.finals.items()}, finals.size),
         finals.codes.astype(np.int64),
     )
@@ -159,17 +159,20 @@ def _state_logs(index: StateIndex, columns: dict[str, Column], rows: int) -> Arr
     return index.compiled({name: Distinct.of(columns[name]) for name in index.names}, rows)
 
 
-def entries_of(instances: Instances) -> tuple[Ints, Ints, Ints, Array, Ints]:
-    """Return kind, root, site, log-likelihood and instance of all that is possible, sorted."""
-    logs = instances.up(np.zeros(len(instances.node)))
-    tops = logs[instances.tops]
-    at, _ = instances.down(logs, np.where(tops > -np.inf, 1.0, 0.0))
-    here = np.flatnonzero((instances.site >= 0) & (at > 0))
-    pair = instances.pair[here]
-    kind, root, site = instances.row[pair], instances.root[pair], instances.site[here]
-    order = np.lexsort((here, root, kind))
-    logs = tops[pair] + np.log(at[here])
-    return kind[order], root[order], site[order], logs[order], here[order]
+def entries_of(ways: Ways) -> tuple[Ints, Ints, Ints, Array, Ints]:
+    """Return row, root, site, log-likelihood and instance of every site that is reached, sorted.
+
+    Sorted by row, then by root. The log-likelihood is that of the row with this way on from it.
+    """
+    logs = ways.up()
+    roots = logs[: len(ways.row)]
+    at = ways.down(logs, np.where(roots > -np.inf, 1.0, 0.0))
+    here = np.flatnonzero((ways.site >= 0) & (at > 0))
+    pair = ways.pair[here]
+    row, root, site = ways.row[pair], ways.root[pair], ways.site[here]
+    order = np.lexsort((here, root, row))
+    found = roots[pair] + np.log(at[here])
+    return row[order], root[order], site[order], found[order], here[order]
 
 
 @dataclass(frozen=True, eq=False)

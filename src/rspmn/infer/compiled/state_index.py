@@ -1,6 +1,6 @@
 """Which interface node a state is in: the likelihood of I0 under every root, from tables."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -26,8 +26,11 @@ from rspmn.types import Array, Ints
 from rspmn.values import Value
 
 
-def state_part(template: Network) -> Network:
-    """Return what each root says about what is known before the first decision."""
+def state_part(template: Network, roots: Sequence[Sequence[int]] | None = None) -> Network:
+    """Return the distribution, in each root, of what is known before the first decision.
+
+    `roots` are the children of each root, where the template has none of its own yet.
+    """
     builder = NetworkBuilder()
     one = builder.product([])
     placed: dict[int, int] = {}
@@ -50,7 +53,10 @@ def state_part(template: Network) -> Network:
                 below = [copy(child) for child in node.children]
                 return below[0] if len(set(below)) == 1 else builder.sum(below, node.weights)
 
-    return builder.build(*(copy(root) for root in template.roots))
+    if roots is None:
+        return builder.build(*(copy(root) for root in template.roots))
+    states = [[c for child in children if (c := copy(child)) != one] for children in roots]
+    return builder.build(*map(builder.product, states))
 
 
 class StateIndex:

@@ -23,6 +23,7 @@ class Learner:
         rows: Rows,
         utility: str | None = None,
         report: Report | None = None,
+        started: float | None = None,
     ) -> None:
         check_families(config.leaves, rows.table)
         self.config = config
@@ -33,7 +34,7 @@ class Learner:
         self._certain: dict[tuple[str, int], int] = {}  # leaves of single categories
         self._report = report
         self._done = 0.0
-        self._start = time.monotonic()
+        self._start = time.monotonic() if started is None else started
 
     def seconds(self) -> float:
         """Return the time since learning began."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from rspmn.learn.successors.components import Component
-from rspmn.learn.successors.tied import Sparse
-from rspmn.learn.successors.transitions import Moves
+from rspmn.learn.successors.transitions import Transitions
+from rspmn.learn.successors.trees import Sparse
 from rspmn.types import Array, Ints
 
 
@@ -25,7 +25,7 @@ class Boxes:
     interfaces: Sparse  # [boxes, interfaces], how a box is shared out; rows sum to 1
 
 
-def boxes_of(moves: Moves, components: list[Component], arrivals: Array) -> Boxes:
+def boxes_of(transitions: Transitions, components: list[Component], arrivals: Array) -> Boxes:
     """Return the boxes of all interface nodes.
 
     States at the edge of the log, those that lack values, and all states where clusters may
@@ -34,16 +34,16 @@ def boxes_of(moves: Moves, components: list[Component], arrivals: Array) -> Boxe
     """
     from scipy.sparse import csr_array
 
-    known = np.flatnonzero(moves.of_states >= 0)
-    to = moves.of_states[known]
+    known = np.flatnonzero(transitions.of_states >= 0)
+    to = transitions.of_states[known]
     values = np.stack([part.values[known] for part in components], axis=1)
     alone = np.unique(values, axis=0, return_inverse=True)[1].ravel()
-    lacking = np.any([codes[known] == 0 for codes in moves.state_codes.values()], axis=0)
-    key = np.where(moves.boxes[to] & ~lacking, to, moves.interfaces + alone)
+    lacking = np.any([codes[known] == 0 for codes in transitions.state_codes.values()], axis=0)
+    key = np.where(transitions.boxes[to] & ~lacking, to, transitions.interfaces + alone)
     boxes, box = np.unique(key, return_inverse=True)
-    of_states = np.full(moves.states.count, -1)
+    of_states = np.full(transitions.states.count, -1)
     of_states[known] = box
-    shape = len(boxes), moves.interfaces
+    shape = len(boxes), transitions.interfaces
     share = csr_array((arrivals[known] + 1e-9, (box, to)), shape=shape)
     share.sum_duplicates()
     share.data /= np.repeat(share.sum(axis=1), np.diff(share.indptr))

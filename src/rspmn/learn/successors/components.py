@@ -12,8 +12,8 @@ from rspmn.data.columns import one_key
 from rspmn.learn.structure.independence import PairStatistics, stratum_statistics
 from rspmn.learn.structure.learn_spn import components
 from rspmn.learn.successors.contexts import Contexts
-from rspmn.learn.successors.tied import Tied
-from rspmn.learn.successors.transitions import Moves
+from rspmn.learn.successors.transitions import Transitions
+from rspmn.learn.successors.trees import Tied
 from rspmn.types import Array, Bools, Ints
 
 #: How likely it may be to join any two variables that are independent. Where contexts are many and
@@ -31,7 +31,7 @@ class Component:
 
 
 def find_components(
-    moves: Moves, contexts: Contexts, context: Ints, after: Ints, weights: Array
+    transitions: Transitions, contexts: Contexts, context: Ints, after: Ints, weights: Array
 ) -> list[Component]:
     """Return the components of the state.
 
@@ -39,12 +39,12 @@ def find_components(
     Whether two variables depend on each other is asked where both trees have their leaves: there
     each is distributed alike, whatever else the contexts differ in.
     """
-    codes = moves.state_codes
+    codes = transitions.state_codes
     varying = [name for name, code in codes.items() if np.ptp(code[after]) > 0]
     groups = [tuple(name for name in codes if name not in varying)]  # of one value, together
     if len(varying) > 1:
         values = [codes[name][after] for name in varying]
-        utility = moves.schema.utility
+        utility = transitions.schema.utility
         first = utility if utility in contexts.names else None
         tied = Tied.learn(contexts, context, values, weights, first, if_it_tells=True)
         leaves = [tied.trees.find(contexts, k)[context] for k in range(len(varying))]

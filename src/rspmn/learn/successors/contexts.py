@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rspmn.data.columns import one_key
-from rspmn.learn.successors.transitions import Moves
+from rspmn.learn.successors.transitions import Transitions
 from rspmn.types import Ints
 
 
@@ -40,9 +40,11 @@ class Contexts:
         return np.unique(one_key(columns), return_inverse=True)[1]
 
 
-def contexts_of(moves: Moves, names: Sequence[str], windows: Ints) -> tuple[Contexts, Ints]:
+def contexts_of(
+    transitions: Transitions, names: Sequence[str], windows: Ints
+) -> tuple[Contexts, Ints]:
     """Return the distinct contexts of some windows, and which each has."""
-    columns = [moves.codes_of(name, windows) for name in names]
+    columns = [transitions.codes_of(name, windows) for name in names]
     _, first, which = np.unique(one_key(columns), return_index=True, return_inverse=True)
     sizes = np.array([size for _, size in columns], dtype=np.int64)
     codes = np.stack([codes[first] for codes, _ in columns], axis=1)

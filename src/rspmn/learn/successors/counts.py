@@ -4,18 +4,29 @@ The share of each interface node among the successors that were logged (Sec. 4, 
 the edge / visits to the sum). Edges without a count do not exist: they are pruned.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from rspmn.learn.structure.rows import weigh
-from rspmn.learn.successors.transitions import Moves, Successors
+from rspmn.learn.successors.transitions import SuccessorWeights, Transitions
 
 
-def counts(moves: Moves) -> Successors:
-    """Weigh each interface node by how often it followed."""
-    size = moves.interfaces
-    edges, which = np.unique(moves.site * size + moves.to, return_inverse=True)
-    count = weigh(which, moves.counts, len(edges))
+@dataclass(frozen=True)
+class Counts:
+    """Weighs each interface node by how often it followed."""
+
+    def __call__(self, transitions: Transitions) -> tuple[SuccessorWeights, None]:
+        """Return the shares of the successors that were counted."""
+        return count_successors(transitions), None
+
+
+def count_successors(transitions: Transitions) -> SuccessorWeights:
+    """Return the share of each interface node among the successors of each S_L."""
+    size = transitions.interfaces
+    edges, which = np.unique(transitions.site * size + transitions.to, return_inverse=True)
+    count = weigh(which, transitions.counts, len(edges))
     of_site = edges // size
-    visits = weigh(of_site, count, moves.sites)
-    starts = np.searchsorted(of_site, np.arange(moves.sites + 1))
-    return Successors(starts, edges % size, count / visits[of_site], count)
+    visits = weigh(of_site, count, transitions.sites)
+    starts = np.searchsorted(of_site, np.arange(transitions.sites + 1))
+    return SuccessorWeights(starts, edges % size, count / visits[of_site], count)

@@ -1,19 +1,19 @@
-"""Factored futures: weights of S_L from factors that branches share, refined by counts.
+"""Factored successors: weights of S_L from factors that branches share, refined by counts.
 
 Given all that was before, the variables of a next step are mostly independent, and each depends on
-few things. A product of such factors, learned from all branches together, is the mean π of a
+few others. A product of such factors, learned from all branches together, is the mean π of a
 Dirichlet prior for the weights of each S_L:
 
     weight = (count + κ · π) / (n + κ)
 
 Its strength κ is the one under which steps are best predicted when each is left out in turn. So
-counts rule where they are many, or where factors fit badly; with κ = 0 they are all that counts.
+counts dominate where they are many, or where factors fit badly; κ = 0 is counts alone.
 
-END is not shared: whether an episode is over is weighed by counts alone, so that no branch goes on
-that was always the last, and none ends that never did.
+END is not shared: whether an episode is over is weighed by counts alone, so that no branch
+continues that was always the last, and none ends that never did.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,18 +22,17 @@ from rspmn.learn.structure.rows import weigh
 from rspmn.learn.successors.boxes import boxes_of
 from rspmn.learn.successors.components import find_components
 from rspmn.learn.successors.contexts import Contexts, contexts_of
-from rspmn.learn.successors.counts import counts
-from rspmn.learn.successors.factors import Factors
-from rspmn.learn.successors.priors import Priors, mixed_priors, too_much
-from rspmn.learn.successors.tied import Sparse, Tied
-from rspmn.learn.successors.transitions import Moves, Successors
+from rspmn.learn.successors.counts import count_successors
+from rspmn.learn.successors.priors import Factors, Priors, mixed_priors, too_much
+from rspmn.learn.successors.transitions import SuccessorWeights, Transitions
+from rspmn.learn.successors.trees import Sparse, Tied
 from rspmn.types import Array, Bools, Ints
 
-#: The strengths that are tried.
+#: The strengths κ that are tried.
 STRENGTHS = (0.0, *(float(f"{k}e{e}") for e in range(-2, 7) for k in (1, 3)))
-#: What nothing predicts is taken to be as likely as if this much of a step had shown every box.
+#: What nothing predicts is as likely as if this part of a step had been seen in every box.
 FLOOR = 1e-3
-#: If more of the mass than this would be left out, all is left to counts.
+#: If more of the mass than this would be pruned, weights are by counts alone.
 MOST_PRUNED = 0.01
 
 
@@ -41,83 +40,84 @@ MOST_PRUNED = 0.01
 class FutureInfo:
     """What was learned about next states."""
 
-    components: tuple[tuple[str, ...], ...] = ()  # variables that are drawn together
-    leaves: tuple[int, ...] = ()  # of each component's tree: how many distributions it has
+    components: tuple[tuple[str, ...], ...] = ()  # variables that depend on each other
+    leaves: tuple[int, ...] = ()  # of each component's tree: the number of its distributions
     contexts: int = 0  # distinct ones, each of which would have its own without sharing
-    strength: float = 0.0  # κ: the prior weighs as much as so many steps
+    strength: float = 0.0  # κ: the number of steps that the prior is worth
     gained: float = 0.0  # log-likelihood of each step given all others, over that of counts
     outside: float = 0.0  # mass that factors put on states of no interface node
-    given_up: str = ""  # why all was left to counts, where factors would have taken too much
+    given_up: str = ""  # why weights are by counts alone, if factors would have taken too much
 
 
-@dataclass(frozen=True, eq=False)
-class Future:
-    """What follows every branch."""
+@dataclass(frozen=True)
+class Factored:
+    """Weighs interface nodes by counts and by factors that all branches share."""
 
-    successors: Successors
-    info: FutureInfo
-    factors: Factors | None  # None if no move leads to a state
-
-
-def factored(moves: Moves) -> Future:
-    """Weigh interface nodes by counts and by what factors say of each branch."""
-    by_counts = counts(moves)
-    goes_on = moves.to != (-1 if moves.end is None else moves.end)
-    if not goes_on.any() or not moves.states.columns:
-        return Future(by_counts, FutureInfo(), None)
-    learned = Learned(moves, goes_on)
-    info = FutureInfo(
-        tuple(part.names for part in learned.factors.components),
-        learned.factors.tied.num_leaves(len(learned.factors.components)),
-        len(learned.contexts),
-    )
-    if too_much(learned.factors, len(learned.contexts)):
-        info.given_up = "more products of factors than can be made"
-        return Future(by_counts, info, None)
-    priors = learned.priors()
-    seen = weigh(learned.context, learned.weights, len(learned.contexts))
-    info.outside = max(0.0, 1 - float(priors.kept @ seen) / float(seen.sum()))
-    if priors.pruned > MOST_PRUNED:
-        info.given_up = "more edges than can be kept"
-        return Future(by_counts, info, None)
-    info.strength, info.gained = learned.strength(priors.kept)
-    if info.strength:
-        by_counts = _posterior(moves, by_counts, priors.weights, info.strength)
-    return Future(by_counts, info, learned.factors)
+    def __call__(self, transitions: Transitions) -> tuple[SuccessorWeights, FutureInfo]:
+        """Return the posterior weights of every S_L."""
+        weights, info = count_successors(transitions), FutureInfo()
+        goes_on = transitions.to != (-1 if transitions.end is None else transitions.end)
+        if not goes_on.any() or not transitions.states.columns:
+            return weights, info
+        if transitions.late:
+            return weights, replace(info, given_up="more time than is left")
+        learned = Learned(transitions, goes_on)
+        factors = learned.factors
+        info.components = tuple(part.names for part in factors.components)
+        info.leaves = factors.tied.num_leaves(len(factors.components))
+        info.contexts = len(learned.contexts)
+        if too_much(factors, len(learned.contexts)):
+            return weights, replace(info, given_up="more products of factors than can be made")
+        priors = learned.priors()
+        if priors is None:
+            return weights, replace(info, given_up="more time than is left")
+        seen = weigh(learned.context, learned.weights, len(learned.contexts))
+        info.outside = max(0.0, 1 - float(priors.kept @ seen) / float(seen.sum()))
+        if priors.pruned > MOST_PRUNED:
+            return weights, replace(info, given_up="more edges than can be kept")
+        info.strength, info.gained = learned.strength(priors.kept)
+        if info.strength:
+            weights = _posterior(transitions, weights, priors.weights, info.strength)
+        return replace(weights, factors=factors), info
 
 
 class Learned:
-    """Factors, and what they say about the moves that lead to a state."""
+    """Factors, and the transitions that lead to a state as they see them."""
 
-    def __init__(self, moves: Moves, goes_on: Bools) -> None:
-        window = moves.window[goes_on]
-        self.moves, states = moves, moves.states
-        self.site, self.weights = moves.site[goes_on], moves.counts[goes_on]
+    def __init__(self, transitions: Transitions, goes_on: Bools) -> None:
+        window = transitions.window[goes_on]
+        self.transitions, states = transitions, transitions.states
+        self.site, self.weights = transitions.site[goes_on], transitions.counts[goes_on]
         self.after = states.of_successors[window]
-        self.contexts, self.context = _contexts(moves, window)
-        components = find_components(moves, self.contexts, self.context, self.after, self.weights)
+        self.contexts, self.context = _contexts(transitions, window)
+        components = find_components(
+            transitions, self.contexts, self.context, self.after, self.weights
+        )
         values = [part.values[self.after] for part in components]
-        utility = moves.schema.utility
+        utility = transitions.schema.utility
         tied = Tied.learn(
             self.contexts, self.context, values, self.weights,
             utility if utility in self.contexts.names else None, if_it_tells=True,
         )  # fmt: skip
         arrivals = weigh(self.after, self.weights, states.count)
-        boxes = boxes_of(moves, components, arrivals)
+        boxes = boxes_of(transitions, components, arrivals)
         self.factors = Factors.of(self.contexts, components, tied, boxes)
         self.leaves = self.factors.leaves(self.contexts)
         self.box = boxes.of_states[self.after]
 
-    def priors(self) -> Priors:
-        """Return π of each S_L: that of its contexts, weighed as they were seen."""
+    def priors(self) -> Priors | None:
+        """Return π of each S_L: that of its contexts, weighed as they were seen.
+
+        None if the time budget is used up before.
+        """
         from scipy.sparse import csr_array
 
-        visits = weigh(self.site, self.weights, self.moves.sites)
-        shape = self.moves.sites, len(self.contexts)
+        visits = weigh(self.site, self.weights, self.transitions.sites)
+        shape = self.transitions.sites, len(self.contexts)
         share = self.weights / visits[self.site]
         mixtures = csr_array((share, (self.site, self.context)), shape=shape)
         mixtures.sum_duplicates()
-        return mixed_priors(self.factors, self.leaves, mixtures)
+        return mixed_priors(self.factors, self.leaves, mixtures, self.transitions.deadline)
 
     def strength(self, kept: Array) -> tuple[float, float]:
         """Return the best κ, and the log-likelihood per step that it gains over κ = 0.
@@ -142,34 +142,37 @@ class Learned:
         return STRENGTHS[best], gained
 
 
-def _contexts(moves: Moves, window: Ints) -> tuple[Contexts, Ints]:
-    """Return the contexts of some windows; the utility is part of one if it tells them apart."""
-    schema = moves.schema
+def _contexts(transitions: Transitions, window: Ints) -> tuple[Contexts, Ints]:
+    """Return the contexts of some windows; with the utility, unless it is the same in each."""
+    schema = transitions.schema
     names = [name for name in schema.variables if name != schema.utility]
-    alone = contexts_of(moves, names, window)
-    both = contexts_of(moves, [*names, schema.utility], window)
+    alone = contexts_of(transitions, names, window)
+    both = contexts_of(transitions, [*names, schema.utility], window)
     return both if len(both[0]) > len(alone[0]) else alone
 
 
-def _posterior(moves: Moves, by_counts: Successors, priors: Sparse, strength: float) -> Successors:
-    """Add κ steps' worth of prior to the counts of every S_L; END keeps its share."""
+def _posterior(
+    transitions: Transitions, by_counts: SuccessorWeights, priors: Sparse, strength: float
+) -> SuccessorWeights:
+    """Add the prior, worth κ steps, to the counts of every S_L; END keeps its share."""
     from scipy.sparse import csr_array
 
-    site = np.repeat(np.arange(moves.sites), np.diff(by_counts.starts))
-    place, shape = (site, by_counts.interfaces), (moves.sites, moves.interfaces)
-    over = by_counts.interfaces == moves.end
-    ended = weigh(site, by_counts.weights * over, moves.sites)  # [sites], the share
-    on = weigh(site, by_counts.counts * ~over, moves.sites)
+    sites, size, site = transitions.sites, transitions.interfaces, by_counts.site
+    over = by_counts.interfaces == transitions.end
+    ended = weigh(site, by_counts.weights * over, sites)  # [sites], the share
+    on = weigh(site, by_counts.counts * ~over, sites)
     scale = np.where(on > 0, (1 - ended) / (on + strength), 0.0)
     # END: its share; others: the rest · (count + κ · π) / (n + κ)
     logged = np.where(over, by_counts.weights, by_counts.counts * scale[site])
-    weights = csr_array((logged, place), shape=shape) + priors * (strength * scale)[:, None]
-    weights = csr_array(weights)
+    counted = csr_array((logged, (site, by_counts.interfaces)), shape=(sites, size))
+    weights = csr_array(counted + priors * (strength * scale)[:, None])
     weights.eliminate_zeros()
     weights.sort_indices()
     weights.data /= np.repeat(np.asarray(weights.sum(axis=1)), np.diff(weights.indptr))
-    starts, interfaces = weights.indptr.astype(np.int64), weights.indices.astype(np.int64)
-    behind = np.zeros(len(interfaces))
-    edge = np.repeat(np.arange(moves.sites), np.diff(starts)) * moves.interfaces + interfaces
-    behind[np.searchsorted(edge, site * moves.interfaces + by_counts.interfaces)] = by_counts.counts
-    return Successors(starts, interfaces, weights.data, behind)
+    found = SuccessorWeights(
+        weights.indptr.astype(np.int64), weights.indices.astype(np.int64), weights.data,
+        np.zeros(len(weights.data)), np.where(on > 0, strength, 0.0),
+    )  # fmt: skip
+    edge = found.site * size + found.interfaces
+    found.counts[np.searchsorted(edge, site * size + by_counts.interfaces)] = by_counts.counts
+    return found

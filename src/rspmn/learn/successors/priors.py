@@ -1,28 +1,91 @@
-"""Priors: where mixtures of contexts lead, part by part, so that memory stays small."""
+"""Factors of the next state, and the priors of S_L that they give.
 
+P(x' | context) = Π over components c of P(x'_c | the leaf of c's tree that the context is in).
+Contexts in one leaf share its parameters, whatever interface nodes they belong to. The prior of an
+S_L is the mixture of its contexts. Priors are computed in chunks, so that memory stays small.
+"""
+
+import math
+import time
 from dataclasses import dataclass
 
 import numpy as np
 
-from rspmn.learn.successors.factors import Factors
-from rspmn.learn.successors.tied import Sparse
+from rspmn.learn.successors.boxes import Boxes
+from rspmn.learn.successors.components import Component
+from rspmn.learn.successors.contexts import Contexts
+from rspmn.learn.successors.trees import Sparse, Tied
 from rspmn.types import Array, Ints
 
-#: So many numbers are held at once.
+#: At most this many floats are held per chunk.
 CHUNK = 4_000_000
-#: More products than this are not made: counts have to do.
+#: With more products than this, weights are by counts alone.
 MOST_WORK = 500_000_000
-#: More edges than this are not kept: the lightest are left out.
+#: At most this many edges are kept: the lightest are pruned.
 MOST_EDGES = 4_000_000
-#: But of each S_L so many are.
+#: But at least this many of each S_L.
 LEAST_EDGES = 64
-#: Edges of less weight are left out.
+#: Edges of less weight are pruned.
 LEAST = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
+class Factors:
+    """The factors of the next state; component k has tree k."""
+
+    contexts: Contexts  # those that were seen
+    components: list[Component]
+    tied: Tied
+    boxes: Boxes
+    #: Of each component, how often its nodes were followed by each box's values.
+    counts: list[Sparse]  # [nodes, boxes] each
+
+    @classmethod
+    def of(
+        cls, contexts: Contexts, components: list[Component], tied: Tied, boxes: Boxes
+    ) -> "Factors":
+        """Count the boxes."""
+        from scipy.sparse import csr_array
+
+        owner = tied.trees.owners()
+        node, value, weight = tied.trees.cells
+        counts = []
+        for k, (part, member) in enumerate(zip(components, boxes.members, strict=True)):
+            own = owner[node] == k
+            shape = (len(owner), part.size)
+            cells = csr_array((weight[own], (node[own], value[own])), shape=shape)
+            counts.append(csr_array(cells @ member))
+        return cls(contexts, components, tied, boxes, counts)
+
+    def leaves(self, contexts: Contexts) -> Ints:  # [components, contexts]
+        """Return the leaf of each component's tree that each context is in."""
+        trees = self.tied.trees
+        return np.stack([trees.find(contexts, k) for k in range(len(self.components))])
+
+    def masses(self, leaves: Ints) -> Array:  # [contexts, boxes]
+        """Return the mass that the product of factors puts on each box.
+
+        Rows sum to 1, or to less where some of it is on states of no box.
+        """
+        mass = np.ones((leaves.shape[1], self.boxes.count))
+        for counts, leaf in zip(self.counts, leaves, strict=True):
+            distinct, which = np.unique(leaf, return_inverse=True)
+            mass *= (counts[distinct].toarray() / self.tied.totals[distinct][:, None])[which]
+        return mass
+
+    def mass_on(self, leaves: Ints, box: Ints, without: float = 0.0) -> Array:  # [contexts]
+        """Return the mass on one box each, `without` steps of those that led there."""
+        mass = np.ones(len(box))
+        for counts, leaf in zip(self.counts, leaves, strict=True):
+            seen = np.asarray(counts[leaf, box]).ravel()
+            total = self.tied.totals[leaf]
+            mass *= np.maximum(seen - without, 0) / np.maximum(total - without, 1)
+        return mass
+
+
+@dataclass(frozen=True, eq=False)
 class Priors:
-    """Where each mixture leads."""
+    """The distribution of the next interface node in each mixture."""
 
     weights: Sparse  # [mixtures, interfaces]; rows sum to 1, or to 0 if nothing known follows
     kept: Array  # [contexts], mass of the factors' product on states of any box
@@ -30,12 +93,14 @@ class Priors:
 
 
 def too_much(factors: Factors, contexts: int) -> bool:
-    """Say whether it takes too many products."""
+    """Say whether there are too many products to make."""
     return contexts * factors.boxes.count * len(factors.components) > MOST_WORK
 
 
-def mixed_priors(factors: Factors, leaves: Ints, mixtures: Sparse) -> Priors:
-    """Return the masses of mixtures of contexts.
+def mixed_priors(
+    factors: Factors, leaves: Ints, mixtures: Sparse, deadline: float = math.inf
+) -> Priors | None:
+    """Return the masses of mixtures of contexts; None if that takes too long.
 
     Parameters
     ----------
@@ -45,6 +110,8 @@ def mixed_priors(factors: Factors, leaves: Ints, mixtures: Sparse) -> Priors:
         Of each context, the leaf of each component. [components, contexts]
     mixtures
         The share of each context in each mixture; rows sum to 1. [mixtures, contexts]
+    deadline
+        The `time.monotonic()` to be done at.
     """
     from scipy.sparse import csr_array, vstack
 
@@ -53,6 +120,8 @@ def mixed_priors(factors: Factors, leaves: Ints, mixtures: Sparse) -> Priors:
     most = max(LEAST_EDGES, MOST_EDGES // max(1, count))
     parts, pruned = [], 0.0
     for start, stop in _chunks(mixtures, boxes):
+        if time.monotonic() >= deadline:
+            return None
         part = mixtures[start:stop]
         used, local = np.unique(part.indices, return_inverse=True)
         masses = factors.masses(leaves[:, used])  # [used, boxes]
@@ -68,7 +137,7 @@ def mixed_priors(factors: Factors, leaves: Ints, mixtures: Sparse) -> Priors:
 
 
 def _chunks(mixtures: Sparse, boxes: int) -> list[tuple[int, int]]:
-    """Divide mixtures so that none has too many contexts; one alone may have as many as it has."""
+    """Divide the mixtures into chunks that hold few contexts; one alone may hold many."""
     most = max(1, CHUNK // max(1, boxes))
     ends, start = [], 0
     while start < mixtures.shape[0]:
@@ -81,7 +150,7 @@ def _chunks(mixtures: Sparse, boxes: int) -> list[tuple[int, int]]:
 
 
 def _prune(weights: Array, most: int) -> float:
-    """Leave out the lightest edges of each row, in place; return how much they weighed."""
+    """Prune the lightest edges of each row, in place; return how much they weighed."""
     weights[weights < LEAST] = 0.0
     before = weights.sum(axis=1)
     heavy = np.count_nonzero(weights, axis=1) > most

@@ -1,11 +1,13 @@
-"""Moves: logged steps, each from the place of an S_L to the interface node that followed.
+"""Transitions: logged steps, each from an S_L to the interface node that followed.
 
-The weights of every S_L are one replaceable function of them.
+What turns them into the weights of every S_L is replaceable: see `Successors`.
 """
 
-from collections.abc import Sequence
+import math
+import time
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -15,31 +17,40 @@ from rspmn.learn.structure.rows import RowTable, numbers_of
 from rspmn.schema import Kind, Schema
 from rspmn.types import Array, Bools, Ints
 
+if TYPE_CHECKING:
+    from rspmn.learn.successors.priors import Factors
+
 
 @dataclass(frozen=True, eq=False)
-class Moves:
-    """What was logged at the places of all S_L."""
+class Transitions:
+    """What was logged at every S_L. An S_L is also called a site."""
 
     schema: Schema
     table: RowTable  # of the windows; row i is window i
     states: States
     of_states: Ints  # [num_states], the interface node of each, below 0 if none
-    #: Whether the states of an interface node are all that have certain values of each variable.
-    #: Otherwise, and for single states at the edge of the log, each state stands for itself.
+    #: Whether the states of an interface node are all states with certain values of each variable.
+    #: If not, as at the edge of the log, each state is looked at on its own.
     boxes: Bools  # [interfaces]
     end: int | None  # the interface node END
-    sites: int  # how many S_L there are
-    site: Ints  # [moves], the S_L of each
-    window: Ints  # [moves]
-    to: Ints  # [moves], the interface node that followed
-    counts: Array  # [moves], how often
+    sites: int  # the number of S_L
+    site: Ints  # [transitions], the S_L of each
+    window: Ints  # [transitions]
+    to: Ints  # [transitions], the interface node that followed
+    counts: Array  # [transitions], how often
+    deadline: float = math.inf  # the `time.monotonic()` at which the time budget is used up
+
+    @property
+    def late(self) -> bool:
+        """Whether the time budget is used up."""
+        return time.monotonic() >= self.deadline
 
     @cached_property
     def state_codes(self) -> dict[str, Ints]:  # [num_states] each
-        """A code for each value of each state variable; 0 where it is missing.
+        """The code of each state's value of each variable; 0 where it is missing.
 
-        Numbers that tests look at in bins have the codes of the intervals that interface nodes
-        divide them into: those of one code are in the same nodes.
+        Binned numbers have the codes of the intervals into which interface nodes divide them:
+        numbers of one code are in the same interface nodes.
         """
         return {name: self._coded(name, column) for name, column in self.states.columns.items()}
 
@@ -52,7 +63,7 @@ class Moves:
         return np.where(np.isnan(column.data), 0, codes)
 
     def _intervals(self, numbers: Array) -> Ints:
-        """Return how many nodes' intervals each number has begun or left behind, as a code."""
+        """Return a code for the set of interface nodes whose range each number is in."""
         known = (self.of_states >= 0) & ~np.isnan(numbers)
         low, high = np.full((2, self.interfaces), np.nan)
         np.fmin.at(low, self.of_states[known], numbers[known])
@@ -76,16 +87,32 @@ class Moves:
 
 
 @dataclass(frozen=True, eq=False)
-class Successors:
-    """The weights of all S_L, those of one after the other."""
+class SuccessorWeights:
+    """The weights of all S_L, sorted by S_L."""
 
-    starts: Ints  # [num_sites + 1]; site k has the edges starts[k]:starts[k + 1]
-    interfaces: Ints  # [num_edges]
-    weights: Array  # [num_edges], sum to 1 for each site
-    counts: Array  # [num_edges], the logged steps behind each
+    starts: Ints  # [sites + 1]; site k has the edges starts[k]:starts[k + 1]
+    interfaces: Ints  # [edges], sorted within a site
+    weights: Array  # [edges], above 0; they sum to 1 for each site
+    counts: Array  # [edges], the logged steps behind each
+    #: [sites], the number of steps that all but the counts is worth: with n steps counted,
+    #: weight = (count + strength · prior) / (n + strength). None: weights are by counts alone.
+    strength: Array | None = None
+    #: What predicts decisions that were never made; None if nothing does.
+    factors: "Factors | None" = None
+
+    @property
+    def site(self) -> Ints:  # [edges]
+        """The site of each edge."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
 
-def at_sites(sites: Sequence[Ints]) -> tuple[Ints, Ints]:
-    """Return the site and the window of every move, given the windows behind each site."""
-    lengths = np.array([len(site) for site in sites], dtype=np.int64)
-    return np.repeat(np.arange(len(sites)), lengths), np.concatenate(sites)
+class Successors(Protocol):
+    """Weighs the successors of every S_L: transitions → (weights, info).
+
+    `info` says what was done, for people; None if there is nothing to say. An implementation is
+    checked by `rspmn.testing.check_successors`. `docs/extending.md` shows one in full.
+    """
+
+    def __call__(self, transitions: Transitions) -> tuple[SuccessorWeights, object]:
+        """Return the weights of every S_L, and what there is to say about them."""
+        ...

@@ -1,10 +1,11 @@
-"""Decisions that were never tried in a state, and what factors say would follow them.
+"""Decisions that were never tried in a state, and what factors predict would follow them.
 
-A branch of an S_L needs a logged step. But contexts share their parameters: what a decision did
-elsewhere tells what it would do here, unless trees set this state apart. Such branches are kept
-beside the template, not in it: they are hopes, and nobody has to choose them.
+A branch of the template needs a logged step. But contexts share their parameters: what a decision
+did elsewhere predicts what it would do here, unless trees set this state apart. Such branches are
+extrapolated. They are kept beside the template, not in it, and queries use them only if asked to.
 
-A decision is no hope but unavailable where by its frequency it should have been tried often.
+A decision is not extrapolated but unavailable where, by its frequency, it should have been tried
+often.
 """
 
 from dataclasses import dataclass
@@ -16,28 +17,27 @@ from rspmn.infer.compiled.layers import ranges
 from rspmn.learn.structure.contingency import distinct_weights
 from rspmn.learn.structure.rows import weigh
 from rspmn.learn.successors.contexts import Contexts, contexts_of
-from rspmn.learn.successors.factors import Factors
-from rspmn.learn.successors.priors import mixed_priors, too_much
-from rspmn.learn.successors.tied import Sparse, Tied
-from rspmn.learn.successors.transitions import Moves
+from rspmn.learn.successors.priors import Factors, mixed_priors, too_much
+from rspmn.learn.successors.transitions import Transitions
+from rspmn.learn.successors.trees import Sparse, Tied
 from rspmn.model import Untried
 from rspmn.types import Array, Ints
 from rspmn.values import Value
 
-#: If it is not known where more than this share of a branch leads, there is no hope for it.
+#: A branch is not extrapolated if more than this share of it leads to states of no interface node.
 MOST_LOST = 0.01
-#: More hopes than this are not made: who would look at them?
-MOST_HOPES = 20_000
+#: With more branches than this, none is extrapolated.
+MOST_BRANCHES = 20_000
 
 
 def untried_branches(
-    moves: Moves, factors: Factors, at: Ints, counts: Array, unavailable_from: float
+    transitions: Transitions, factors: Factors, at: Ints, counts: Array, unavailable_from: float
 ) -> Untried | None:
     """Return the branches of decisions never tried, if there are any.
 
     Parameters
     ----------
-    moves
+    transitions
         What was logged.
     factors
         Of the next state.
@@ -46,28 +46,30 @@ def untried_branches(
     counts
         How often each window occurred. [num_windows]
     unavailable_from
-        So many tries to be expected make a decision that was never tried unavailable.
+        A decision never tried is unavailable where at least this many tries were expected.
     """
-    schema = moves.schema
+    schema = transitions.schema
     if any(schema.information_sets[1:]):
-        return None  # what is seen after a decision would have to be hoped for, too
-    here = np.flatnonzero((at >= 0) & moves.boxes[np.maximum(at, 0)])
-    if not len(here):
+        return None  # what is seen after a decision would have to be extrapolated, too
+    here = np.flatnonzero((at >= 0) & transitions.boxes[np.maximum(at, 0)])
+    if not len(here) or transitions.late:
         return None
-    made, decision = contexts_of(moves, schema.decisions, here)
+    made, decision = contexts_of(transitions, schema.decisions, here)
     key, tries = distinct_weights(at[here] * len(made) + decision, counts[here])
     share = weigh(key % len(made), tries, len(made)) / tries.sum()
-    expected = weigh(key // len(made), tries, moves.interfaces)[:, None] * share
+    expected = weigh(key // len(made), tries, transitions.interfaces)[:, None] * share
     untried = (expected > 0) & (expected < unavailable_from)
     untried.ravel()[key] = False
     node, decision = np.nonzero(untried)
-    if not 0 < len(node) <= MOST_HOPES:
+    if not 0 < len(node) <= MOST_BRANCHES:
         return None
-    asked = _ask(moves, made, node, decision, here, at[here], counts[here])
+    asked = _ask(transitions, made, node, decision, here, at[here], counts[here])
     if too_much(factors, len(asked.contexts)):
         return None
-    earned, weights = _foresee(moves, factors, asked, len(node))
-    return _branches(moves, made.codes[decision], node, earned, weights)
+    predicted = _predict(transitions, factors, asked, len(node))
+    if predicted is None:
+        return None
+    return _branches(transitions, made.codes[decision], node, *predicted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,13 +82,19 @@ class _Asked:
 
 
 def _ask(
-    moves: Moves, made: Contexts, node: Ints, decision: Ints, here: Ints, at: Ints, counts: Array
+    transitions: Transitions,
+    made: Contexts,
+    node: Ints,
+    decision: Ints,
+    here: Ints,
+    at: Ints,
+    counts: Array,
 ) -> _Asked:
     """Put each pair's decisions to the states of its interface node."""
-    names = moves.schema.information_sets[0]
-    states, state = contexts_of(moves, names, here)
+    names = transitions.schema.information_sets[0]
+    states, state = contexts_of(transitions, names, here)
     key, seen = distinct_weights(at * len(states) + state, counts)
-    starts = np.searchsorted(key // len(states), np.arange(moves.interfaces + 1))
+    starts = np.searchsorted(key // len(states), np.arange(transitions.interfaces + 1))
     place, first = ranges(starts[node], starts[node + 1])
     pair = np.repeat(np.arange(len(node)), np.diff(first))
     codes = np.hstack([states.codes[key[place] % len(states)], made.codes[decision[pair]]])
@@ -95,42 +103,46 @@ def _ask(
     return _Asked(Contexts((*names, *made.names), sizes, codes), pair, share)
 
 
-def _foresee(
-    moves: Moves, factors: Factors, asked: _Asked, pairs: int
-) -> tuple[Array, Sparse]:  # [pairs], [pairs, interfaces]
+def _predict(
+    transitions: Transitions, factors: Factors, asked: _Asked, pairs: int
+) -> tuple[Array, Sparse] | None:  # [pairs], [pairs, interfaces]
     """Return the mean utility of each pair, and the weights of what would follow.
 
-    A pair of which it is not known where it would lead has no weights.
+    A pair that leads to states of no interface node has no weights. None if it takes too long.
     """
     from scipy.sparse import csr_array
 
-    utility, window = moves.schema.utility, moves.window
-    logged, context = contexts_of(moves, asked.contexts.names, window)
-    code = moves.table.codes[utility][window].astype(np.int64) + 1  # as contexts have it
-    tied = Tied.learn(logged, context, [code], moves.counts)
-    means = tied.means(logged, context, moves.table.columns[utility].data[window], moves.counts)
+    utility, window = transitions.schema.utility, transitions.window
+    logged, context = contexts_of(transitions, asked.contexts.names, window)
+    code = transitions.table.codes[utility][window].astype(np.int64) + 1  # as contexts have it
+    tied = Tied.learn(logged, context, [code], transitions.counts)
+    means = tied.means(
+        logged, context, transitions.table.columns[utility].data[window], transitions.counts
+    )
     node = tied.trees.find(asked.contexts, 0)
     mean = weigh(asked.pair, asked.share * means[node], pairs)
-    # given each utility that may be earned: whether all is over and, if not, what follows; what
-    # was over whenever it paid so does not go on here
+    # Given each utility that may be earned: whether the episode ends and, if not, what follows. An
+    # episode that always ended with this utility ends here too.
     utilities = tied.distribution(asked.contexts).tocoo()
     full = asked.contexts.with_variable(utility, int(code.max()) + 1, utilities.row, utilities.col)
     share, pair = asked.share[utilities.row] * utilities.data, asked.pair[utilities.row]
-    over = moves.to == (-1 if moves.end is None else moves.end)
-    logged, context = contexts_of(moves, full.names, window)
-    ends = Tied.learn(logged, context, [over.astype(np.int64)], moves.counts, utility)
+    over = transitions.to == (-1 if transitions.end is None else transitions.end)
+    logged, context = contexts_of(transitions, full.names, window)
+    ends = Tied.learn(logged, context, [over.astype(np.int64)], transitions.counts, utility)
     over_then = ends.distribution(full)[:, [1]].toarray().ravel() if over.any() else 0.0 * share
     ended = weigh(pair, share * over_then, pairs)
     going = share * (1 - over_then)
     shape = (pairs, len(full))
     mixtures = csr_array((going, (pair, np.arange(len(full)))), shape=shape)
     leaves = factors.leaves(full.only(factors.contexts.names))
-    priors = mixed_priors(factors, leaves, mixtures)
+    priors = mixed_priors(factors, leaves, mixtures, transitions.deadline)
+    if priors is None:
+        return None
     lost = weigh(pair, going * (priors.kept <= 0), pairs) > MOST_LOST
     on = np.where(lost | (ended >= 1), 0.0, 1 - ended)
     weights = csr_array(priors.weights * on[:, None])
-    if moves.end is not None:
-        place = np.arange(pairs), np.full(pairs, moves.end)
+    if transitions.end is not None:
+        place = np.arange(pairs), np.full(pairs, transitions.end)
         end = csr_array((np.where(lost, 0.0, ended), place), shape=weights.shape)
         weights = csr_array(weights + end)
     weights.eliminate_zeros()
@@ -138,17 +150,17 @@ def _foresee(
 
 
 def _branches(
-    moves: Moves, codes: Ints, node: Ints, earned: Array, weights: Sparse
+    transitions: Transitions, codes: Ints, node: Ints, earned: Array, weights: Sparse
 ) -> Untried | None:
     """Put the branches of each interface node together, decision by decision."""
-    schema = moves.schema
+    schema = transitions.schema
     builder = NetworkBuilder()
-    domains = [moves.table.columns[name].domain for name in schema.decisions]
+    domains = [transitions.table.columns[name].domain for name in schema.decisions]
     latents: dict[int, int] = {}
     grown: dict[int, dict[tuple[Value, ...], int]] = {}
     for pair, here in enumerate(node.tolist()):
         edges = slice(int(weights.indptr[pair]), int(weights.indptr[pair + 1]))
-        if edges.start == edges.stop:  # nothing is known to follow
+        if edges.start == edges.stop:  # nothing known follows
             continue
         to, weight = weights.indices[edges].tolist(), weights.data[edges]
         children = [latents.setdefault(i, builder.latent(i)) for i in to]

@@ -1,8 +1,6 @@
-"""The two-step network with tied factors: for figures and study.
+"""The networks of each step of LearnRSPMN, for figures and study."""
 
-In the place of each S_L stands the product of the next step's factors. Contexts of one leaf share
-its distribution, so its nodes are stored once, whatever branches they stand below.
-"""
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,35 +8,56 @@ from rspmn.circuit import Categorical, Network, NetworkBuilder
 from rspmn.circuit.rewrite import graft
 from rspmn.learn.structure.rows import weigh
 from rspmn.learn.successors.contexts import contexts_of
-from rspmn.learn.successors.factors import Factors
-from rspmn.learn.successors.transitions import Moves
+from rspmn.learn.successors.priors import Factors
+from rspmn.learn.successors.transitions import Transitions
+from rspmn.types import Ints
 from rspmn.values import Value
 
 
-def tied_network(one_step: Network, moves: Moves, factors: Factors, mark: str = "'") -> Network:
-    """Return the one-step network with the factors of the next state in the places of its latents.
+@dataclass(frozen=True)
+class Stages:
+    """The networks of each step."""
 
-    Given that there is one: where steps may be the last, it is the state that follows others. A
-    site at which every step was the last is left out. A variable of the next step has a mark after
-    its name.
+    two_step: Network  # Step 1; a successor's variable has a prime after its name
+    one_step: Network  # Step 2; latent k is the place of the k-th S_L
+    initial: Network  # Step 3
+    final: Network  # Step 4
+    tied: Network | None = None  # Step 1 again, successors being products of shared factors
+
+
+def tied_network(
+    one_step: Network, places: Ints, transitions: Transitions, factors: Factors, mark: str = "'"
+) -> Network:
+    """Return the two-step network in which successors are products of the factors.
+
+    Contexts in one leaf share its distribution, so its nodes are stored once, whatever branches
+    they are below. Where steps may be the last, the network is that of the others. An S_L at which
+    every step was the last is left out. A variable of the next step has a mark after its name.
+
+    `places[k]` is the number, among the transitions, of the S_L in place of latent k; -1 if none.
     """
     builder = NetworkBuilder()
-    drawn = _Leaves(builder, moves, factors, mark)
-    goes_on = moves.to != (-1 if moves.end is None else moves.end)
-    site, window, counts = moves.site[goes_on], moves.window[goes_on], moves.counts[goes_on]
-    contexts, context = contexts_of(moves, factors.contexts.names, window)
-    leaves = factors.leaves(contexts)[:, context]  # [components, moves]
+    drawn = _Leaves(builder, transitions, factors, mark)
+    goes_on = transitions.to != (-1 if transitions.end is None else transitions.end)
+    site, window, counts = (
+        transitions.site[goes_on],
+        transitions.window[goes_on],
+        transitions.counts[goes_on],
+    )
+    contexts, context = contexts_of(transitions, factors.contexts.names, window)
+    leaves = factors.leaves(contexts)[:, context]  # [components, transitions]
     combination, which = np.unique(leaves, axis=1, return_inverse=True)
     products = [
         builder.product([drawn.leaf(k, int(leaf)) for k, leaf in enumerate(column)])
         for column in combination.T
     ]
     weights = weigh(
-        site * len(products) + which.ravel(), counts, moves.sites * len(products)
-    ).reshape(moves.sites, -1)
+        site * len(products) + which.ravel(), counts, transitions.sites * len(products)
+    ).reshape(transitions.sites, -1)
 
-    def successor(number: int) -> int | None:
-        chosen = np.flatnonzero(weights[number])
+    def successor(latent: int) -> int | None:
+        number = int(places[latent])
+        chosen = np.flatnonzero(weights[number]) if number >= 0 else np.empty(0, dtype=np.int64)
         if not len(chosen):
             return None
         share = weights[number, chosen] / weights[number].sum()
@@ -53,9 +72,11 @@ def tied_network(one_step: Network, moves: Moves, factors: Factors, mark: str = 
 class _Leaves:
     """The distribution of a component in a leaf of its tree, as nodes."""
 
-    def __init__(self, builder: NetworkBuilder, moves: Moves, factors: Factors, mark: str) -> None:
+    def __init__(
+        self, builder: NetworkBuilder, transitions: Transitions, factors: Factors, mark: str
+    ) -> None:
         self.builder, self.factors, self.mark = builder, factors, mark
-        self.columns = moves.states.columns
+        self.columns = transitions.states.columns
         self.made: dict[tuple[int, int], int] = {}
 
     def leaf(self, component: int, leaf: int) -> int:

@@ -1,0 +1,293 @@
+"""One step of a template: the tree below each root, and the ways of rows down these trees.
+
+A state excludes nearly all interface nodes. So a row is not evaluated in the whole template but
+below the few roots that it may be in, and below a decision only in the branch that was chosen.
+What leads to the next step only, an S_L, is a *site*. A row reaches each site with some likelihood,
+and what the site passes up is linear in what the interface nodes of the next step pass up.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from rspmn.circuit import Categorical, Latent, Leaf, Max, Network, Product, Sum, Utility
+from rspmn.infer.compiled.layers import KINDS, Flat, flatten, log_sums, ranges
+from rspmn.infer.compiled.leaf_tables import Distinct, leaf_tables
+from rspmn.types import Array, Bools, Ints
+from rspmn.values import UNKNOWN, Value
+
+
+@dataclass(frozen=True, eq=False)
+class Sites:
+    """The nodes that lead to the next step only, as weights over interface nodes."""
+
+    nodes: Ints  # [sites], in the template
+    starts: Ints  # [sites + 1]
+    interfaces: Ints  # [edges], sorted within a site
+    weights: Array  # [edges]
+
+
+class Trees:
+    """The trees below all roots of a template, breadth first, down to the sites.
+
+    A place in them is a *position*: a node that can be reached in several ways has several. The
+    first positions are the roots. The children of a position are adjacent.
+    """
+
+    def __init__(self, template: Network) -> None:
+        self.template = template
+        flat = flatten(template)
+        self.sites = sites_of(template, flat)
+        self.decisions: dict[str, dict[Value, int]] = {}  # the code of each value
+        codes, numbers = self._decision_codes(flat)
+        widths = np.diff(flat.starts)
+        widths[self.sites.nodes] = 0
+        here = flat.roots.astype(np.int64)
+        nodes, edges, parents, above = [here], [np.full(len(here), -1)], [np.full(len(here), -1)], 0
+        while len(here):
+            edge, _ = ranges(flat.starts[here], flat.starts[here] + widths[here])
+            parents.append(above + np.repeat(np.arange(len(here)), widths[here]))
+            edges.append(edge)
+            nodes.append(flat.children[edge])
+            above, here = above + len(here), nodes[-1]
+        self.levels = np.cumsum([0, *map(len, nodes[:-1])])  # [depth + 1], where each level starts
+        self.node = np.concatenate(nodes)  # [positions]
+        self.parent = np.concatenate(parents)  # [positions], -1 at a root
+        self.width = widths[self.node]  # [positions], the number of children
+        self.first = len(flat.roots) + np.cumsum(self.width) - self.width  # [positions], of these
+        self.kind = flat.kind[self.node]  # [positions]
+        self.edge = edge = np.concatenate(edges)  # [positions], above it, in the template
+        with np.errstate(divide="ignore"):  # below a sum, [positions]; 0 elsewhere
+            self.log_weight = np.where(edge >= 0, np.log(flat.weights)[edge], 0.0)
+        self.branch = np.where(edge >= 0, codes[edge], -1)  # the code of the value, below a max
+        self.decision = numbers[self.node]  # the number of the decision, at a max
+        site_of = np.full(len(template), -1)
+        site_of[self.sites.nodes] = np.arange(len(self.sites.nodes))
+        self.site = site_of[self.node]  # [positions], -1 if it is none
+        self.leads = self.site >= 0  # [positions], whether there is a site below, or it is one
+        for start, stop in reversed([*zip(self.levels[1:-1], self.levels[2:], strict=True)]):
+            below = np.arange(start, stop)
+            self.leads[self.parent[below[self.leads[below]]]] = True
+        self.leaves = leaf_tables(template)
+        self.leaf = np.full(len(template), -1)  # [nodes], the row in its variable's table
+        self.variable = np.full(len(template), -1)  # [nodes], the number of that table
+        for number, table in enumerate(self.leaves.values()):
+            self.leaf[table.nodes] = np.arange(len(table.nodes))
+            self.variable[table.nodes] = number
+
+    def __len__(self) -> int:
+        return len(self.node)
+
+    def _decision_codes(self, flat: Flat) -> tuple[Ints, Ints]:
+        """Return the code of the value at each edge below a max, and the decision of each max."""
+        codes, numbers = np.full(len(flat.children), -1), np.full(len(flat.kind), -1)
+        for index in flat.of_kind(Max).tolist():
+            node = self.template.nodes[index]
+            assert isinstance(node, Max)
+            known = self.decisions.setdefault(node.decision, {})
+            numbers[index] = list(self.decisions).index(node.decision)
+            start = int(flat.starts[index])
+            for edge, value in enumerate(node.values, start):
+                codes[edge] = known.setdefault(value, len(known))
+        return codes, numbers
+
+    def shared(self, flow: Array) -> Array:  # [positions]
+        """Return the flow with that of factors added up over all positions of the same factor.
+
+        A factor depends on no interface node: those that have it share its parameters.
+        """
+        within = np.flatnonzero(self.parent >= 0)
+        above = self.parent[within]
+        within = within[(self.kind[above] == KINDS[Sum]) & ~self.leads[above]]
+        if not len(within):
+            return flow
+        _, edge = np.unique(self.edge[within], return_inverse=True)
+        found = flow.copy()
+        found[within] = np.bincount(edge, flow[within])[edge]
+        return found
+
+    def utilities(self) -> tuple[Array, Array]:  # [positions] each
+        """Return mean and variance of the utilities; 0 at other positions."""
+        found = np.zeros((2, len(self.template)))
+        for index, node in enumerate(self.template.nodes):
+            if isinstance(node, Utility):
+                found[:, index] = node.mean, node.variance
+        return found[0][self.node], found[1][self.node]
+
+
+def sites_of(template: Network, flat: Flat) -> Sites:
+    """Return the highest nodes with nothing but latents below them, and their weights."""
+    only = flat.kind == KINDS[Latent]
+    inner = np.flatnonzero(
+        ((flat.kind == KINDS[Sum]) | (flat.kind == KINDS[Product])) & (np.diff(flat.starts) > 0)
+    )
+    while len(inner):
+        edges, first = flat.edges_of(inner)
+        found = np.logical_and.reduceat(only[flat.children[edges]], first)
+        if np.array_equal(found, only[inner]):
+            break
+        only[inner] = found
+    above = np.repeat(~only, np.diff(flat.starts))
+    nodes = np.unique(flat.children[above & only[flat.children]])
+    site, node, weight = np.arange(len(nodes)), nodes, np.ones(len(nodes))
+    parts: list[tuple[Ints, Ints, Array]] = []
+    while len(node):  # down to the latents: one or two levels
+        done = flat.kind[node] == KINDS[Latent]
+        parts.append((site[done], node[done], weight[done]))
+        site, node, weight = site[~done], node[~done], weight[~done]
+        edges, first = ranges(flat.starts[node], flat.starts[node + 1])
+        counts = np.diff(first)
+        site, weight = np.repeat(site, counts), np.repeat(weight, counts) * flat.weights[edges]
+        node = flat.children[edges]
+    site, node, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
+    means = np.full(len(template), -1)
+    for index in flat.of_kind(Latent).tolist():
+        means[index] = template.nodes[index].interface
+    size = int(means.max(initial=0)) + 1
+    keys, which = np.unique((site * size + means[node])[weight > 0], return_inverse=True)
+    starts = np.searchsorted(keys // size, np.arange(len(nodes) + 1))
+    weights = np.bincount(which, weight[weight > 0], len(keys)).astype(np.float64)
+    return Sites(nodes, starts, keys % size, weights)
+
+
+class Ways:
+    """Pairs of a row and a root: every position below the root that the row's decisions lead to.
+
+    A position of one pair is an *instance*. Instances are ordered by level, the roots first, in
+    the order of the pairs.
+    """
+
+    def __init__(
+        self, trees: Trees, columns: Mapping[str, Distinct], row: Ints, root: Ints
+    ) -> None:
+        """Expand the pairs (row[p], root[p]); all decisions of the rows must be known."""
+        self.trees, self.row, self.root = trees, row, root
+        made = np.array([
+            columns[name].recoded(codes, slice(None)) for name, codes in trees.decisions.items()
+        ])  # fmt: skip
+        here, pair, above = root, np.arange(len(root)), 0
+        positions, pairs, parents = [here], [pair], [np.full(len(root), -1)]
+        while len(here):
+            child, first = ranges(trees.first[here], trees.first[here] + trees.width[here])
+            up = np.repeat(np.arange(len(here)), np.diff(first))
+            decided = np.flatnonzero(trees.branch[child] >= 0)
+            if len(decided):
+                chosen = made[trees.decision[here[up[decided]]], row[pair[up[decided]]]]
+                keep = np.ones(len(child), dtype=bool)
+                keep[decided] = trees.branch[child[decided]] == chosen
+                child, up = child[keep], up[keep]
+            parents.append(above + up)
+            above, here, pair = above + len(here), child, pair[up]
+            positions.append(here)
+            pairs.append(pair)
+        self.levels = np.cumsum([0, *map(len, positions[:-1])]).tolist()  # where each level starts
+        self.position = np.concatenate(positions)  # [instances]
+        self.pair = np.concatenate(pairs)  # [instances]
+        self.parent = np.concatenate(parents)  # [instances], -1 at a root
+        self.node = trees.node[self.position]  # [instances]
+        self.site = trees.site[self.position]  # [instances], -1 if it is none
+        self.log_weight = trees.log_weight[self.position]
+        self.is_sum = trees.kind[self.position] == KINDS[Sum]
+        self.missing = np.zeros(len(self.position), dtype=bool)  # of leaves
+        self.leaf_logs = np.where(trees.kind[self.position] == KINDS[Max], -np.inf, 0.0)
+        self._look_up_leaves(columns)
+
+    def _look_up_leaves(self, columns: Mapping[str, Distinct]) -> None:
+        variable = self.trees.variable[self.node]
+        for number, (name, table) in enumerate(self.trees.leaves.items()):
+            here = np.flatnonzero(variable == number)
+            column = columns[name]
+            code = column.codes[self.row[self.pair[here]]]
+            leaf = self.trees.leaf[self.node[here]]
+            self.leaf_logs[here] = table.log_probs_of(leaf, column.values, code)
+            self.missing[here] = code < 0
+
+    def _below(self, level: int) -> tuple[slice, Ints, Ints]:
+        """Return the instances of a level, their parents, and the first child of each parent."""
+        part = slice(self.levels[level], self.levels[level + 1])
+        parent = self.parent[part]
+        return part, parent, np.flatnonzero(np.append(True, parent[1:] != parent[:-1]))
+
+    def up(self, given: Array | float = 0.0) -> Array:  # [instances]
+        """Return the log-likelihood of every instance; `given` is that of sites and utilities."""
+        logs = self.leaf_logs + given
+        for level in range(len(self.levels) - 2, 0, -1):
+            part, parent, starts = self._below(level)
+            below = logs[part] + self.log_weight[part]
+            above = parent[starts]
+            logs[above] = np.add.reduceat(below, starts)  # a product; a max has one child here
+            mixed = self.is_sum[above]
+            if mixed.any():
+                counts = np.diff(np.append(starts, len(parent)))
+                first = np.cumsum(counts[mixed]) - counts[mixed]
+                logs[above[mixed]] = log_sums(below[np.repeat(mixed, counts)], first)
+        return logs
+
+    def down(self, logs: Array, flow: Array) -> Array:  # [instances]
+        """Share out the flow at each pair's root by likelihood; return that of every instance."""
+        at = np.zeros(len(self.position))
+        at[: len(self.row)] = flow
+        for level in range(1, len(self.levels) - 1):
+            part, parent, _ = self._below(level)
+            at[part] = at[parent]
+            mixed = np.flatnonzero(self.is_sum[parent])
+            if len(mixed):
+                child, parent = part.start + mixed, parent[mixed]
+                total = np.where(np.isneginf(logs[parent]), 0.0, logs[parent])
+                at[child] *= np.exp(logs[child] + self.log_weight[child] - total)
+        return at
+
+    def likeliest(self, logs: Array) -> Bools:  # [instances]
+        """Say which instances are on the likeliest way of each pair (Alg. 5).
+
+        A factor that lacks values, so that several children of a sum are possible, is not entered:
+        nobody knows which of them it was.
+        """
+        lacks = self._lacking()
+        on = np.zeros(len(self.position), dtype=bool)
+        on[: len(self.row)] = logs[: len(self.row)] > -np.inf
+        for level in range(1, len(self.levels) - 1):
+            part, parent, starts = self._below(level)
+            on[part] = on[parent]
+            if self.is_sum[parent[starts]].any():
+                below = logs[part] + self.log_weight[part]
+                counts = np.diff(np.append(starts, len(parent)))
+                highest = np.repeat(np.maximum.reduceat(below, starts), counts)
+                best = np.flatnonzero(below == highest)
+                best = best[np.append(True, np.diff(parent[best]) != 0)]  # the first of each parent
+                chosen = ~self.is_sum[parent]
+                chosen[best] = True
+                possible = np.repeat(np.add.reduceat(below > -np.inf, starts), counts)
+                factor = self.is_sum[parent] & ~self.trees.leads[self.position[parent]]
+                on[part] &= chosen & ~(factor & lacks[parent] & (possible > 1))
+        return on
+
+    def _lacking(self) -> Bools:  # [instances]
+        """Say which instances have a leaf below them whose value is missing."""
+        lacks = self.missing.copy()
+        if lacks.any():
+            for level in range(len(self.levels) - 2, 0, -1):
+                part, parent, _ = self._below(level)
+                lacks[parent[lacks[part]]] = True
+        return lacks
+
+    def absent(self) -> Bools:  # [instances]
+        """Say which instances are leaves of a variable that is always missing there, as it is."""
+        certain = Categorical.certain(UNKNOWN)
+        nodes = self.trees.template.nodes
+        here = np.array([isinstance(n, Leaf) and n.distribution == certain for n in nodes])
+        return np.asarray(self.missing & here[self.node])
+
+
+def steps_behind(template: Network, sites: Sites) -> Array:  # [sites]
+    """Return how many logged steps each site was estimated from: the count of its utilities."""
+    nodes = template.nodes
+    behind = dict.fromkeys(sites.nodes.tolist(), 0.0)
+    for node in nodes:
+        if isinstance(node, Product):
+            counts = [n.count for c in node.children if isinstance(n := nodes[c], Utility)]
+            for child in node.children:
+                if child in behind:
+                    behind[child] += max(counts, default=0.0)
+    return np.array(list(behind.values()))

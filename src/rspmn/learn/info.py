@@ -1,0 +1,83 @@
+"""What happened while learning a recurrent network."""
+
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from rspmn.circuit import Network
+from rspmn.data.episodes import Followed
+from rspmn.data.windows import Windows
+from rspmn.infer.compiled.assign import SEVERAL
+from rspmn.learn.config import LearnInfo
+from rspmn.learn.em import EMInfo
+from rspmn.learn.estimate import Estimate
+from rspmn.learn.frontier import Edge
+from rspmn.learn.initial_template import InitialTemplate
+from rspmn.learn.large_log import SampleInfo
+from rspmn.learn.stages import Stages
+from rspmn.model import RSPMN
+
+
+@dataclass
+class RSPMNInfo:
+    """What happened while learning."""
+
+    windows: int = 0  # distinct
+    steps: int = 0  # logged
+    steps_unknown: int = 0  # of these, those followed by nothing known, as the log was cut
+    steps_left_out: int = 0  # of the others, those that lack values that tell their interface node
+    steps_doubtful: int = 0  # of the others, those whose successor lacks such values
+    interfaces: int = 0  # interface nodes that are states: END and UNKNOWN are not counted
+    frontier_states: int = 0  # states in which no decision has a known successor
+    frontier_visits: int = 0  # steps that led to one of them
+    unsupported_branches: int = 0  # decisions of an interface node without a known successor
+    untried_branches: int = 0  # decisions never made in an interface node, extrapolated
+    pruned_edges: int = 0  # of the initial template's S_L
+    nodes: dict[str, int] = field(default_factory=dict)  # by stage
+    edges: dict[str, int] = field(default_factory=dict)  # by stage
+    seconds: dict[str, float] = field(default_factory=dict)  # by stage
+    structure: LearnInfo = field(default_factory=LearnInfo)  # of LearnSPMN
+    future: Any = None  # of the weighing of successors; a `FutureInfo` by default
+    em: EMInfo | None = None  # of further passes
+    sample: SampleInfo | None = None  # if the structure was learned from a sample
+    stages: Stages | None = None
+    #: All that was learned from. To `refit` with new episodes, add their windows to these.
+    windows_used: Windows | None = None
+
+    def timed(self, stage: str, since: float) -> float:
+        """Record the seconds that a stage took; return the time."""
+        now = monotonic()
+        self.seconds[stage] = now - since
+        return now
+
+    def sized(self, stage: str, network: Network) -> None:
+        """Record the size of a stage's network."""
+        self.nodes[stage], self.edges[stage] = len(network), network.num_edges
+
+    def count(
+        self, model: RSPMN, windows: Windows, template: InitialTemplate, edge: Edge, found: Estimate
+    ) -> None:
+        """Record what was learned from, and what lies at its edge."""
+        assigned, counts = found.assigned, windows.counts
+        known = windows.followed != Followed.UNKNOWN
+        reached = np.zeros(len(windows), dtype=bool)
+        reached[assigned.window] = True
+        self.windows, self.steps = len(windows), int(counts.sum())
+        self.steps_unknown = int(counts[~known].sum())
+        self.steps_left_out = int(counts[known & ~reached].sum())
+        self.steps_doubtful = int(counts[known & reached & (assigned.after == SEVERAL)].sum())
+        self.interfaces = model.num_state_interfaces
+        self.frontier_states = len(edge.states) + len(edge.acted_in)
+        at_edge = (assigned.after >= template.learned) & (assigned.after != template.end)
+        self.frontier_visits = int(counts[at_edge].sum())
+        anywhere = template.uniform_sites(assigned.trees)
+        never = len(anywhere) - int(np.isin(found.sites, anywhere).sum())
+        self.unsupported_branches = edge.branches + never
+        self.untried_branches = 0 if model.untried is None else model.untried.branches
+        self.pruned_edges = len(anywhere) * len(template.visits) - len(found.weights.interfaces)
+        self.future = found.info
+        self.windows_used = windows
+        self.sized("final", model.template)
+        self.sized("top", model.top)
