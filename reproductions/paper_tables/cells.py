@@ -65,7 +65,7 @@ def run_cell(cell: Cell) -> Facts:
 
 def _rspmn(cell: Cell, mdp: MDP) -> Facts:
     log = mdp.generate(cell.episodes, mdp.horizon, cell.seed, "final")
-    config = LearnConfig(future="counts" if cell.way == "counts" else "factored")
+    config = LearnConfig(successors="counts" if cell.way == "counts" else "factored")
     model, info = learn_rspmn(log, config)
     seconds = info.seconds
     initial = sum(seconds[stage] for stage in ("windows", "structure", "interfaces"))

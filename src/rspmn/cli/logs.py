@@ -85,8 +85,8 @@ def _story(info: RSPMNInfo, stored: StoredWindows) -> list[str]:
         lines.append(f"left out: {info.steps_left_out} steps with missing values")
     if info.steps_doubtful:
         lines.append(
-            f"doubtful: {info.steps_doubtful} steps lead to a state whose missing values leave open "
-            "which interface node it is; they are not counted"
+            f"doubtful: {info.steps_doubtful} steps lead to a state that lacks values and may be "
+            "in several interface nodes; they are not counted"
         )
     if info.unsupported_branches:
         lines.append(

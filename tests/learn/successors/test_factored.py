@@ -221,7 +221,7 @@ def test_weights_are_the_posterior(log: Episodes) -> None:
 
 
 def test_without_prior_it_is_counts() -> None:
-    """GridUniverse transitions for certain: to share anything would be wrong, and nothing is gained."""
+    """GridUniverse moves for certain: to share anything would be wrong, and nothing is gained."""
     transitions = transitions_in(DOMAINS["GridUniverse"]().generate(100, 8, 0, "final"))
     (weights, info), (by_counts, _) = Factored()(transitions), Counts()(transitions)
     assert info.strength == 0

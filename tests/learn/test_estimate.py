@@ -1,0 +1,103 @@
+"""Step 4: refit of what was learned changes nothing, missing values or not; missing steps."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rspmn import RSPMN, Episodes, Followed, Schema, Windows
+from rspmn.envs.domains import DOMAINS
+from rspmn.learn import LearnConfig, learn_rspmn, refit
+
+
+def test_steps_left_out_are_neither_starts_nor_visits() -> None:
+    """x is 0, 1 or 2 or, in 30 % of the steps, missing; what is earned depends on x > 0.
+
+    Of 6000 steps about 4200 count: a standard deviation of the share is sqrt(2/9 / 4200) = .007.
+    """
+    rng = np.random.default_rng(0)
+    x, a = rng.integers(3, size=6000), rng.integers(2, size=6000)
+    gone = rng.random(6000) < 0.3
+    schema = Schema([["x"], ["a"]], ["a"], "u")
+    table = {
+        "episode": np.arange(6000).tolist(), "time": [0] * 6000,
+        "x": [None if g else int(v) for g, v in zip(gone, x, strict=True)],
+        "a": a.tolist(), "u": ((x > 0) == (a > 0)).astype(float).tolist(),
+    }  # fmt: skip
+    windows = Windows.from_episodes(Episodes.from_long(table, schema, ending="end"))
+    model, info = learn_rspmn(windows)
+    assert info.steps_left_out == gone.sum()
+    assert sum(model.visits) == 6000 - gone.sum()
+    starts = sorted(share for share in model.starts if share)
+    assert starts == pytest.approx([1 / 3, 2 / 3], abs=0.028)
+    again, check = refit(model, windows)
+    assert check.doubtful == gone.sum()
+    assert_same(again, model)
+
+
+def assert_same(one: RSPMN, other: RSPMN) -> None:
+    """Compare models, numbers to the last digits: sums are added up in another order."""
+    assert one.num_interfaces == other.num_interfaces
+    assert one.starts == pytest.approx(other.starts, abs=1e-12)
+    assert one.visits == pytest.approx(other.visits)
+    for horizon in (1, 2, 7):
+        values = one.values(horizon), other.values(horizon)
+        assert values[0] == pytest.approx(values[1], abs=1e-9)
+    assert len(one.template) == len(other.template)
+    assert (one.untried is None) == (other.untried is None)
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> Windows:
+    """Draw logs with missing values in all states, ends, cuts, final states, a second set."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    later = draw(st.booleans())  # whether something is seen after the decision
+    schema = Schema([["x", "y"], ["d"], ["z"]] if later else [["x", "y"], ["d"]], ["d"], "u")
+    lost = draw(st.sampled_from([0.0, 0.05, 0.3]))
+    episodes, endings = [], []
+    for _ in range(draw(st.integers(3, 60))):
+        x, y = int(rng.integers(3)), int(rng.integers(2))
+        steps: list[dict[str, Any]] = []
+        for _ in range(int(rng.integers(1, 6))):
+            d, z = int(rng.integers(2)), int(rng.integers(3))
+            step = {"x": x, "y": y, "d": d, "u": float((x == d) + 2 * (z == 2) * later)}
+            if later:
+                step["z"] = z
+            hidden = [n for n in ("x", "y", "z") if n in step and rng.random() < lost]
+            steps.append({**step, **dict.fromkeys(hidden)})
+            x = (x + d + int(rng.random() < 0.2)) % 3 if z else x
+            y = y if rng.random() < 0.7 else int(rng.integers(2))
+        ending = Followed(int(rng.choice([Followed.END, Followed.UNKNOWN, Followed.STATE])))
+        if ending is Followed.STATE:
+            steps.append({"x": x, "y": None if rng.random() < lost else y})
+        episodes.append(steps)
+        endings.append(ending)
+    return Windows.from_episodes(Episodes.from_steps(episodes, schema, endings))
+
+
+@settings(max_examples=60, deadline=None)
+@given(logs(), st.sampled_from(["factored", "counts"]))
+def test_refit_of_the_same_log_changes_nothing(windows: Windows, successors: str) -> None:
+    if not (windows.followed != Followed.UNKNOWN).any():
+        return
+    config = LearnConfig(successors=successors)
+    model, info = learn_rspmn(windows, config)
+    again, check = refit(model, windows, config)
+    assert_same(again, model)
+    assert check.new_states + check.new_decisions + check.new_ends <= info.steps_left_out
+
+
+@pytest.mark.parametrize("layout", ["final", "padded", "flags"])
+@pytest.mark.parametrize("name", list(DOMAINS))
+def test_refit_of_the_domains_changes_nothing(name: str, layout: Any) -> None:
+    windows = Windows.from_episodes(DOMAINS[name]().generate(100, 15, 0, layout))
+    model, _ = learn_rspmn(windows)
+    again, _ = refit(model, windows)
+    assert_same(again, model)
+    assert again.untried == model.untried
+    assert replace(again, untried=None).values(5) == pytest.approx(
+        replace(model, untried=None).values(5), abs=1e-9
+    )
