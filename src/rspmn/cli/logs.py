@@ -99,8 +99,8 @@ def _story(info: RSPMNInfo, stored: StoredWindows) -> list[str]:
             f"frontier: in {info.frontier_states} states nothing is known to follow any decision; "
             f"{info.frontier_visits} steps led there; they are taken as the worst of all"
         )
-    if isinstance(info.future, FutureInfo) and info.future.components and info.em is None:
-        lines.append(_about_future(info.future, info.steps))
+    if isinstance(info.future, FutureInfo) and info.em is None:
+        lines += _about_successors(info.future, info.steps)
     if info.untried_branches:
         lines.append(
             f"untried: {info.untried_branches} decisions were never made in their state; "
@@ -114,20 +114,23 @@ def _story(info: RSPMNInfo, stored: StoredWindows) -> list[str]:
     return lines
 
 
-def _about_future(future: FutureInfo, steps: int) -> str:
-    sizes = ", ".join(map(str, future.leaves))
-    kinds = f"{len(future.components)} components of {sizes} distributions"
-    if future.given_up:
-        return f"future: counts alone; {kinds} would take {future.given_up}"
-    if not future.strength:
-        return f"future: counts alone; {kinds} for {future.contexts} contexts predict no better"
-    weight = f"as much as {future.strength:g} steps in every state"
-    if future.strength > steps:
+def _about_successors(info: FutureInfo, steps: int) -> list[str]:
+    sizes = ", ".join(map(str, info.leaves))
+    kinds = f"{len(info.components)} components of {sizes} distributions"
+    if info.given_up:
+        what = kinds if info.components else "factors"
+        return [f"successors: counts alone; {what} would take {info.given_up}"]
+    if not info.components:
+        return []
+    if not info.strength:
+        return [f"successors: counts alone; {kinds} for {info.contexts} contexts predict no better"]
+    weight = f"as much as {info.strength:g} steps in every state"
+    if info.strength > steps:
         weight = "more than all counts together"
-    return (
-        f"future: {kinds} for {future.contexts} contexts weigh {weight}; "
-        f"{100 * future.outside:.2g} % of their mass is on states never seen"
-    )
+    return [
+        f"successors: {kinds} for {info.contexts} contexts weigh {weight}; "
+        f"{100 * info.outside:.2g} % of their mass is on states never seen"
+    ]
 
 
 def show_policy(arguments: argparse.Namespace) -> None:

@@ -359,7 +359,8 @@ def test_what_would_take_too_much_is_left_to_counts(monkeypatch: pytest.MonkeyPa
         assert reason in future_of(info).given_up
         assert model == expected
     model, info = learn_rspmn(log, LearnConfig(max_seconds=0.0))
-    assert info.future is None
+    assert future_of(info).given_up == "more time than is left"
+    assert model.untried is None
 
 
 # ---- better than counts -------------------------------------------------------------------
