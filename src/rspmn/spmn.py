@@ -163,12 +163,12 @@ class SPMN:
         self,
         rows: int,
         rng: np.random.Generator | int,
-        policy: "Decide | None" = None,
+        policy: "Policy | Decide | None" = None,
         state: Mapping[str, object] | None = None,
     ) -> dict[str, list[Value]]:
         """Draw rows as columns, given a state; decisions are uniform unless `policy` makes them.
 
-        `policy` is a function as `rspmn.infer.Decide` describes it.
+        `policy` is a `Policy`, or a function as `rspmn.infer.Decide` describes it.
         """
         from rspmn.infer.sample import sample_rows
 

@@ -176,6 +176,41 @@ def test_a_child_of_weight_0_is_never_drawn() -> None:
     assert sample(network, rng, uniformly(rng), dict.fromkeys(names, 1))["x0"] == 1
 
 
+def machine() -> SPMN:
+    """A machine, worn or not, runs or is repaired."""
+    b = NetworkBuilder()
+    parts = []
+    for worn, earned in ((False, 4.0), (True, 0.0)):
+        act = b.max("act", {"run": b.utility("u", earned), "repair": b.utility("u", 2.0)})
+        parts.append(b.product([b.leaf("worn", Categorical.certain(worn)), act]))
+    return SPMN(Schema([["worn"], ["act"]], ["act"], "u"), b.build(b.sum(parts, [0.5, 0.5])))
+
+
+def test_the_policy_of_a_single_shot_model() -> None:
+    """Repair what is worn, 2, and run the rest, 4: 3 on average, however rows are drawn."""
+    model, rng = machine(), np.random.default_rng(0)
+    policy = model.policy()
+    at_once = model.sample(DRAWS, rng, policy)
+    one_by_one = model.sample(DRAWS // 4, rng, by_policy(policy, 1))
+    for table in (at_once, one_by_one):
+        assert {*zip(table["worn"], table["act"], table["u"], strict=True)} == {
+            (True, "repair", 2.0),
+            (False, "run", 4.0),
+        }
+        share = table["worn"].count(True) / len(table["worn"])
+        assert share == pytest.approx(0.5, abs=4.5 * 0.5 / math.sqrt(DRAWS // 4))
+
+
+def test_decisions_of_the_evidence_are_kept() -> None:
+    model, rng = machine(), np.random.default_rng(0)
+    for policy in (None, model.policy(), by_policy(model.policy(), 1)):
+        table = model.sample(20, rng, policy, {"act": "run", "worn": True})
+        assert set(table["act"]) == {"run"}
+        assert set(table["u"]) == {0.0}
+    with pytest.raises(EvidenceError, match="'jump' was chosen, but only"):
+        model.sample(1, rng, lambda *_: "jump")
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_all_at_once_draws_as_one_by_one(seed: int) -> None:
     """The mean log-likelihood of episodes, and of what is earned, is the same either way."""

@@ -16,7 +16,7 @@ from rspmn.circuit.distributions.base import draw_index
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.errors import EvidenceError
 from rspmn.infer.bellman import check_steps
-from rspmn.infer.evidence import Known
+from rspmn.infer.evidence import Known, known_values
 from rspmn.infer.likelihood import conditioned
 from rspmn.model import RSPMN, Evidence
 from rspmn.schema import Schema
@@ -60,6 +60,16 @@ def by_policy(policy: "Policy", horizon: int) -> Decide:
     return decide
 
 
+def _unless_known(known: Known, policy: Decide) -> Decide:
+    """Return a policy that keeps the decisions of the evidence."""
+
+    def decide(decision: str, offered: Sequence[Value], before: Known, steps_to_go: int) -> Value:
+        made = known.get(decision)
+        return policy(decision, offered, before, steps_to_go) if made is None else made
+
+    return decide
+
+
 def sample(
     network: Network,
     rng: np.random.Generator,
@@ -93,9 +103,17 @@ def sample(
     >>> sample(network, np.random.default_rng(0), evidence={"umbrella": True})
     {'rain': True, 'umbrella': True, 'u': 1.0}
     """
-    given = conditioned(network, evidence or {})
-    draw = Draw(given, given.root, rng)
-    draw.finish(policy or uniformly(rng), 1, schema)
+    known = known_values(evidence or {}, network)
+    decide = _unless_known(known, policy or uniformly(rng))
+    return _sample(conditioned(network, known), rng, decide, schema)
+
+
+def _sample(
+    network: Network, rng: np.random.Generator, policy: Decide, schema: Schema | None
+) -> dict[str, Value]:
+    draw = Draw(network, network.root, rng)
+    if not draw.finish(policy, 1, schema):
+        raise EvidenceError(f"cannot sample: no decision is known in the state {draw.values}")
     return {**draw.values, **draw.utilities}
 
 
@@ -103,18 +121,21 @@ def sample_rows(
     model: SPMN,
     rows: int,
     rng: np.random.Generator,
-    policy: Decide | None = None,
+    policy: "Policy | Decide | None" = None,
     evidence: Evidence | None = None,
 ) -> dict[str, list[Value]]:
-    """Draw rows of a single-shot model as columns, all at once unless `policy` is given."""
+    """Draw rows of a single-shot model as columns, all at once unless `policy` is a function."""
     from rspmn.infer.compiled.simulate import simulate_rows
+    from rspmn.infer.policy import Policy
 
     if rows < 1:
         raise EvidenceError(f"expected 1 or more rows to draw, found {rows}")
-    given = conditioned(model.network, evidence or {})
-    if policy is None:
-        return simulate_rows(given, model.schema, rows, rng)
-    drawn = [sample(given, rng, policy, schema=model.schema) for _ in range(rows)]
+    known = known_values(evidence or {}, model.network)
+    given = conditioned(model.network, known)
+    if policy is None or isinstance(policy, Policy):
+        return simulate_rows(given, model.schema, rows, rng, policy, known.keys())
+    decide = _unless_known(known, policy)
+    drawn = [_sample(given, rng, decide, model.schema) for _ in range(rows)]
     return {name: [row[name] for row in drawn] for name in model.schema.variables}
 
 

@@ -4,6 +4,7 @@ Pairs (row, node) go down the network together. A product passes a row on to all
 sum to one of them; at a max node it waits for the decision.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -145,15 +146,20 @@ class Draws:
         self.row, self.node = np.arange(self.size), sampler.flat.roots[at]  # pairs that wait
         self._decided: dict[str, Ints] = {}  # by decision, codes [rows]
 
-    def finish(self, policy: Policy | None = None, t: int = 0) -> Bools:  # [rows]
-        """Make all decisions; return the rows in which they were known."""
+    def finish(
+        self, policy: Policy | None = None, t: int = 0, made: Collection[str] = ()
+    ) -> Bools:  # [rows]
+        """Make all decisions; return the rows in which they were known.
+
+        The policy is not asked about decisions in `made`.
+        """
         flat, known = self.s.flat, np.ones(self.size, dtype=bool)
         self._descend()
         for name in self.s.schema.decisions:
             waits = self.s.variable[self.node] == self.s.variables.index(name)
             untried = waits & self.s.untried[self.node]
             row, node = self.row[waits & ~untried], self.node[waits & ~untried]
-            edge = self._choose(name, row, node, policy, t)
+            edge = self._choose(name, row, node, None if name in made else policy, t)
             known[self.row[untried]] = False
             known[row[edge < 0]] = False
             row, edge = row[edge >= 0], edge[edge >= 0]

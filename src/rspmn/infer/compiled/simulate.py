@@ -1,10 +1,13 @@
 """Rows and episodes drawn in arrays; one after the other, they are `rspmn.infer.sample`."""
 
+from collections.abc import Collection
+
 import numpy as np
 
 from rspmn.circuit import Network
 from rspmn.data.columns import Column, missing_column
 from rspmn.data.episodes import Episodes, Followed
+from rspmn.errors import EvidenceError
 from rspmn.infer.compiled.draws import Draws, Sampler
 from rspmn.infer.policy import Policy
 from rspmn.model import RSPMN
@@ -14,12 +17,24 @@ from rspmn.values import Value
 
 
 def simulate_rows(
-    network: Network, schema: Schema, rows: int, rng: np.random.Generator
+    network: Network,
+    schema: Schema,
+    rows: int,
+    rng: np.random.Generator,
+    policy: Policy | None = None,
+    made: Collection[str] = (),
 ) -> dict[str, list[Value]]:
-    """Draw rows of a network with one root as columns; decisions are uniform."""
+    """Draw rows of a network with one root as columns; decisions are the policy's, or uniform.
+
+    Decisions in `made` are known: the network offers one value of them.
+    """
     sampler = Sampler(network, schema)
     draws = Draws(sampler, np.zeros(rows, dtype=np.int64), rng)
-    draws.finish()
+    lost = np.flatnonzero(~draws.finish(policy, made=made))[:1]
+    if len(lost):
+        names = schema.information_sets[0]
+        state = {name: sampler.decoded(name, draws.drawn[name][lost])[0] for name in names}
+        raise EvidenceError(f"cannot sample: no decision is known in the state {state}")
     found = {name: sampler.decoded(name, draws.drawn[name]) for name in sampler.variables}
     found[schema.utility] = list(draws.utility.tolist())
     return {name: found[name] for name in schema.variables}
