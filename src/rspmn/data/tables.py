@@ -126,29 +126,37 @@ def _all_int(column: Any) -> bool:
 
 
 def native_frame(source: object) -> Any:
-    """Return a data frame of any make as Narwhals has it."""
+    """Return a data frame of any library as Narwhals has it, None for anything else."""
     import narwhals as nw
 
+    if isinstance(source, np.ndarray):  # Narwhals would take its columns for a series
+        return None
     try:
-        return nw.from_native(source)
+        found = nw.from_native(source, pass_through=True)
     except nw.exceptions.DuplicateError as error:
         raise DataError(f"the table has columns of the same name: rename them ({error})") from None
-    except TypeError:
-        raise DataError(
-            "expected a path, a pandas, Polars or PyArrow table, a DuckDB relation, a Spark table, "
-            "a mapping of names to arrays, or a 2-D numpy array, found "
-            f"{type(source).__name__}"
-        ) from None
+    return found if isinstance(found, nw.DataFrame | nw.LazyFrame) else None
+
+
+def refuse_source(source: object) -> DataError:
+    """Return the error of an object that is no table."""
+    return DataError(
+        "expected a path, a pandas, Polars or PyArrow table, a DuckDB relation, a Spark table, "
+        f"a mapping of names to arrays, or a 2-D numpy array, found {type(source).__name__}"
+    )
 
 
 def _frame(source: object) -> Table:
     import narwhals as nw
 
     frame = native_frame(source)
+    if frame is None:
+        raise refuse_source(source)
     if isinstance(frame, nw.LazyFrame):
-        from rspmn.data.sources.open import read_frame
+        from rspmn.data.sources.open import open_source
 
-        return read_frame(frame)
+        with open_source(source) as opened:
+            return opened.read(opened.frame)
     return eager_table(frame)
 
 

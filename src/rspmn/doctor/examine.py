@@ -9,7 +9,8 @@ import numpy as np
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.sources.column_stats import Survey, survey
 from rspmn.data.sources.count_windows import MAX_WINDOWS, store_windows
-from rspmn.data.sources.open import Source, open_source
+from rspmn.data.sources.engine import Engine
+from rspmn.data.sources.open import open_source
 from rspmn.data.sources.window_groups import Lengths
 from rspmn.doctor.columns import column_findings
 from rspmn.doctor.findings import Finding
@@ -128,7 +129,7 @@ def _check_names(found: Diagnosis) -> None:
             raise no_column("column", name, names)
 
 
-def _look_at_steps(found: Diagnosis, source: Source) -> None:
+def _look_at_steps(found: Diagnosis, source: Engine) -> None:
     with store_windows(source, found.schema) as stored:
         lengths = stored.lengths
         found.windows = len(stored)
@@ -159,7 +160,7 @@ def _look_at_steps(found: Diagnosis, source: Source) -> None:
     found.findings += leak_findings(windows)
 
 
-def _duplicates(source: Source, names: list[str]) -> int:
+def _duplicates(source: Engine, names: list[str]) -> int:
     """Return how many rows have an episode and a time that another row has."""
     groups = source.frame.group_by(names).agg(nw.len().alias("rows"))
     more = groups.filter(nw.col("rows") > 1).select((nw.col("rows") - 1).sum())
@@ -179,7 +180,7 @@ def _summary(lengths: Lengths) -> dict[str, float]:
     }
 
 
-def _sample(source: Source, found: Diagnosis) -> Episodes:
+def _sample(source: Engine, found: Diagnosis) -> Episodes:
     """Read whole episodes, not too many rows of them."""
     frame, log = source.frame.select(source.names), found.schema.log
     if log.wide:

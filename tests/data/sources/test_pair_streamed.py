@@ -15,9 +15,8 @@ import rspmn
 from effort import share_of_examples
 from odd_logs import SCHEMA, Table, logs, long_table, shuffled
 from rspmn import Episodes, Windows
-from rspmn.data.sources import duckdb as files
+from rspmn.data.sources import log_files as files
 from rspmn.data.sources.log_rows import Asked
-from rspmn.data.sources.materialize import keep_parts
 from rspmn.data.sources.open import open_source
 from rspmn.data.sources.pair_codes import MARK, UNORDERED
 from rspmn.data.sources.pair_streamed import marked_groups, streamed_counts
@@ -38,7 +37,7 @@ def marks_of(source: Any) -> set[int]:
     """Return the marks of all pairs of rows in the order in which they are stored."""
     with open_source(source) as opened:
         queries = streamed_counts(opened, ASKED)
-        with keep_parts(queries, opened, partial(marked_groups, asked=ASKED)) as kept:
+        with opened.keep_ranges(queries, partial(marked_groups, asked=ASKED)) as kept:
             return set(opened.read(kept.frame).cells(MARK).present.tolist())
 
 
@@ -122,7 +121,7 @@ def test_more_files_than_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         frame[2 * k : 2 * k + 2].write_parquet(tmp_path / f"part-{k}.parquet")
     pattern = str(tmp_path / "*.parquet")
     with open_source(pattern) as opened:
-        assert len(opened.parts()) == 3
+        assert len(opened.row_ranges()) == 3
     assert UNORDERED not in marks_of(pattern)
     expected = Windows.from_episodes(Episodes.from_long(table, SCHEMA, terminated="done"))
     assert_same(rspmn.windows(pattern, SCHEMA, terminated="done"), expected)

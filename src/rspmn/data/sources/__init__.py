@@ -1,8 +1,8 @@
-"""Engines: where a log's rows are, and who counts them.
+"""Sources of logs: the rows stay where they are, and counted windows come back.
 
-Rows stay where they are: in files (DuckDB reads them), in a data frame, on a cluster. What comes
-back is counted windows. `files` and `text` open paths, `frames` makes any source a lazy frame,
-`rows` and `marks` say what a row and a pair of rows tell, `in_order`, `in_time` and `in_blocks` put
-the next row beside each row, `counting` reads what was counted, `offenders` names what is wrong,
-and `stored` holds more windows than memory does.
+`open` opens a source with one of the engines (`engine`, `duckdb`, `polars`, `spark`). `log_rows`
+gives the columns of a log names of their own; `pair_streamed`, `pair_sorted` and `pair_wide` put
+the next row beside each row, and `pair_codes` says in one integer what a pair is. `window_groups`
+reads counted pairs as windows, `validate` names what is wrong with a log, and `count_windows` is
+all of it.
 """

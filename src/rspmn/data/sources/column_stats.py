@@ -7,8 +7,8 @@ import narwhals as nw
 import numpy as np
 
 from rspmn.data.columns import infer_kind
+from rspmn.data.sources.engine import Engine
 from rspmn.data.sources.log_rows import count_where, gone, plain_column
-from rspmn.data.sources.open import Source
 from rspmn.errors import no_rows
 from rspmn.schema import Kind
 
@@ -58,7 +58,7 @@ class Survey:
         return [column.name for column in self.columns]
 
 
-def survey(source: Source) -> Survey:
+def survey(source: Engine) -> Survey:
     """Survey all columns of a table."""
     types = dict(source.frame.collect_schema())
     names = [n for n in source.names if not types[n].is_nested() and types[n] not in STRANGE]

@@ -10,11 +10,9 @@ import narwhals as nw
 import numpy as np
 
 from rspmn.data.episodes import Episodes
-from rspmn.data.sources.batches import map_batches
-from rspmn.data.sources.infer_kinds import kinds_of
+from rspmn.data.sources.engine import Engine, Frame, Kept
 from rspmn.data.sources.log_rows import Asked, columns_of, rows_of
-from rspmn.data.sources.materialize import Kept, keep, keep_parts
-from rspmn.data.sources.open import Frame, Source, numbered, open_source
+from rspmn.data.sources.open import open_source
 from rspmn.data.sources.pair_codes import MARK, SKIPPED, UNORDERED, Marks
 from rspmn.data.sources.pair_sorted import in_time
 from rspmn.data.sources.pair_streamed import marked_groups, streamed_counts
@@ -29,6 +27,7 @@ from rspmn.data.sources.window_groups import (
     Lengths,
     endings_in,
     grouped,
+    kinds_of,
 )
 from rspmn.data.tables import Table
 from rspmn.data.windows import Successor, Windows, group_windows, told_of
@@ -46,7 +45,7 @@ class StoredWindows:
     """The distinct windows of a log, counted and kept by its engine."""
 
     kept: Kept
-    source: Source
+    source: Engine
     reader: GroupReader
     lengths: Lengths
 
@@ -76,7 +75,7 @@ class StoredWindows:
         A cluster runs it where the windows are; only what it says comes back.
         """
         reader = self._told
-        return map_batches(self.kept, self.source, lambda table: function(reader(table)), size)
+        return self.source.map_batches(self.kept, lambda table: function(reader(table)), size)
 
     def sample(
         self, share: float, seed: int, function: Callable[[Windows], str], size: int
@@ -92,7 +91,7 @@ class StoredWindows:
             taken = sampled(reader.apart(table), share, seed, marks)
             return function(group_windows(*taken.parts))
 
-        return map_batches(self.kept, self.source, of_table, size)
+        return self.source.map_batches(self.kept, of_table, size)
 
     @property
     def told_schema(self) -> Schema:
@@ -209,30 +208,30 @@ def store_windows(
                 earned = columns_of(asked)[0][schema.utility]
                 moments = Moments.wanted(groups, opened, earned)
             if moments is not None:
-                kept = stack.enter_context(keep(moments.collapsed(groups), opened))
+                kept = stack.enter_context(opened.keep(moments.collapsed(groups)))
         yield StoredWindows(kept, opened, GroupReader(asked, endings, moments), lengths)
 
 
-def _kept_wide(source: Source, asked: Asked, stack: ExitStack) -> tuple[Kept, EngineRows]:
+def _kept_wide(source: Engine, asked: Asked, stack: ExitStack) -> tuple[Kept, EngineRows]:
     """Count the pairs of a wide table."""
     block = check_block(asked.schema, len(source.names))
     rows = EngineRows(source, asked, partial(_numbered_blocks, source, asked, block))
-    return stack.enter_context(keep(grouped(in_blocks(source, asked, block)), source)), rows
+    return stack.enter_context(source.keep(grouped(in_blocks(source, asked, block)))), rows
 
 
 @contextmanager
-def _kept_long(source: Source, rows: Frame, asked: Asked) -> Iterator[Kept]:
+def _kept_long(source: Engine, rows: Frame, asked: Asked) -> Iterator[Kept]:
     """Count the pairs of a long table: as its rows stand if they are in order, else sorted."""
     queries = streamed_counts(source, asked)
     if queries:
-        with keep_parts(queries, source, partial(marked_groups, asked=asked)) as kept:
+        with source.keep_ranges(queries, partial(marked_groups, asked=asked)) as kept:
             unordered = kept.frame.filter(nw.col(MARK) == UNORDERED).head(1)
             if not source.read(unordered.select(MARK)).rows:
                 yield kept
                 return
-    with keep(grouped(in_time(source, rows, asked)), source) as kept:
+    with source.keep(grouped(in_time(source, rows, asked))) as kept:
         yield kept
 
 
-def _numbered_blocks(source: Source, asked: Asked, block: Sequence[str]) -> Frame:
-    return in_blocks(numbered(source), asked, block)
+def _numbered_blocks(source: Engine, asked: Asked, block: Sequence[str]) -> Frame:
+    return in_blocks(source.numbered(), asked, block)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rspmn.data.sources.sql import literal, quoted
+from rspmn.data.sources.connect import literal, quoted
 from rspmn.errors import DataError
 
 if TYPE_CHECKING:
@@ -82,13 +82,7 @@ def _columns(paths: Sequence[str]) -> tuple[str, list[str]]:
     sign = max(DELIMITERS, key=lambda s: (plain.count(s), -DELIMITERS.index(s)))
     found = [name.strip() for name in _split(header, sign, paths[0])]
     names = [name or f"column{k}" for k, name in enumerate(found)]
-    seen: dict[str, str] = {}
-    for name in names:
-        if name.lower() in seen:
-            other = seen[name.lower()]
-            same = "are the same" if other == name else "differ in case only"
-            raise DataError(f"{paths[0]}: columns {other!r} and {name!r} {same}: rename one")
-        seen[name.lower()] = name
+    check_names(names, f"{paths[0]}: ")
     for path in paths[1:]:
         if _header(path) != header:
             raise DataError(
@@ -96,6 +90,17 @@ def _columns(paths: Sequence[str]) -> tuple[str, list[str]]:
                 f"{_header(path)!r}"
             )
     return sign, names
+
+
+def check_names(names: Sequence[str], where: str = "") -> None:
+    """Refuse names that are one column to DuckDB."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if name.lower() in seen:
+            other = seen[name.lower()]
+            same = "are the same" if other == name else "differ in case only"
+            raise DataError(f"{where}columns {other!r} and {name!r} {same}: rename one")
+        seen[name.lower()] = name
 
 
 def _split(header: str, sign: str, path: str) -> list[str]:

@@ -1,236 +1,209 @@
-"""Files of tables, read by DuckDB: out of core, with a limit on memory.
+"""DuckDB: files, relations, and tables in memory, which DuckDB counts out of core."""
 
-Parquet is read where it lies. Text is read once, into a table on disk: to read it is most of what
-it costs, and a log is looked at more than once.
-"""
-
-import atexit
-import re
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
-from glob import glob, has_magic
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from itertools import count
+from os import cpu_count
+from typing import TYPE_CHECKING, Any, Self
 
-from rspmn.data.sources.csv import load_text
-from rspmn.data.sources.engine_errors import errors_named, shown
-from rspmn.data.sources.sql import list_of, literal, quoted
-from rspmn.data.tables import Paths
-from rspmn.errors import DataError
+import narwhals as nw
+import numpy as np
+
+from rspmn.data.sources.connect import connect, quoted
+from rspmn.data.sources.csv import check_names
+from rspmn.data.sources.engine import RANGE, ROW, Engine, Frame, Kept, RowRange
+from rspmn.data.sources.log_files import LogFiles, open_files
+from rspmn.data.tables import Table, as_table, is_paths, native_frame
+from rspmn.errors import no_rows
 
 if TYPE_CHECKING:
     import duckdb
 
+#: The name of a table in memory.
+LOG = "log"
+#: The column that numbers the rows of a kept table.
+PLACE = "rspmn: place"
 
-#: What DuckDB may take unless told otherwise; what does not fit goes to a temporary folder.
-MEMORY_LIMIT = "1GB"
-
-#: How DuckDB reads each kind of file, compressed ones too.
-READERS = {
-    ".csv": "read_csv",
-    ".tsv": "read_csv",
-    ".txt": "read_csv",
-    ".parquet": "read_parquet",
-    ".jsonl": "read_json",
-    ".ndjson": "read_json",
-    ".json": "read_json",
-}
-
-#: What every connection is told: times are shown in one zone, and nothing is printed.
-SETTINGS = "SET TimeZone = 'UTC'; SET enable_progress_bar = false"
-
-#: Files are read in at most so many parts; of more files, several are a part.
-MAX_PARTS = 64
+_numbers = count()
 
 
 @dataclass(frozen=True, eq=False)
-class LogFiles:
-    """Files that hold one table, opened by DuckDB."""
+class DuckDB(Engine):
+    """Rows that DuckDB reads: from files, from arrays, or from a relation of the caller."""
 
-    connection: "duckdb.DuckDBPyConnection"
-    paths: list[str]
-    reader: str
-    query: str  # all rows
-    options: str = ""  # how they are read
+    connection: "duckdb.DuckDBPyConnection | None" = None  # None: that of the caller's relation
+    files: LogFiles | None = None
 
-    @property
-    def name(self) -> str:
-        """What to call them."""
-        return shown(self.paths)
+    @classmethod
+    def opens(cls, source: object) -> bool:
+        """Return whether the source is a path, a relation, or a table in memory."""
+        if is_paths(source) or isinstance(source, Table | Mapping | np.ndarray):
+            return True
+        frame = native_frame(source)
+        if isinstance(frame, nw.LazyFrame):
+            return frame.implementation.is_duckdb()
+        return frame is not None
+
+    @classmethod
+    @contextmanager
+    def open(cls, source: object, memory_limit: str | None = None) -> Iterator[Self]:
+        """Open files or arrays with a connection of our own, a relation with the caller's."""
+        frame = None if is_paths(source) else native_frame(source)
+        if isinstance(frame, nw.LazyFrame):
+            check_names(nw.to_native(frame).columns)
+            yield cls(frame)
+            return
+        with connect(memory_limit) as connection:
+            if is_paths(source):
+                files = open_files(source, connection)
+                yield cls(nw.from_native(files.table), connection, files)
+            else:
+                table = as_table(source)
+                check_names(table.names)
+                columns = {name: table.column(name) for name in table.names}
+                if not columns or not table.rows:
+                    raise no_rows()
+                connection.register(LOG, columns)
+                yield cls(nw.from_native(connection.table(LOG)), connection)
+
+    def read(self, frame: Frame) -> Table:
+        """Fetch a query as numpy arrays."""
+        with self.errors_named():
+            columns = nw.to_native(frame).fetchnumpy()
+        rows = len(next(iter(columns.values()), ()))
+        return Table(columns, rows, self.is_text)
+
+    @contextmanager
+    def keep(self, frame: Frame) -> Iterator[Kept]:
+        """Make a table of the result."""
+        native: Any = nw.to_native(frame)
+        ours = self.connection
+        rows: RowRange = CallersRange(native)
+        if ours is not None:
+            rows = OwnRange(ours, native.sql_query())
+        with self._tables({rows: f"SELECT * FROM {RANGE}"}) as (name,):
+            frame = rows.frame(f"SELECT *, rowid AS {quoted(PLACE)} FROM {name}")
+            yield Kept(frame, rows.ask(f"SELECT count(*) FROM {name}")[0][0])
+
+    def map_batches(self, kept: Kept, function: Callable[[Table], str], size: int) -> Iterator[str]:
+        """Read batches one after another."""
+        place = nw.col(PLACE)
+        bounds = self.read(kept.frame.select(place.min().alias("a"), place.max().alias("b")))
+        first, last = (int(bounds.cells(name).present[0]) for name in "ab")
+        for start in range(first, last + 1, size):
+            batch = self.read(kept.frame.filter((place >= start) & (place < start + size)))
+            if batch.rows:
+                yield function(batch)
+
+    def _with_row_numbers(self) -> Frame:
+        native = nw.to_native(self.frame)
+        numbers = f"row_number() OVER () - 1 AS {quoted(ROW)}"
+        numbered: Frame = nw.from_native(native.select(f"*, {numbers}"))
+        return numbered
+
+    def row_ranges(self) -> Sequence[RowRange]:
+        """Return the files, or all rows as one range."""
+        if self.connection is None:
+            return [CallersRange(nw.to_native(self.frame))]
+        if self.files is None:
+            return [OwnRange(self.connection, f"SELECT * FROM {LOG}")]
+        return [OwnRange(self.files.cursor(), query) for query in self.files.queries()]
+
+    @contextmanager
+    def keep_ranges(
+        self, queries: Mapping[RowRange, str], combine: Callable[[Frame], Frame]
+    ) -> Iterator[Kept]:
+        """Query the ranges in threads, and make a table of the combined answers."""
+        with self._tables(queries) as names:
+            union = " UNION ALL ".join(f"SELECT * FROM {name}" for name in names)
+            with self.keep(combine(next(iter(queries)).frame(union))) as kept:
+                yield kept
+
+    @contextmanager
+    def _tables(self, queries: Mapping[RowRange, str]) -> Iterator[list[str]]:
+        """Make a table of the answer of each range; they are dropped when the context ends."""
+        names = [f"rspmn_kept_{next(_numbers)}" for _ in queries]
+        with ExitStack() as stack:
+            with self.errors_named(), ThreadPoolExecutor(cpu_count()) as pool:
+                for rows, name in zip(queries, names, strict=True):
+                    stack.callback(rows.drop, name)
+                list(pool.map(lambda rows, name: rows.make(name, queries[rows]), queries, names))
+            yield names
 
     @property
     def is_text(self) -> bool:
-        """Whether cells were text: booleans are words."""
-        return self.reader == "read_csv"
+        """Whether cells were read from text."""
+        return self.files is not None and self.files.is_text
 
     @property
-    def is_parquet(self) -> bool:
-        """Whether they are read where they lie, and know the least and the most they hold."""
-        return self.reader == "read_parquet"
+    def paths(self) -> Sequence[str]:
+        """The files that rows are read from."""
+        return () if self.files is None else self.files.paths
 
-    @cached_property
-    def table(self) -> "duckdb.DuckDBPyRelation":
-        """All rows."""
-        return self.connection.sql(self.query)
+    def errors(self) -> tuple[type[Exception], ...]:
+        """Return the errors of DuckDB and of Narwhals."""
+        import duckdb
 
-    def cursor(self) -> "duckdb.DuckDBPyConnection":
-        """Return another connection, so that several parts can be read at the same time."""
-        cursor = self.connection.cursor()
-        cursor.execute(SETTINGS)
-        return cursor
-
-    def queries(self) -> list[str]:
-        """Return queries of the rows in parts, each as its rows stand."""
-        if not self.is_parquet or len(self.paths) == 1:
-            return [self.query]
-        size = -(-len(self.paths) // MAX_PARTS)
-        return [self._query(self.paths[k : k + size]) for k in range(0, len(self.paths), size)]
-
-    def _query(self, paths: list[str]) -> str:
-        """Return a query of some files, with columns of the types that they have in all files."""
-        query = _query(self.reader, paths, self.options)
-        found = self.connection.sql(query)
-        if (found.columns, found.types) == (self.table.columns, self.table.types):
-            return query
-        cells, names = [], {name.lower() for name in found.columns}
-        for name, dtype in zip(self.table.columns, self.table.types, strict=True):
-            cell = quoted(name) if name.lower() in names else "NULL"
-            cells.append(f"CAST({cell} AS {dtype}) AS {quoted(name)}")
-        return f"SELECT {', '.join(cells)} FROM ({query})"
+        return (*super().errors(), duckdb.Error)
 
 
-@atexit.register
-def _release_types() -> None:
-    """Clear the cache in which Narwhals keeps DuckDB's types.
+@dataclass(frozen=True, eq=False)
+class OwnRange:
+    """Rows that a connection of our own reads."""
 
-    Otherwise they outlive DuckDB 2.0, which then reports them as leaked on standard error.
-    """
-    namespace = sys.modules.get("narwhals._namespace")
-    cached = getattr(namespace, "_builtin_namespace", None)
-    if cached is not None:
-        cached.cache_clear()
+    connection: "duckdb.DuckDBPyConnection"
+    query: str
 
+    def ask(self, query: str) -> list[tuple[Any, ...]]:
+        """Return the rows that answer a query."""
+        return self.connection.execute(self._with_range(query)).fetchall()
 
-@contextmanager
-def engine(memory_limit: str | None) -> Iterator["duckdb.DuckDBPyConnection"]:
-    """Open DuckDB with a limit on memory, in a temporary folder for what does not fit."""
-    import duckdb
+    def frame(self, query: str) -> Frame:
+        """Return the answer to a query of other tables as a lazy frame."""
+        found: Frame = nw.from_native(self.connection.sql(query))
+        return found
 
-    with (
-        TemporaryDirectory(prefix="rspmn-") as folder,
-        duckdb.connect(f"{folder}/work.duckdb") as connection,
-    ):
-        try:
-            connection.execute(f"SET memory_limit = {literal(memory_limit or MEMORY_LIMIT)}")
-        except duckdb.Error:
-            raise DataError(
-                f"memory_limit {memory_limit!r}: expected a size such as '1GB' or '500MB'"
-            ) from None
-        connection.execute(f"SET temp_directory = {literal(folder)}")
-        connection.execute(SETTINGS)
-        yield connection
+    def make(self, name: str, query: str) -> None:
+        """Make a table of the answer to a query."""
+        self.connection.execute(f"CREATE TABLE {name} AS {self._with_range(query)}")
+
+    def drop(self, name: str) -> None:
+        """Drop a table, if it was made."""
+        self.connection.execute(f"DROP TABLE IF EXISTS {name}")
+
+    def _with_range(self, query: str) -> str:
+        return f"WITH {RANGE} AS NOT MATERIALIZED ({self.query}) SELECT * FROM ({query})"
 
 
-def find_files(path: Paths) -> list[str]:
-    """Return the files that paths or patterns name, sorted; numbers in names count as such."""
-    if not isinstance(path, str | Path):
-        found = sorted({name for each in path for name in find_files(each)}, key=_by_number)
-        return _checked(found, f"{len(found)} files")
-    named = str(path)
-    if not has_magic(named) or Path(named).exists():
-        source = Path(named)
-        if not source.exists():
-            raise DataError(f"{path}: no such file")
-        if source.is_dir():
-            inside = sorted(p.suffix for p in source.iterdir() if _kind(p.name) is not None)
-            hint = f": name its files, '{source}/*{inside[0]}'" if inside else ""
-            raise DataError(f"{path}: a folder, not a file{hint}")
-        found = [named]
-    else:
-        found = [p for p in glob(named, recursive=True) if Path(p).is_file()]  # noqa: PTH207
-        found.sort(key=_by_number)
-        if not found:
-            raise DataError(f"{path}: no file has such a name")
-    return _checked(found, named)
+@dataclass(frozen=True, eq=False)
+class CallersRange:
+    """All rows of a relation of the caller, read by its connection."""
 
+    relation: "duckdb.DuckDBPyRelation"
 
-def _checked(found: list[str], named: str) -> list[str]:
-    """Refuse files that are no tables, or tables of different kinds."""
-    kinds = {_kind(name) for name in found}
-    if None in kinds:
-        odd = next(name for name in found if _kind(name) is None)
-        raise DataError(f"{odd}: expected a name ending in {', '.join(READERS)}, .gz included")
-    if len(kinds) > 1:
-        raise DataError(f"{named}: files of different kinds, {', '.join(found[:3])}: name one kind")
-    for name in found:
-        if Path(name).stat().st_size == 0:
-            raise DataError(f"{name}: the file is empty")
-    return found
+    def ask(self, query: str) -> list[tuple[Any, ...]]:
+        """Return the rows that answer a query."""
+        return self._query(query).fetchall()
 
+    def frame(self, query: str) -> Frame:
+        """Return the answer to a query of other tables as a lazy frame."""
+        found: Frame = nw.from_native(self._query(query))
+        return found
 
-def open_files(path: Paths, connection: "duckdb.DuckDBPyConnection") -> LogFiles:
-    """Open the files that paths or patterns name, as one table."""
-    paths = find_files(path)
-    reader = _kind(paths[0]) or ""
-    options = ""
-    with errors_named(paths):
-        if reader == "read_csv":
-            query = load_text(paths, _files(paths), "log", connection)
-        elif reader == "read_json":
-            connection.execute(f"CREATE TABLE log AS {_json_query(paths, connection)}")
-            query = "SELECT * FROM log"
-        else:
-            options = _of_folders(paths, connection)
-            query = _query(reader, paths, options)
-        files = LogFiles(connection, paths, reader, query, options)
-        files.table.columns  # noqa: B018  (what cannot be read is told now)
-    return files
+    def _query(self, query: str) -> "duckdb.DuckDBPyRelation":
+        found = self.relation.query(RANGE, query)
+        assert found is not None  # None for statements
+        return found
 
+    def make(self, name: str, query: str) -> None:
+        """Make a temporary table of the answer to a query."""
+        self.relation.query(RANGE, f"CREATE TEMP TABLE {name} AS {query}")
 
-def _query(reader: str, paths: list[str], options: str = "") -> str:
-    # By name, so that a column has the type that holds what all files have, not the first file's.
-    by_name = ", union_by_name = true" if len(paths) > 1 else ""
-    return f"SELECT * FROM {reader}({_files(paths)}{by_name}{options})"
+    def drop(self, name: str) -> None:
+        """Drop a table, if it was made; a transaction that failed has none."""
+        import duckdb
 
-
-def _files(paths: list[str]) -> str:
-    """Return paths as SQL has them; DuckDB would take them for patterns."""
-    return list_of(re.sub(r"([*?\[])", r"[\1]", path) for path in paths)
-
-
-#: Text in JSON is what it says, and so are numbers and words that stand in one column.
-AS_TEXT = ("DATE", "TIME", "TIMESTAMP", "UUID", "JSON")
-
-
-def _json_query(paths: list[str], connection: "duckdb.DuckDBPyConnection") -> str:
-    """Return a query with the types that all rows have; none is a guess at what text means."""
-    options = ", sample_size = -1, hive_partitioning = false"
-    query = _query("read_json", paths, options)
-    found = connection.sql(query)
-    types = {
-        name: "VARCHAR" if str(dtype).startswith(AS_TEXT) else str(dtype)
-        for name, dtype in zip(found.columns, found.types, strict=True)
-    }
-    columns = ", ".join(f"{literal(name)}: {literal(dtype)}" for name, dtype in types.items())
-    return f"SELECT * FROM read_json({_files(paths)}, columns = {{{columns}}})"
-
-
-def _of_folders(paths: list[str], connection: "duckdb.DuckDBPyConnection") -> str:
-    """Say whether folders called name=value are columns: only if files do not have them."""
-    names = {part.split("=")[0].lower() for part in Path(paths[0]).parts[:-1] if "=" in part}
-    off = ", hive_partitioning = false"
-    columns = connection.sql(_query("read_parquet", paths, off)).columns if names else []
-    return "" if names and not names & {name.lower() for name in columns} else off
-
-
-def _kind(name: str) -> str | None:
-    return READERS.get(Path(Path(name).name.lower().removesuffix(".gz")).suffix)
-
-
-def _by_number(path: str) -> list[tuple[int, str]]:
-    """Return what paths are sorted by: part-10 comes after part-9."""
-    return [(int(p), "") if p.isdecimal() else (-1, p) for p in re.split(r"([0-9]+)", path)]
+        with suppress(duckdb.TransactionException):
+            self.relation.query(RANGE, f"DROP TABLE IF EXISTS {name}")

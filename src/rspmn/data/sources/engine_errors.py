@@ -1,14 +1,13 @@
-"""Why files cannot be read, in one sentence."""
+"""Errors of engines as one sentence about the table or the file."""
 
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from rspmn.errors import DataError
 
-#: What DuckDB says of rows of text, and what it means.
-MEANT = {
+#: What DuckDB reports of rows of text, and what it means.
+MEANINGS = {
     "unterminated quote": "a quote is not closed",
     "invalid state": "a quote is not closed, or lines end in different ways",
     "Maximum line size": "a line is too long",
@@ -16,39 +15,26 @@ MEANT = {
 
 
 @contextmanager
-def errors_named(paths: Sequence[str] = ()) -> Iterator[None]:
-    """Turn what engines say of files, or of a table, while they read them into one sentence."""
+def errors_named(errors: tuple[type[Exception], ...], paths: Sequence[str] = ()) -> Iterator[None]:
+    """Turn errors of an engine into a `DataError` about files, or about the table."""
     try:
         yield
-    except RuntimeError as error:  # what DuckDB makes of Ctrl-C
-        if "interrupted" in str(error).lower():
+    except RuntimeError as error:
+        if "interrupted" in str(error).lower():  # DuckDB's answer to Ctrl-C
             raise KeyboardInterrupt from None
         raise
-    except _engine_errors() as error:
-        raise (_of_files(error, paths) if paths else _of_table(error)) from None
+    except errors as error:
+        raise (_file_error(error, paths) if paths else _table_error(error)) from None
 
 
-def _engine_errors() -> tuple[type[Exception], ...]:
-    """Return the errors of the engines that are in use."""
-    import duckdb
-    from narwhals.exceptions import NarwhalsError
-
-    found: list[type[Exception]] = [duckdb.Error, NarwhalsError]
-    if "polars" in sys.modules:
-        found.append(sys.modules["polars"].exceptions.PolarsError)
-    return tuple(found)
-
-
-def _of_table(error: Exception) -> DataError:
+def _table_error(error: Exception) -> DataError:
     return DataError(f"the table cannot be read: {_first_line(error)}")
 
 
-def _of_files(error: Exception, paths: Sequence[str]) -> DataError:
-    import duckdb
-
+def _file_error(error: Exception, paths: Sequence[str]) -> DataError:
     text = str(error)
     path = next((p for p in paths if p in text), shown(paths))
-    if isinstance(error, duckdb.OutOfMemoryException):
+    if type(error).__name__ == "OutOfMemoryException":
         return DataError(
             f"{path}: does not fit into the memory limit: {_first_line(error)}: "
             "give it more, memory_limit='4GB'"
@@ -57,9 +43,9 @@ def _of_files(error: Exception, paths: Sequence[str]) -> DataError:
         return DataError(f"{path}: not a text file in UTF-8{_at(text)}: save it as UTF-8")
     if "No magic bytes" in text:
         return DataError(f"{path}: not a Parquet file, or cut short: write it again")
-    meant = next((said for sign, said in MEANT.items() if sign in text), None)
-    if meant is not None:
-        return DataError(f"{path}: {meant}{_at(text)}")
+    meaning = next((meant for sign, meant in MEANINGS.items() if sign in text), None)
+    if meaning is not None:
+        return DataError(f"{path}: {meaning}{_at(text)}")
     wrong = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", text)
     if wrong:
         return DataError(f"{path}: expected {wrong[1]} cells, found {wrong[2]}{_at(text)}")
@@ -67,7 +53,7 @@ def _of_files(error: Exception, paths: Sequence[str]) -> DataError:
 
 
 def shown(paths: Sequence[str]) -> str:
-    """Return what to call files."""
+    """Return how messages name files."""
     return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import narwhals as nw
 
-from rspmn.data.sources.open import ROW, Frame, Source, numbered
+from rspmn.data.sources.engine import ROW, Engine, Frame
 from rspmn.data.sources.pair_codes import ADD, HINT, NEITHER, NO, UNSAID, YES
 from rspmn.data.tables import refuse_type
 from rspmn.errors import DataError, no_column
@@ -49,10 +49,10 @@ def columns_of(asked: Asked) -> tuple[dict[str, str], dict[str, str]]:
     return here, after
 
 
-def rows_of(source: Source, asked: Asked) -> Frame:
+def rows_of(source: Engine, asked: Asked) -> Frame:
     """Return the rows of a long table under their own names: e, t, f, v0, v1, …."""
     if asked.log.time is None:
-        source = numbered(source)
+        source = source.numbered()
     rows = cells_of(source.frame, asked)
     rows = rows.with_columns(hint_of(rows, asked).alias(HINT))
     if rows.collect_schema()[TIME] == nw.String:
@@ -60,15 +60,14 @@ def rows_of(source: Source, asked: Asked) -> Frame:
     return rows
 
 
-def _with_dates(source: Source, rows: Frame, asked: Asked) -> Frame:
+def _with_dates(source: Engine, rows: Frame, asked: Asked) -> Frame:
     """Return the rows with times that are text as the dates that they are."""
     odd = rows.filter(~nw.col(TIME).str.contains(f"^{ISO_DATE}")).select(TIME).head(1)
     found = source.read(odd)
     if found.rows:
         raise refuse_time(asked.log.time or ROW, found.cells(TIME).present.tolist()[0])
     time = nw.col(TIME)
-    is_polars = rows.implementation.is_polars()  # the only one that does not cast text
-    return rows.with_columns(time.str.to_datetime() if is_polars else time.cast(nw.Datetime("us")))
+    return rows.with_columns(source.as_dates(time))
 
 
 def cells_of(frame: Frame, asked: Asked) -> Frame:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import narwhals as nw
 import numpy as np
 
-from rspmn.data.sources.open import Frame
+from rspmn.data.sources.engine import Frame
 from rspmn.types import Bools, Ints
 
 MARK = "mark"

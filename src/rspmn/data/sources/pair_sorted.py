@@ -5,6 +5,7 @@ It works on every engine and for rows in any order.
 
 import narwhals as nw
 
+from rspmn.data.sources.engine import Engine, Frame
 from rspmn.data.sources.log_rows import (
     COUNT,
     EPISODE,
@@ -15,11 +16,10 @@ from rspmn.data.sources.log_rows import (
     count_where,
     refuse_infinite_times,
 )
-from rspmn.data.sources.open import Frame, Source
 from rspmn.data.sources.pair_codes import EMPTY, GAP, HINT, NEXT_HINT, TIE, Place, marked
 
 
-def in_time(source: Source, rows: Frame, asked: Asked) -> Frame:
+def in_time(source: Engine, rows: Frame, asked: Asked) -> Frame:
     """Pair the rows of each episode in the order of their times."""
     here, after = columns_of(asked)
     coming = {NEXT_TIME: TIME, NEXT_HINT: HINT} | {after[name]: here[name] for name in after}
@@ -42,7 +42,7 @@ def in_time(source: Source, rows: Frame, asked: Asked) -> Frame:
     return marked(paired, place, [EPISODE, TIME, NEXT_TIME, COUNT])
 
 
-def _counts_steps(source: Source, rows: Frame, asked: Asked) -> bool:
+def _counts_steps(source: Engine, rows: Frame, asked: Asked) -> bool:
     """Say whether times count steps: whole numbers, and not the numbers of rows."""
     dtype = rows.collect_schema()[TIME]
     if asked.log.time is None or not dtype.is_numeric():

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 
 import narwhals as nw
 
+from rspmn.data.sources.connect import literal, quoted
+from rspmn.data.sources.engine import RANGE, Engine, Frame, RowRange
 from rspmn.data.sources.log_rows import (
     EPISODE,
     FIRST,
@@ -28,7 +30,6 @@ from rspmn.data.sources.log_rows import (
     flag_of,
     hint_of,
 )  # fmt: skip
-from rspmn.data.sources.open import Frame, Source
 from rspmn.data.sources.pair_codes import (
     ADD,
     BY_FLAG,
@@ -41,8 +42,6 @@ from rspmn.data.sources.pair_codes import (
     Place,
     marked,
 )  # fmt: skip
-from rspmn.data.sources.row_ranges import PART, Part
-from rspmn.data.sources.sql import literal, quoted
 from rspmn.data.sources.window_groups import COUNT
 
 #: Columns of rows and pairs: 0 for a step and 1 + its flag for a state; how a pair goes together:
@@ -57,20 +56,23 @@ MAX_STEPS = 2**40
 Row = Mapping[str, str | None]
 
 
-def streamed_counts(source: Source, asked: Asked) -> dict[Part, str]:
+def streamed_counts(source: Engine, asked: Asked) -> dict[RowRange, str]:
     """Return queries that count the pairs of each part of a log, its rows being as stored.
 
     Files are parts that are read at the same time, in the order of their first rows. The last row
     of each is paired with the first one of the next. No query is returned if the rows cannot be
     shown to be in order: the engine does not keep it, or times do not count steps.
     """
-    if not source.is_duckdb or asked.log.time is None or asked.log.gaps == "allow":
+    if asked.log.time is None or asked.log.gaps == "allow":
         return {}
     if not cells_of(source.frame, asked).collect_schema()[TIME].is_integer():
         return {}
-    rows = _Rows.of(source, asked)
     with source.errors_named():
-        heads = sorted(rows.heads(source.parts()), key=_key)
+        ranges = source.row_ranges()
+        if not ranges:
+            return {}
+        rows = _Rows.of(source, asked)
+        heads = sorted(rows.heads(ranges), key=_key)
     if not heads or any(head[name] is None for _, head in heads for name in (EPISODE, TIME)):
         return {}  # an episode or a time is missing: sorting finds the row
     zero = int(heads[0][1][TIME] or 0)
@@ -102,7 +104,7 @@ def marked_groups(groups: Frame, asked: Asked) -> Frame:
     return groups.group_by(keys).agg(nw.col(COUNT).sum().cast(nw.Int64))
 
 
-def _key(head: tuple[Part, Row]) -> tuple[int, str, int]:
+def _key(head: tuple[RowRange, Row]) -> tuple[int, str, int]:
     """Return what parts are ordered by; if it misleads, a pair is not sound."""
     episode, time = head[1][EPISODE] or "", int(head[1][TIME] or 0)
     is_number = re.fullmatch(r"-?\d+", episode)
@@ -114,11 +116,11 @@ class _Rows:
     """The rows of a log in SQL."""
 
     asked: Asked
-    query: str  # of a table called PART
+    query: str  # of a table called RANGE
     types: Mapping[str, str]
 
     @classmethod
-    def of(cls, source: Source, asked: Asked) -> "_Rows":
+    def of(cls, source: Engine, asked: Asked) -> "_Rows":
         """Write the expression of rows as SQL, by way of an empty table like the log."""
         log = nw.to_native(source.frame)
         wanted = {asked.log.episode, asked.log.time, asked.log.flag, *asked.schema.variables}
@@ -130,7 +132,7 @@ class _Rows:
             found = dict(zip(rows.columns, map(str, rows.types), strict=True))
             return cls(asked, rows.sql_query(), found)
 
-    def heads(self, parts: Sequence[Part]) -> Iterator[tuple[Part, Row]]:
+    def heads(self, parts: Sequence[RowRange]) -> Iterator[tuple[RowRange, Row]]:
         """Return parts with their first rows, if they have any."""
         as_text = ", ".join(f"CAST({name} AS VARCHAR)" for name in self.types)
         query = f"SELECT {as_text} FROM ({self.query}) LIMIT 1"
@@ -181,10 +183,10 @@ def _follows(zero: int) -> str:
 
 @contextmanager
 def _empty_table(types: Mapping[str, object]) -> Iterator[Frame]:
-    """Make an empty table of columns with types, called PART."""
+    """Make an empty table of columns with types, called RANGE."""
     import duckdb
 
     columns = ", ".join(f"{quoted(name)} {dtype}" for name, dtype in types.items())
     with duckdb.connect() as connection:
-        connection.execute(f"CREATE TABLE {PART} ({columns})")
-        yield nw.from_native(connection.table(PART))
+        connection.execute(f"CREATE TABLE {RANGE} ({columns})")
+        yield nw.from_native(connection.table(RANGE))

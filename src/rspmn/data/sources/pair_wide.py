@@ -5,6 +5,7 @@ from typing import Any
 
 import narwhals as nw
 
+from rspmn.data.sources.engine import ROW, Engine, Frame
 from rspmn.data.sources.log_rows import (
     COUNT,
     FIRST,
@@ -14,7 +15,6 @@ from rspmn.data.sources.log_rows import (
     gone,
     plain_column,
 )
-from rspmn.data.sources.open import ROW, Frame, Source
 from rspmn.data.sources.pair_codes import ADD, HINT, HOLE, NEXT_HINT, NO, VOID, Place, marked
 from rspmn.errors import DataError
 from rspmn.schema import Schema
@@ -23,7 +23,7 @@ from rspmn.schema import Schema
 SAME, GONE, WRONG = "same", "gone", "wrong"
 
 
-def in_blocks(source: Source, asked: Asked, block: Sequence[str]) -> Frame:
+def in_blocks(source: Engine, asked: Asked, block: Sequence[str]) -> Frame:
     """Pair the blocks of a wide table: one row per episode, a block of columns for each step."""
     here, after = columns_of(asked)
     blocks = _Blocks(source, block)
@@ -50,7 +50,7 @@ def check_block(schema: Schema, found: int) -> list[str]:
 class _Blocks:
     """The blocks of a wide table, all of one variable's columns being of one type."""
 
-    def __init__(self, source: Source, block: Sequence[str]) -> None:
+    def __init__(self, source: Engine, block: Sequence[str]) -> None:
         self.frame = source.frame
         self.types = dict(source.frame.collect_schema())
         self.is_numbered = ROW in self.types
@@ -124,7 +124,7 @@ class _Blocks:
 
 
 def _empty_text(
-    source: Source, columns: Mapping[str, Sequence[str]], types: Mapping[str, Any]
+    source: Engine, columns: Mapping[str, Sequence[str]], types: Mapping[str, Any]
 ) -> set[str]:
     """Return columns of text that hold nothing, where other steps' columns hold something else.
 

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from rspmn.data.columns import Column, encode, infer_kind
 from rspmn.data.episodes import Episodes, Followed
+from rspmn.data.sources.engine import Engine
 from rspmn.data.sources.log_rows import ISO_DATE, refuse_infinite_times, refuse_time
-from rspmn.data.sources.open import Source, open_source
+from rspmn.data.sources.open import open_source
 from rspmn.data.sources.pair_codes import (
     BY_FIRST,
     BY_FLAG,
@@ -70,7 +71,7 @@ class MemoryRows:
 
 def read_episodes(source: object, schema: Schema) -> Episodes:
     """Read a log into memory."""
-    if not (is_paths(source) or isinstance(source, Source)):
+    if not (is_paths(source) or isinstance(source, Engine)):
         return _episodes(as_table(source), schema)
     with open_source(source) as opened, opened.named():
         log, names = schema.log, opened.names

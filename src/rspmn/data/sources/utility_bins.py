@@ -17,7 +17,7 @@ import narwhals as nw
 import numpy as np
 
 from rspmn.data.columns import Column
-from rspmn.data.sources.open import Frame, Source
+from rspmn.data.sources.engine import Engine, Frame
 from rspmn.data.sources.pair_codes import is_key
 from rspmn.data.tables import Table
 from rspmn.errors import DataError
@@ -41,7 +41,7 @@ class Moments:
     scale: float  # of the high part
 
     @classmethod
-    def wanted(cls, groups: Frame, source: Source, column: str) -> "Moments | None":
+    def wanted(cls, groups: Frame, source: Engine, column: str) -> "Moments | None":
         """Return how to put utilities into bins; None if they have few values."""
         u = nw.col(column)
         found = source.read(

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 import narwhals as nw
 
+from rspmn.data.sources.engine import ROW, Engine, Frame
 from rspmn.data.sources.log_rows import COUNT, EPISODE, NEXT_TIME, TIME, Asked, columns_of, gone
-from rspmn.data.sources.open import ROW, Frame, Source
 from rspmn.data.sources.pair_codes import (
     BY_FLAG,
     BY_NEXT_FLAG,
@@ -134,7 +134,7 @@ def _shown(time: Any) -> Any:
 class EngineRows:
     """The rows of a log that an engine holds."""
 
-    source: Source
+    source: Engine
     asked: Asked
     pairs: Callable[[], Frame]  # with what names a row: episode, time and step, or the row's number
 
@@ -155,11 +155,10 @@ class EngineRows:
             row[name] = None if cells.missing[0] else cells.present.tolist()[0]
         if is_long:
             return Location(row[EPISODE], row[COUNT] - 1, row[TIME], row[NEXT_TIME])
-        number = row[ROW] - self.source.is_duckdb  # DuckDB counts from 1
-        return Location(number, row[COUNT] - 1)
+        return Location(row[ROW], row[COUNT] - 1)
 
 
-def count_lacking(groups: Frame, source: Source, asked: Asked) -> dict[str, int]:
+def count_lacking(groups: Frame, source: Engine, asked: Asked) -> dict[str, int]:
     """Return how many steps lack each decision, and the utility."""
     here, _ = columns_of(asked)
     types = dict(groups.collect_schema())

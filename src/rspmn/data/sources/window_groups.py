@@ -5,6 +5,7 @@ counts each group, and only the groups leave it. The expression is one for all e
 groups mean is read off here: values are coded, and what followed a last step is decided.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import narwhals as nw
@@ -13,13 +14,14 @@ from numpy.typing import NDArray
 
 from rspmn.data.columns import missing_column
 from rspmn.data.episodes import Followed
+from rspmn.data.sources.engine import Engine, Frame
 from rspmn.data.sources.log_rows import Asked, columns_of, gone
-from rspmn.data.sources.open import Frame
 from rspmn.data.sources.pair_codes import MARK, STATE, STEP, YES, Marks, is_key
 from rspmn.data.sources.utility_bins import Moments
 from rspmn.data.tables import Cells, Table, code_cells
 from rspmn.data.windows import Windows, fair_endings, group_windows, time_limit_of
 from rspmn.log_format import LogFormat
+from rspmn.schema import Kind, Schema
 from rspmn.types import Bools, Ints
 
 #: The column of how often each group occurred.
@@ -166,3 +168,41 @@ def _both(one: Cells, other: Cells) -> Cells:
     parts = [cells.present for cells in (one, other) if len(cells.present)]
     present = np.concatenate(parts) if parts else one.present
     return Cells(present, np.concatenate([one.missing, other.missing]))
+
+
+def kinds_of(
+    groups: Frame, source: Engine, schema: Schema, here: Mapping[str, str], after: Mapping[str, str]
+) -> dict[str, Kind]:
+    """Return the kind of every variable, as coding all of its values at once would find it."""
+    types = dict(groups.collect_schema())
+    found: dict[str, Kind] = dict(schema.kinds) | {schema.utility: Kind.CONTINUOUS}
+    open_ones = {}
+    for name in schema.variables:
+        columns = [nw.col(c) for c in (here[name], after.get(name)) if c is not None]
+        dtype = types[here[name]]
+        if name in found:
+            continue
+        if dtype == nw.Boolean:
+            found[name] = Kind.BOOLEAN
+        elif dtype.is_float():
+            odd = [(c != c.floor()) & ~c.is_null() & ~c.is_nan() for c in columns]
+            open_ones[name] = nw.any_horizontal(*odd, ignore_nulls=True).any()
+        elif dtype.is_numeric():
+            found[name] = Kind.INTEGER
+        elif source.is_text:
+            words = [~c.str.to_lowercase().is_in(["true", "false", ""]) for c in columns]
+            open_ones[name] = nw.any_horizontal(*words, ignore_nulls=True).any()
+        else:
+            found[name] = Kind.CATEGORICAL
+    if not open_ones:
+        return found
+    asked = [expression.alias(f"k{k}") for k, expression in enumerate(open_ones.values())]
+    table = source.read(groups.select(*asked))
+    for k, name in enumerate(open_ones):
+        told = table.cells(f"k{k}").present
+        is_so = bool(len(told) and told[0])
+        if types[here[name]].is_float():
+            found[name] = Kind.CONTINUOUS if is_so else Kind.INTEGER
+        else:
+            found[name] = Kind.CATEGORICAL if is_so else Kind.BOOLEAN
+    return found

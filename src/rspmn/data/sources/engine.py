@@ -1,0 +1,169 @@
+"""Engines: the libraries that hold the rows of a log and run queries on them.
+
+A query is a Narwhals expression, the same for all engines. An engine says which sources it opens,
+how a query is read into memory, where an intermediate result is kept, and how rows are numbered.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import narwhals as nw
+
+from rspmn.data.sources.engine_errors import errors_named, shown
+from rspmn.data.tables import Table, eager_table, native_frame
+from rspmn.errors import DataError
+
+if TYPE_CHECKING:
+    Frame = nw.LazyFrame[Any]
+else:  # `typing` caches what is subscripted, and would keep DuckDB alive after its end
+    Frame = nw.LazyFrame
+
+#: The column of row numbers.
+ROW = "rspmn: row"
+#: The name of a range of rows in queries of it.
+RANGE = "rspmn_range"
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """A result that an engine keeps."""
+
+    frame: Frame
+    rows: int
+
+
+class RowRange(Protocol):
+    """Some rows of a log in the order in which they are stored: a table RANGE in SQL."""
+
+    def ask(self, query: str) -> list[tuple[Any, ...]]:
+        """Return the rows that answer a query."""
+
+    def frame(self, query: str) -> Frame:
+        """Return the answer to a query of other tables as a lazy frame."""
+
+    def make(self, name: str, query: str) -> None:
+        """Make a table of the answer to a query."""
+
+    def drop(self, name: str) -> None:
+        """Drop a table, if it was made."""
+
+
+@dataclass(frozen=True, eq=False)
+class Engine:
+    """An opened log: its rows, and what their library does in its own way.
+
+    This class works for every lazy frame that Narwhals knows. Subclasses override what their
+    library does differently, or better.
+    """
+
+    frame: Frame  # all rows
+
+    @classmethod
+    def opens(cls, source: object) -> bool:
+        """Return whether this engine opens a source; it must not fail for any object."""
+        return isinstance(native_frame(source), nw.LazyFrame)
+
+    @classmethod
+    @contextmanager
+    def open(cls, source: object, memory_limit: str | None = None) -> Iterator[Self]:  # noqa: ARG003
+        """Open a source; what was opened is closed when the context ends.
+
+        Parameters
+        ----------
+        source
+            An object for which `opens` returned True.
+        memory_limit
+            The memory that the engine may use, such as "1GB", if it can be limited.
+        """
+        yield cls(native_frame(source).lazy())
+
+    # ---- queries -------------------------------------------------------------------------
+
+    @property
+    def names(self) -> list[str]:
+        """The columns' names."""
+        return list(self.frame.collect_schema())
+
+    def read(self, frame: Frame) -> Table:
+        """Read a query of the rows into memory."""
+        with self.errors_named():
+            return eager_table(frame.collect())
+
+    @contextmanager
+    def keep(self, frame: Frame) -> Iterator[Kept]:
+        """Compute a query once, and keep the result until the context ends."""
+        with self.errors_named():
+            made = frame.collect()
+        yield Kept(made.lazy(), len(made))
+
+    def map_batches(self, kept: Kept, function: Callable[[Table], str], size: int) -> Iterator[str]:
+        """Apply a function to every batch of at most `size` rows of a kept result."""
+        made = kept.frame.collect()
+        for start in range(0, len(made), size):
+            yield function(eager_table(made[start : start + size]))
+
+    # ---- rows in order -------------------------------------------------------------------
+
+    def numbered(self) -> Self:
+        """Return the same log with the number of each row, from 0, in a column ROW."""
+        if ROW in self.names:
+            raise DataError(f"a column is called {ROW!r}, as row numbers are here: rename it")
+        return replace(self, frame=self._with_row_numbers())
+
+    def _with_row_numbers(self) -> Frame:
+        """Return all rows with their numbers; refused if the engine keeps no order of rows."""
+        raise DataError(
+            "rows of this table have no order of their own: name the column that orders the steps, "
+            "time='...'"
+        )
+
+    def row_ranges(self) -> Sequence[RowRange]:
+        """Return all rows as ranges that can be queried in SQL at the same time.
+
+        Empty if the engine does not keep the order of rows, or does not know SQL; then rows are
+        always sorted.
+        """
+        return ()
+
+    def keep_ranges(
+        self, queries: Mapping[RowRange, str], combine: Callable[[Frame], Frame]
+    ) -> AbstractContextManager[Kept]:
+        """Run a query on each of the row ranges, and keep the combined answers."""
+        raise NotImplementedError
+
+    # ---- values and errors ---------------------------------------------------------------
+
+    @property
+    def is_text(self) -> bool:
+        """Whether cells were read from text, so that booleans are words."""
+        return False
+
+    def as_dates(self, column: nw.Expr) -> nw.Expr:
+        """Return a column of text, all of it dates, as dates."""
+        return column.cast(nw.Datetime("us"))
+
+    @property
+    def paths(self) -> Sequence[str]:
+        """The files that rows are read from."""
+        return ()
+
+    def errors(self) -> tuple[type[Exception], ...]:
+        """Return the errors of the library that mean that rows cannot be read."""
+        return (nw.exceptions.NarwhalsError,)
+
+    def errors_named(self) -> AbstractContextManager[None]:
+        """Return a context that turns errors of the library into a `DataError`."""
+        return errors_named(self.errors(), self.paths)
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Begin every `DataError` with the names of the files."""
+        try:
+            with self.errors_named():
+                yield
+        except DataError as error:
+            if not self.paths or str(error).startswith(shown(self.paths)):
+                raise
+            raise DataError(f"{shown(self.paths)}: {error}") from None

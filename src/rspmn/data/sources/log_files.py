@@ -1,0 +1,190 @@
+"""Files of tables, read by DuckDB: out of core, with a limit on memory.
+
+Parquet is read where it lies. Text is read once, into a table on disk: to read it is most of what
+it costs, and a log is looked at more than once.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from glob import glob, has_magic
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rspmn.data.sources.connect import SETTINGS, list_of, literal, quoted
+from rspmn.data.sources.csv import load_text
+from rspmn.data.sources.engine_errors import errors_named
+from rspmn.data.tables import Paths
+from rspmn.errors import DataError
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+#: How DuckDB reads each kind of file, compressed ones too.
+READERS = {
+    ".csv": "read_csv",
+    ".tsv": "read_csv",
+    ".txt": "read_csv",
+    ".parquet": "read_parquet",
+    ".jsonl": "read_json",
+    ".ndjson": "read_json",
+    ".json": "read_json",
+}
+
+#: Files are read in at most so many parts; of more files, several are a part.
+MAX_PARTS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class LogFiles:
+    """Files that hold one table, opened by DuckDB."""
+
+    connection: "duckdb.DuckDBPyConnection"
+    paths: list[str]
+    reader: str
+    query: str  # all rows
+    options: str = ""  # how they are read
+
+    @property
+    def is_text(self) -> bool:
+        """Whether cells were text: booleans are words."""
+        return self.reader == "read_csv"
+
+    @property
+    def is_parquet(self) -> bool:
+        """Whether they are read where they lie, and know the least and the most they hold."""
+        return self.reader == "read_parquet"
+
+    @cached_property
+    def table(self) -> "duckdb.DuckDBPyRelation":
+        """All rows."""
+        return self.connection.sql(self.query)
+
+    def cursor(self) -> "duckdb.DuckDBPyConnection":
+        """Return another connection, so that several parts can be read at the same time."""
+        cursor = self.connection.cursor()
+        cursor.execute(SETTINGS)
+        return cursor
+
+    def queries(self) -> list[str]:
+        """Return queries of the rows in parts, each as its rows stand."""
+        if not self.is_parquet or len(self.paths) == 1:
+            return [self.query]
+        size = -(-len(self.paths) // MAX_PARTS)
+        return [self._query(self.paths[k : k + size]) for k in range(0, len(self.paths), size)]
+
+    def _query(self, paths: list[str]) -> str:
+        """Return a query of some files, with columns of the types that they have in all files."""
+        query = _query(self.reader, paths, self.options)
+        found = self.connection.sql(query)
+        if (found.columns, found.types) == (self.table.columns, self.table.types):
+            return query
+        cells, names = [], {name.lower() for name in found.columns}
+        for name, dtype in zip(self.table.columns, self.table.types, strict=True):
+            cell = quoted(name) if name.lower() in names else "NULL"
+            cells.append(f"CAST({cell} AS {dtype}) AS {quoted(name)}")
+        return f"SELECT {', '.join(cells)} FROM ({query})"
+
+
+def find_files(path: Paths) -> list[str]:
+    """Return the files that paths or patterns name, sorted; numbers in names count as such."""
+    if not isinstance(path, str | Path):
+        found = sorted({name for each in path for name in find_files(each)}, key=_by_number)
+        return _checked(found, f"{len(found)} files")
+    named = str(path)
+    if not has_magic(named) or Path(named).exists():
+        source = Path(named)
+        if not source.exists():
+            raise DataError(f"{path}: no such file")
+        if source.is_dir():
+            inside = sorted(p.suffix for p in source.iterdir() if _kind(p.name) is not None)
+            hint = f": name its files, '{source}/*{inside[0]}'" if inside else ""
+            raise DataError(f"{path}: a folder, not a file{hint}")
+        found = [named]
+    else:
+        found = [p for p in glob(named, recursive=True) if Path(p).is_file()]  # noqa: PTH207
+        found.sort(key=_by_number)
+        if not found:
+            raise DataError(f"{path}: no file has such a name")
+    return _checked(found, named)
+
+
+def _checked(found: list[str], named: str) -> list[str]:
+    """Refuse files that are no tables, or tables of different kinds."""
+    kinds = {_kind(name) for name in found}
+    if None in kinds:
+        odd = next(name for name in found if _kind(name) is None)
+        raise DataError(f"{odd}: expected a name ending in {', '.join(READERS)}, .gz included")
+    if len(kinds) > 1:
+        raise DataError(f"{named}: files of different kinds, {', '.join(found[:3])}: name one kind")
+    for name in found:
+        if Path(name).stat().st_size == 0:
+            raise DataError(f"{name}: the file is empty")
+    return found
+
+
+def open_files(path: Paths, connection: "duckdb.DuckDBPyConnection") -> LogFiles:
+    """Open the files that paths or patterns name, as one table."""
+    import duckdb
+
+    paths = find_files(path)
+    reader = _kind(paths[0]) or ""
+    options = ""
+    with errors_named((duckdb.Error,), paths):
+        if reader == "read_csv":
+            query = load_text(paths, _files(paths), "log", connection)
+        elif reader == "read_json":
+            connection.execute(f"CREATE TABLE log AS {_json_query(paths, connection)}")
+            query = "SELECT * FROM log"
+        else:
+            options = _of_folders(paths, connection)
+            query = _query(reader, paths, options)
+        files = LogFiles(connection, paths, reader, query, options)
+        files.table.columns  # noqa: B018  (what cannot be read is told now)
+    return files
+
+
+def _query(reader: str, paths: list[str], options: str = "") -> str:
+    # By name, so that a column has the type that holds what all files have, not the first file's.
+    by_name = ", union_by_name = true" if len(paths) > 1 else ""
+    return f"SELECT * FROM {reader}({_files(paths)}{by_name}{options})"
+
+
+def _files(paths: list[str]) -> str:
+    """Return paths as SQL has them; DuckDB would take them for patterns."""
+    return list_of(re.sub(r"([*?\[])", r"[\1]", path) for path in paths)
+
+
+#: Text in JSON is what it says, and so are numbers and words that stand in one column.
+AS_TEXT = ("DATE", "TIME", "TIMESTAMP", "UUID", "JSON")
+
+
+def _json_query(paths: list[str], connection: "duckdb.DuckDBPyConnection") -> str:
+    """Return a query with the types that all rows have; none is a guess at what text means."""
+    options = ", sample_size = -1, hive_partitioning = false"
+    query = _query("read_json", paths, options)
+    found = connection.sql(query)
+    types = {
+        name: "VARCHAR" if str(dtype).startswith(AS_TEXT) else str(dtype)
+        for name, dtype in zip(found.columns, found.types, strict=True)
+    }
+    columns = ", ".join(f"{literal(name)}: {literal(dtype)}" for name, dtype in types.items())
+    return f"SELECT * FROM read_json({_files(paths)}, columns = {{{columns}}})"
+
+
+def _of_folders(paths: list[str], connection: "duckdb.DuckDBPyConnection") -> str:
+    """Say whether folders called name=value are columns: only if files do not have them."""
+    names = {part.split("=")[0].lower() for part in Path(paths[0]).parts[:-1] if "=" in part}
+    off = ", hive_partitioning = false"
+    columns = connection.sql(_query("read_parquet", paths, off)).columns if names else []
+    return "" if names and not names & {name.lower() for name in columns} else off
+
+
+def _kind(name: str) -> str | None:
+    return READERS.get(Path(Path(name).name.lower().removesuffix(".gz")).suffix)
+
+
+def _by_number(path: str) -> list[tuple[int, str]]:
+    """Return what paths are sorted by: part-10 comes after part-9."""
+    return [(int(p), "") if p.isdecimal() else (-1, p) for p in re.split(r"([0-9]+)", path)]
