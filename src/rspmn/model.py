@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -262,7 +262,7 @@ class RSPMN:
 
         return compile_bellman(self.template, self.unknown)
 
-    # ---- queries: each is a door to `rspmn.infer` ----------------------------------
+    # ---- queries: each calls `rspmn.infer` -----------------------------------------
 
     def meu(
         self,
@@ -279,22 +279,23 @@ class RSPMN:
         ----------
         state
             A mapping from variables to values, a pandas Series, or a row in the schema's order;
-            None is the start of an episode. It may be partial, and may hold decisions already made
-            in this step. What it lacks will be observed before the decision is made.
+            None is the start of an episode. It may be partial, and may contain decisions already
+            made in this step. What it lacks will be observed before the decision is made.
         horizon
             The number of steps; without one, until the values converge.
         discount
             Per step.
         allow_untried
-            Whether decisions may be chosen that were never tried in a state, valued by what they
-            do elsewhere.
+            Whether decisions may be chosen that were never tried in a state; their value is
+            extrapolated from what they did elsewhere.
         criterion
             The rule at decisions; see `rspmn.infer.criterion`.
 
         Returns
         -------
-        A number that also says whether the model ever saw such a state (`supported`) and how many
-        logged steps support it (`steps`).
+        ExpectedUtility
+            A float with attributes `supported`, whether the model ever saw such a state, and
+            `steps`, the number of logged steps that support the answer.
         """
         from rspmn.infer.actions import recurrent_meu
         from rspmn.infer.criterion import MEU
@@ -326,13 +327,30 @@ class RSPMN:
         allow_untried: bool = False,
         criterion: "Criterion | None" = None,
     ) -> "list[ActionValue]":
-        """Return what every value of the next decision is worth, with its support.
+        """Return the expected utility of every value of the next decision, with its support.
 
         This is `Policy.action_values`, for one question. The parameters are those of `meu`, but
         the decision is made now: what the state lacks is averaged over.
         """
         policy = self.policy(horizon, discount, allow_untried=allow_untried, criterion=criterion)
         return policy.action_values(state)
+
+    def act(
+        self,
+        state: object = None,
+        horizon: int | None = None,
+        discount: float = 1.0,
+        *,
+        allow_untried: bool = False,
+        criterion: "Criterion | None" = None,
+    ) -> Any:
+        """Return what to do in a state: a value, or a mapping of several decisions to make now.
+
+        This is `Policy.act`, for one question; a state that the model never saw is an error. To
+        act in many states, make a policy once.
+        """
+        policy = self.policy(horizon, discount, allow_untried=allow_untried, criterion=criterion)
+        return policy.act(state)
 
     def expected_utilities(
         self,
@@ -355,7 +373,7 @@ class RSPMN:
         allow_untried: bool = False,
         criterion: "Criterion | None" = None,
     ) -> "list[ActionValue]":
-        """Return every best value of the next decision; the first is the one to choose."""
+        """Return all best values of the next decision, ties included; the first is to be chosen."""
         from rspmn.infer.actions import best_among
 
         return best_among(
@@ -373,10 +391,10 @@ class RSPMN:
         allow_untried: bool = False,
         criterion: "Criterion | None" = None,
     ) -> "Policy":
-        """Return the best decisions over so many steps, or in the limit of many.
+        """Return the best decisions over `horizon` steps, or in the limit of many.
 
         `otherwise` is what to do in states that the model never saw; without it, asking for a
-        decision there is an error.
+        decision there is an error. The other parameters are those of `meu`.
         """
         from rspmn.infer.criterion import MEU
         from rspmn.infer.policy import Policy
@@ -396,7 +414,7 @@ class RSPMN:
         return episode_log_likelihoods(self, episodes, smoothed)
 
     def mpe(self, steps: Sequence[Evidence]) -> list[dict[str, Value]] | None:
-        """Return an episode with the likeliest values for what it lacks."""
+        """Return an episode completed by the most probable values; None if it is impossible."""
         from rspmn.infer.mpe import episode_mpe
 
         return episode_mpe(self, steps)
@@ -408,17 +426,17 @@ class RSPMN:
         rng: np.random.Generator | int,
         policy: "Policy | Decide | None" = None,
     ) -> Episodes:
-        """Draw episodes from the model: it is a simulator of what it was learned from.
+        """Draw episodes from the model, as a simulator of what it was learned from.
 
         Parameters
         ----------
         episodes, horizon
-            How many episodes, and how many steps each has at most.
+            The number of episodes, and the most steps of each.
         rng
             A generator, or a seed for one.
         policy
-            Who decides: a `Policy`, or a function as `rspmn.infer.Decide` describes it. If not
-            given, decisions are made uniformly.
+            Makes the decisions: a `Policy`, or a function as `rspmn.infer.Decide` describes it.
+            If not given, decisions are uniform.
         """
         from rspmn.infer.sample import draw_episodes
 
@@ -427,7 +445,7 @@ class RSPMN:
     # ---- files -------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write the model as JSON, gzipped when the name ends in .gz; whole or not at all."""
+        """Write the model as JSON, gzipped if the name ends in .gz, atomically."""
         from rspmn.model_file import save
 
         save(self, path)

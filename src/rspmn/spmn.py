@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -44,8 +44,8 @@ class SPMN:
 
     schema: Schema
     network: Network
-    #: What is known of the state variables apart from each other. For the likelihood of rows it is
-    #: mixed in with the weight of one row, so that no row is impossible; decisions do not use it.
+    #: The state variables as if they were independent. The likelihood of rows is smoothed with it,
+    #: so that no row is impossible; decisions do not use it.
     background: Network | None = None
     rows: float = 0.0  # the weight of the rows it was learned from
 
@@ -59,6 +59,8 @@ class SPMN:
 
     def __repr__(self) -> str:
         return f"SPMN({len(self.network)} nodes, learned from {self.rows:g} rows)"
+
+    # ---- queries: each calls `rspmn.infer` -----------------------------------------
 
     def meu(
         self, state: object = None, *, criterion: "Criterion | None" = None
@@ -80,7 +82,7 @@ class SPMN:
     def action_values(
         self, state: object = None, *, criterion: "Criterion | None" = None
     ) -> "list[ActionValue]":
-        """Return what every value of the next decision is worth, with its support.
+        """Return the expected utility of every value of the next decision, with its support.
 
         The decision is made now: what the state lacks is averaged over.
         """
@@ -92,6 +94,13 @@ class SPMN:
         asked = next((d for d in self.schema.decisions if is_missing(known.get(d))), None)
         return action_values(self.network, known, asked, criterion=criterion or MEU)
 
+    def act(self, state: object = None, *, criterion: "Criterion | None" = None) -> Any:
+        """Return what to do in a state: a value, or a mapping of several decisions to make now.
+
+        This is `Policy.act`, for one question; a state that the model never saw is an error.
+        """
+        return self.policy(criterion=criterion).act(state)
+
     def expected_utilities(self, state: object = None) -> "list[ActionValue]":
         """Call `action_values`, its new name."""
         warn_renamed("expected_utilities", "action_values")
@@ -100,7 +109,7 @@ class SPMN:
     def best_decisions(
         self, state: object = None, *, criterion: "Criterion | None" = None
     ) -> "list[ActionValue]":
-        """Return every best value of the next decision; the first is the one to choose."""
+        """Return all best values of the next decision, ties included; the first is to be chosen."""
         from rspmn.infer.actions import best_among
 
         return best_among(self.action_values(state, criterion=criterion))
@@ -123,9 +132,9 @@ class SPMN:
 
     @cached_property
     def as_recurrent(self) -> RSPMN:
-        """The same model as a recurrent one, in which each episode ends after a step.
+        """The same model as a recurrent one, in which every episode ends after one step.
 
-        What the sums at the root divide becomes an interface node each.
+        Every part of the mixture at the root is an interface node.
         """
         builder, parts = NetworkBuilder(), _parts(self.network)
         end = len(parts)
@@ -153,29 +162,44 @@ class SPMN:
 
         return row_log_likelihoods(self, table, smoothed)
 
-    def mpe(self, evidence: Mapping[str, object]) -> dict[str, Value] | None:
-        """Return the evidence with the likeliest values for what it lacks."""
+    def mpe(self, state: object = None) -> dict[str, Value] | None:
+        """Return a state completed by the most probable values; None if it is impossible."""
+        from rspmn.infer.evidence import as_state
         from rspmn.infer.mpe import mpe
 
-        return mpe(self.network, evidence)
+        return mpe(self.network, {} if state is None else as_state(state, self.schema))
 
     def sample(
         self,
         rows: int,
         rng: np.random.Generator | int,
         policy: "Policy | Decide | None" = None,
-        state: Mapping[str, object] | None = None,
+        state: object = None,
     ) -> dict[str, list[Value]]:
-        """Draw rows as columns, given a state; decisions are uniform unless `policy` makes them.
+        """Draw rows from the model, as columns.
 
-        `policy` is a `Policy`, or a function as `rspmn.infer.Decide` describes it.
+        Parameters
+        ----------
+        rows
+            The number of rows.
+        rng
+            A generator, or a seed for one.
+        policy
+            Makes the decisions: a `Policy`, or a function as `rspmn.infer.Decide` describes it.
+            If not given, decisions are uniform.
+        state
+            Known values; the others are drawn given these.
         """
+        from rspmn.infer.evidence import as_state
         from rspmn.infer.sample import sample_rows
 
-        return sample_rows(self, rows, np.random.default_rng(rng), policy, state)
+        known = {} if state is None else as_state(state, self.schema)
+        return sample_rows(self, rows, np.random.default_rng(rng), policy, known)
+
+    # ---- files ---------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write the model as JSON, gzipped when the name ends in .gz; whole or not at all."""
+        """Write the model as JSON, gzipped if the name ends in .gz, atomically."""
         from rspmn.model_file import save
 
         save(self, path)
@@ -189,7 +213,7 @@ class SPMN:
 
 
 def _parts(network: Network) -> dict[int, float]:
-    """Return what the sums at a network's root divide, with the weight of each."""
+    """Return the parts of the mixture that the sums at a network's root make, and their weights."""
     parts = {network.root: 1.0}
     while any(isinstance(network.nodes[index], Sum) for index in parts):
         divided: dict[int, float] = {}
