@@ -11,7 +11,7 @@ from scipy import stats
 
 from oracle import tabulate
 from random_models import Domains, random_rspmn, random_setting, random_spn
-from rspmn.circuit import Categorical, NetworkBuilder
+from rspmn.circuit import Categorical, IntegerHistogram, NetworkBuilder, PiecewiseLinear
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.end_nodes import end_root, weighted_top
 from rspmn.envs.frozen_lake import frozen_lake
@@ -174,6 +174,28 @@ def test_a_child_of_weight_0_is_never_drawn() -> None:
     network = b.build(b.sum([likely, unlikely], [0.0, 1.0]))
     rng = np.random.default_rng(0)
     assert sample(network, rng, uniformly(rng), dict.fromkeys(names, 1))["x0"] == 1
+
+
+def test_numbers_at_once_are_drawn_as_one_by_one() -> None:
+    """Of several leaves of a variable, one of which lists its values."""
+    b = NetworkBuilder()
+    parts = [
+        [
+            PiecewiseLinear.scaled((0.0, 1.0, 3.0), (0.0, 2.0, 1.0)),
+            IntegerHistogram((0, 9), (1.0,)),
+        ],
+        [Categorical((5.0, 6.5), (0.5, 0.5)), IntegerHistogram((-4, 0, 2), (0.25, 0.75))],
+    ]
+    roots = [
+        b.product([b.leaf("x", x), b.leaf("n", n), b.utility("u", 1.0, 1, 4.0)]) for x, n in parts
+    ]
+    model = SPMN(Schema([["x", "n"]], [], "u"), b.build(b.sum(roots, [0.5, 0.5])))
+    rng = np.random.default_rng(0)
+    at_once = model.sample(5 * DRAWS, rng)
+    one_by_one = model.sample(DRAWS, rng, uniformly(rng))
+    for name in ("x", "n", "u"):
+        assert stats.ks_2samp(at_once[name], one_by_one[name]).pvalue > 1e-4
+        assert {*map(type, at_once[name])} == {*map(type, one_by_one[name])}
 
 
 def machine() -> SPMN:

@@ -3,8 +3,9 @@
 The numbers are those of `rspmn.infer.likelihood`, which evaluates one row node by node.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -100,19 +101,6 @@ def ranges(starts: Ints, stops: Ints) -> tuple[Ints, Ints]:
 # ---- likelihood ----------------------------------------------------------------------
 
 
-def pass_up(kind: int, below: Array, starts: Ints) -> Array:  # [nodes, ...]
-    """Return the log-likelihoods of nodes of one kind, given what each edge passes up.
-
-    `below` [edges, ...] are the children's log-likelihoods, plus log-weights below sums, and -∞
-    below max nodes where another value was decided. `starts` [nodes] is the first edge of each.
-    """
-    if kind == KINDS[Product]:
-        return np.asarray(np.add.reduceat(below, starts, axis=0))
-    if kind == KINDS[Max]:
-        return np.asarray(np.maximum.reduceat(below, starts, axis=0))
-    return log_sums(below, starts)
-
-
 def log_sums(logs: Array, starts: Ints) -> Array:
     """Return the logarithm of the sum of exponentials of each group along the first axis.
 
@@ -125,6 +113,14 @@ def log_sums(logs: Array, starts: Ints) -> Array:
     shares = np.exp(logs - np.repeat(safe, counts, axis=0))
     with np.errstate(divide="ignore"):
         return np.asarray(safe + np.log(np.add.reduceat(shares, starts, axis=0)))
+
+
+#: What the nodes of each kind make of the log-likelihoods below them, [edges, …] to [nodes, …].
+COMBINE: dict[int, Callable[[Array, Ints], Array]] = {
+    KINDS[Product]: partial(np.add.reduceat, axis=0),
+    KINDS[Max]: partial(np.maximum.reduceat, axis=0),
+    KINDS[Sum]: log_sums,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +188,7 @@ class CompiledLikelihood:
                 if name in decided:
                     fits = (codes[:, None] == decided[name]) | (decided[name] == -1)
                     below[edges] = np.where(fits, below[edges], -np.inf)
-            logs[layer.nodes] = pass_up(layer.kind, below, layer.starts)
+            logs[layer.nodes] = COMBINE[layer.kind](below, layer.starts)
         return logs
 
 
