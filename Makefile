@@ -9,7 +9,7 @@ RUN    := $(VENV)/bin/python
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\): .*## /\1\t/p' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.ready-plot  ## the paper's 2x2 grid, decisions from a table, a policy from a log
+demo: $(VENV)/.ready-demo  ## the paper's 2x2 grid, decisions from a table, a policy from a log
 	@$(RUN) examples/paper_grid.py
 	@$(RUN) examples/oil_wildcatter.py
 	@$(RUN) examples/frozen_lake.py

@@ -3,13 +3,13 @@
 Run it with `make demo`.
 """
 
+import csv
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rspmn import Schema
-from rspmn.learn import learn_spmn
+import rspmn
 
 # The ground: how likely each hole is, what the seismic test shows of it, what drilling earns.
 HOLES = {"dry": 0.5, "wet": 0.3, "soaking": 0.2}
@@ -41,8 +41,8 @@ def main() -> None:
     table = drillings(100_000, np.random.default_rng(0))
     # What is known when: first decide on the test, see its result, decide to drill, see the hole.
     order = [["test"], ["result"], ["drill"], ["hole"]]
-    schema = Schema(order, decisions=["test", "drill"], utility="profit")
-    model, info = learn_spmn(table, schema)
+    schema = rspmn.Schema(order, decisions=["test", "drill"], utility="profit")
+    model, info = rspmn.learn_spmn(table, schema)
     print("\nAn oil wildcatter: test the ground or not, see the result, drill or not.")
     print(
         f"From {info.rows:g} drillings decided by a coin, {info.nodes} nodes were learned "
@@ -64,10 +64,13 @@ def main() -> None:
     folder = Path("build/demo")
     folder.mkdir(parents=True, exist_ok=True)
     model.save(folder / "oil.json")
-    (folder / "oil.png").write_bytes(model.network.png())
     (folder / "oil.svg").write_text(model.network.svg(), encoding="utf-8")
-    print(f"\nThe model and its picture: {folder}/oil.json, {folder}/oil.svg, {folder}/oil.png")
-    print(f"Ask it: .venv/bin/rspmn act {folder}/oil.json --state test=yes result=open")
+    schema.save(folder / "oil.toml")
+    with (folder / "oil.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([table, *zip(*table.values(), strict=True)])
+    print(f"\nThe model and its picture: {folder}/oil.json, {folder}/oil.svg")
+    print(f"The table and its schema: {folder}/oil.csv, {folder}/oil.toml")
+    print(f"Ask the model: .venv/bin/rspmn act {folder}/oil.json --state test=yes result=open")
 
 
 if __name__ == "__main__":

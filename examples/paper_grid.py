@@ -29,23 +29,24 @@ def main() -> None:
         print(f"  T = {horizon}   " + "".join(cells))
 
     print(f"\nFrom the start, T = 4: {float(model.meu(horizon=4)):g} = -1 - 1 + 9 + 9.")
-    print("What each first action is worth:")
+    print("The value of each first action:")
     for action in model.action_values({"x": 0, "y": 0}, horizon=4):
         print(f"  {action.value!s:>5} {action.utility:5g}")
 
     folder = Path("build/demo")
     folder.mkdir(parents=True, exist_ok=True)
     model.save(folder / "grid.json")
+    pictures = []
     for name, network in {
         "template": model.template,
         "top": model.top,
         "unfolded": model.unfold(2),
     }.items():
         (folder / f"{name}.svg").write_text(network.svg(), encoding="utf-8")
-        (folder / f"{name}.png").write_bytes(network.png())
-    print(f"\nThe model and pictures of its networks are in {folder}/:")
-    print("  " + ", ".join(sorted(path.name for path in folder.iterdir())))
-    print(f"Ask it more: .venv/bin/rspmn act {folder}/grid.json --state x=0 y=0 --horizon 4")
+        pictures.append(f"{folder}/{name}.svg")
+    print(f"\nThe model: {folder}/grid.json")
+    print(f"Pictures of its networks: {', '.join(pictures)}")
+    print(f"Ask the model: .venv/bin/rspmn act {folder}/grid.json --state x=0 y=0 --horizon 4")
 
 
 if __name__ == "__main__":
