@@ -111,7 +111,7 @@ def test_bad_words(grid: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
         ("meu", grid, "--state", "x=nan"): "its values are numbers, found 'nan'",
         ("meu", grid, "--state", "x=1_0"): "its values are numbers, found '1_0'",
         ("meu", grid, "--state", "action=7"): "its values are text, found 7",
-        ("meu", grid, "--state", "x=1", "x=0"): "'x' stands twice",
+        ("meu", grid, "--state", "x=1", "x=0"): "--state: duplicate 'x'",
         ("meu", grid, "--horizon", "0"): "horizon: expected 1 or more steps, found 0",
         ("meu", grid, "--discount", "2"): "discount: expected a number from 0 to 1",
         ("meu", grid): "values change by 9 per step for ever: without a horizon",

@@ -75,38 +75,51 @@ def show_meu(arguments: argparse.Namespace) -> None:
     """Print the maximum expected utility."""
     model = load(arguments.model)
     state = _state(model, arguments.state)
-    answer = model.meu(state, **_how(model, arguments))
+    answer = model.meu(state, **_options(model, arguments))
     if arguments.json:
         facts = {"supported": answer.supported, "steps": answer.steps, "bound": answer.bound}
         print(json.dumps({"meu": _number(answer), **facts}))
     elif answer.supported:
         near = f" ± {answer.bound:.2g}" if answer.bound > 1e-6 * abs(answer) else ""
-        print(f"{float(answer):.6g}{near}{_behind(answer.steps)}")
+        print(f"{float(answer):.6g}{near}{_support(answer.steps)}")
     else:
         print(_unsupported(model, state))
 
 
 def show_actions(arguments: argparse.Namespace) -> None:
-    """Print what every value of the next decision is worth."""
+    """Print what every value of the next decision is worth, the one to choose first."""
     model = load(arguments.model)
     state = _state(model, arguments.state)
-    answers = model.action_values(state, **_how(model, arguments))
-    best = {answer.value for answer in best_among(answers)}
-    answers.sort(key=lambda a: (not a.supported, -a.utility if a.available else math.inf))
+    answers = model.action_values(state, **_options(model, arguments))
+    best = best_among(answers)
+    rank = {answer.value: place for place, answer in enumerate(best)}
+    answers.sort(
+        key=lambda a: (
+            rank.get(a.value, math.inf),
+            not a.supported,
+            -a.utility if a.available else math.inf,
+        )
+    )
     if arguments.json:
-        print(json.dumps([_action_facts(a, a.value in best) for a in answers]))
+        print(json.dumps([_action_facts(a) for a in answers]))
         return
     if not best:
         print(_unsupported(model, state))
         return
     for a in answers:
-        note = (
-            _behind(a.steps) if a.supported else f"  (offered with probability {a.available:.3g})"
-        )
-        note = note if a.tried else "  (never tried here)"
-        mark = "*" if a.value in best else " "
         worth = f"{a.utility:12.6g}" if a.available else f"{'':12}"
-        print(f"{mark} {a.decision} = {a.value!s:<12} {worth}{note}")
+        print(f"{'*' if a.best else ' '} {a.decision} = {a.value!s:<12} {worth}{_note(a)}")
+    if best[0].averaged_over:
+        print(f"not given: {', '.join(best[0].averaged_over)}; averaged over the logged values")
+
+
+def _note(answer: ActionValue) -> str:
+    """Return what is to be said of how far an answer can be trusted."""
+    if not answer.tried:
+        return "  (never tried here: extrapolated)"
+    if answer.supported:
+        return _support(answer.steps)
+    return f"  (offered with probability {answer.available:.3g})"
 
 
 def draw(arguments: argparse.Namespace) -> None:
@@ -130,27 +143,32 @@ def draw(arguments: argparse.Namespace) -> None:
         print(json.dumps({"picture": arguments.output, "nodes": len(network)}))
 
 
-# ---- what they share -------------------------------------------------------------------
+# ---- shared by the commands -------------------------------------------------------------------
 
 
-def _how(model: Model, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return what only a recurrent model can be asked: horizon, discount, what was never tried."""
+def _options(model: Model, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the options that only a recurrent model has: horizon, discount, untried decisions."""
     horizon, discount, untried = arguments.horizon, arguments.discount, arguments.allow_untried
     if isinstance(model, RSPMN):
         return {"horizon": horizon, "discount": discount, "allow_untried": untried}
     if horizon is not None or discount != 1:
         raise EvidenceError(
-            f"{arguments.model} decides once: it has no horizon and no discount; leave them out"
+            f"{arguments.model} is a model of a single decision problem: leave --horizon and "
+            "--discount out"
         )
     if untried:
-        raise EvidenceError(f"{arguments.model} decides once: it knows only what was tried")
+        raise EvidenceError(
+            f"{arguments.model} is a model of a single decision problem: leave --allow-untried out"
+        )
     return {}
 
 
 def _part(model: Model, part: str | None, steps: int) -> Network:
     if isinstance(model, SPMN):
         if part is not None:
-            raise EvidenceError(f"a model of a single shot has no {part}: leave --part out")
+            raise EvidenceError(
+                f"a model of a single decision problem has no {part}: leave --part out"
+            )
         return model.network
     if part == "top":
         return model.top
@@ -172,7 +190,7 @@ def _state(model: Model, pairs: Sequence[str] | None) -> dict[str, Value | None]
         if not equals:
             raise EvidenceError(f"--state {pair}: expected NAME=VALUE")
         if name in state:
-            raise EvidenceError(f"--state: {name!r} stands twice")
+            raise EvidenceError(f"--state: duplicate {name!r}")
         state[name] = _value(model, name, text)
     return state
 
@@ -208,7 +226,7 @@ def _known(model: Model, name: str) -> list[Value]:
 
 
 def _unsupported(model: Model, state: dict[str, Value | None] | None) -> str:
-    """Say what the model never saw, and what it knows instead."""
+    """Return which values the model never saw, and which it knows."""
     given = {name: value for name, value in (state or {}).items() if value is not None}
     for name, value in given.items():
         known = _known(model, name)
@@ -219,16 +237,17 @@ def _unsupported(model: Model, state: dict[str, Value | None] | None) -> str:
     return f"unsupported: the model never saw {together or 'a start'}"
 
 
-def _action_facts(answer: ActionValue, best: bool) -> dict[str, object]:
+def _action_facts(answer: ActionValue) -> dict[str, object]:
     return {
         "decision": answer.decision,
         "value": answer.value,
         "utility": _number(answer.utility),
-        "best": best,
+        "best": answer.best,
         "supported": answer.supported,
         "available": answer.available,
         "steps": answer.steps,
         "tried": answer.tried,
+        "averaged_over": list(answer.averaged_over),
     }
 
 
@@ -236,5 +255,5 @@ def _number(number: float) -> float | None:
     return float(number) if math.isfinite(number) else None
 
 
-def _behind(steps: float) -> str:
+def _support(steps: float) -> str:
     return f"  ({steps:g} logged steps)" if steps else ""

@@ -8,7 +8,8 @@ from rspmn.infer.actions import (
     best_decisions,
     meu,
 )
-from rspmn.infer.criterion import Branches, Criterion, MaximumExpectedUtility
+from rspmn.infer.branches import Branches
+from rspmn.infer.criterion import Criterion, MaximumExpectedUtility
 from rspmn.infer.likelihood import conditioned, log_likelihood, log_likelihoods
 from rspmn.infer.mpe import mpe
 from rspmn.infer.sample import Decide, sample, uniformly

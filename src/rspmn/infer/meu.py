@@ -28,7 +28,8 @@ from typing import NamedTuple
 import numpy as np
 
 from rspmn.circuit import Latent, Leaf, Max, Network, Node, Product, Sum, Utility, fold_up
-from rspmn.infer.criterion import MEU, Context, Criterion, scored, soonest, tied_branches
+from rspmn.infer.branches import Context
+from rspmn.infer.criterion import MEU, Criterion, scored, soonest, tied_branches
 from rspmn.infer.evidence import Known
 from rspmn.values import UNKNOWN
 

@@ -73,7 +73,6 @@ class Policy:
         self._planned = Planned(self.model, horizon, discount, criterion)
         self.horizon, self.discount = self._planned.horizon, discount
         self._index = StateIndex(self.model)
-        self._together = _made_together(model.schema)
         self._domains: dict[str, list[Value]] = {}  # of each decision, all values offered anywhere
 
     def __repr__(self) -> str:
@@ -101,7 +100,7 @@ class Policy:
         made: dict[str, Value] = {}
         if node is not None and self._planned.first[node] is not None:
             made, _ = self.choices(node, t)
-        if node is None or len(made) < len(self._together):
+        if node is None or len(made) < len(self._planned.together):
             made = self._act_by_network(known, t)
         if not made:
             return self._unseen(known)
@@ -117,7 +116,10 @@ class Policy:
         decision, domain = self._offered(known)
         node = self._certain_node(known)
         at = None if node is None else self._planned.first[node]
-        answers = self._by_network(known, t) if at is None else self._by_node(at, known, t)
+        if at is None:
+            answers = self._by_network(_network(self.model, known), known or {}, t)
+        else:
+            answers = self._by_node(at, known, t)
         found = {answer.value: answer for answer in answers}
         answers = [
             found.get(value, ActionValue(decision, value, math.nan, 0.0, 0.0)) for value in domain
@@ -199,29 +201,8 @@ class Policy:
 
         Also what they are worth: -∞ if it is not known of any what follows.
         """
-        after = self._planned.after(t)
-        known = self._planned.at(after).made
-        if node not in known:
-            known[node] = self._choices(node, after)
-        made, value = known[node]
+        made, value = self._planned.decisions(node, self._planned.after(t))
         return dict(made), value
-
-    def _choices(self, node: int, after: int) -> tuple[dict[str, Value], float]:
-        at = self._planned.first[node]
-        if at is None:
-            return {}, math.nan
-        value = self._planned.value(at, after)
-        made: dict[str, Value] = {}
-        while at is not None:
-            found = self.model.template.nodes[at]
-            assert isinstance(found, Max)
-            best = self._planned.best_branch(at, after)
-            if best is None or isinstance(found.values[best], Mark):
-                break
-            made[found.decision] = found.values[best]
-            ends = found.decision not in self._together[:-1]
-            at = None if ends else self._planned.first_decision(found.children[best])
-        return made, value
 
     def steps(self, node: int, t: int = 0) -> float:
         """Return the logged steps that support the best decisions at an interface node."""
@@ -252,21 +233,20 @@ class Policy:
             )
         ]
 
-    def _by_network(self, known: Known | None, t: int) -> list[ActionValue]:
+    def _by_network(self, network: Network, known: Known, t: int) -> list[ActionValue]:
         """Ask the network, for evidence that tables cannot take."""
         future = self._planned.future(self._planned.after(t)).discounted(self.discount)
-        asked = next((n for n in self.model.schema.decisions if n not in (known or ())), None)
-        network = _network(self.model, known)
+        asked = next((n for n in self.model.schema.decisions if n not in known), None)
         return actions.action_values(network, known, asked, future, self.criterion)
 
     def _act_by_network(self, known: Known | None, t: int) -> dict[str, Value]:
-        schema = self.model.schema
+        schema, network = self.model.schema, _network(self.model, known)
+        given: Known = dict(known or {})
         made: dict[str, Value] = {}
         for place, name in enumerate(schema.decisions):
-            if name in (known or ()):
+            if name in given:
                 continue
-            best = best_among(self._by_network(None if known is None and not made else
-                                               {**(known or {}), **made}, t))  # fmt: skip
+            best = best_among(self._by_network(network, {**given, **made}, t))
             if not best:
                 return {}
             made[name] = best[0].value
@@ -284,7 +264,7 @@ class Policy:
             return self._act_by_network(state, t)
         if node not in by_node:
             made = self.choices(node, t)[0]
-            whole = len(made) in (0, len(self._together))
+            whole = len(made) in (0, len(self._planned.together))
             by_node[node] = made if whole else self._act_by_network(state, t)
         return by_node[node]
 
@@ -337,16 +317,6 @@ def _check_otherwise(otherwise: Otherwise, schema: Schema) -> None:
     if otherwise is not None and several != isinstance(otherwise, Mapping):
         expected = f"values for {list(schema.decisions)}" if several else "one value"
         raise EvidenceError(f"otherwise: expected {expected}, found {otherwise!r}")
-
-
-def _made_together(schema: Schema) -> list[str]:
-    """Return the decisions that are made before anything is observed after the first."""
-    found = []
-    for decision, seen in zip(schema.decisions, schema.information_sets[1:], strict=True):
-        found.append(decision)
-        if seen:
-            break
-    return found
 
 
 def _array(values: list[Any]) -> NDArray[Any]:

@@ -3,8 +3,14 @@
 Each check raises an `AssertionError` that says which rule was broken.
 """
 
+from rspmn.testing.criterion import check_criterion
 from rspmn.testing.distribution import check_distribution
 from rspmn.testing.independence import check_independence_test
 from rspmn.testing.row_clustering import check_row_clustering
 
-__all__ = ["check_distribution", "check_independence_test", "check_row_clustering"]
+__all__ = [
+    "check_criterion",
+    "check_distribution",
+    "check_independence_test",
+    "check_row_clustering",
+]

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 
 from rspmn.circuit import Latent, Max, Network, Utility
+from rspmn.infer.branches import Branches, Context
 from rspmn.infer.compiled.layers import Flat, flatten
 from rspmn.infer.criterion import (
     MEU,
     TIE,
-    Branches,
-    Context,
     Criterion,
     best_branches,
     best_worths,
+    has_ties,
     scored,
     soonest_of_each,
 )
@@ -63,12 +63,7 @@ class Choices:
     delay: tuple[Array, ...]  # of each level, [branches]
     best: tuple[Bools, ...]  # of each level, [branches]: which tie for the best
     chosen: tuple[Ints, ...]  # of each level, [max nodes]: a branch of the level
-
-    @property
-    def has_ties(self) -> bool:
-        """Whether a max node has several best branches."""
-        pairs = zip(self.best, self.chosen, strict=True)
-        return any(np.count_nonzero(best) > len(chosen) for best, chosen in pairs)
+    has_ties: bool  # whether some max node has several best branches
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +182,9 @@ class Bellman:
             late[level.slots] = delay[chosen]
             kept.append((worth, delay, best, chosen))
         worths, delay_of, bests, chosens = zip(*kept, strict=True) if kept else ((), (), (), ())
-        return Choices(values, late, worths, delay_of, bests, chosens)
+        pairs = zip(bests, self.levels, strict=True)
+        ties = any(has_ties(best, level.branches) for best, level in pairs)
+        return Choices(values, late, worths, delay_of, bests, chosens, ties)
 
     def settle(self, choices: Choices) -> tuple[Array, Array]:  # [interfaces] each
         """Return what the interface nodes are worth with these choices, and how late."""

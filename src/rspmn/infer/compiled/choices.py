@@ -10,9 +10,11 @@ from rspmn.circuit import Latent, Max, Product, Sum, Utility
 from rspmn.errors import EvidenceError
 from rspmn.infer.bellman import Future, check_discount, check_steps
 from rspmn.infer.compiled.bellman import Bellman, Choices
-from rspmn.infer.compiled.infinite_horizon import delays_of_limit, limit
+from rspmn.infer.compiled.infinite_horizon import limit
+from rspmn.infer.compiled.ties import delays_of_limit
 from rspmn.infer.criterion import Criterion
 from rspmn.model import RSPMN
+from rspmn.schema import Schema
 from rspmn.types import Array
 from rspmn.values import Mark, Value
 
@@ -68,6 +70,7 @@ class Planned:
             self._values, self._delays = values[None, :], delays[None, :]
         else:  # by how many steps follow this one
             self._values = model.bellman.values(self.horizon - 1, discount, criterion)
+        self.together = _made_together(model.schema)
         self.first = [self.first_decision(root) for root in model.template.roots]
 
     @cached_property
@@ -113,6 +116,33 @@ class Planned:
         if self.horizon is not None and after == 0:
             return Future.nothing(self.model)
         return Future.of_arrays(self._values[after], self._delays[after], self.bound)
+
+    def decisions(self, node: int, after: int) -> tuple[dict[str, Value], float]:
+        """Return the best decisions at an interface node, and what they are worth.
+
+        They are those up to what is observed between two decisions.
+        """
+        known = self.at(after).made
+        if node not in known:
+            known[node] = self._decisions(node, after)
+        return known[node]
+
+    def _decisions(self, node: int, after: int) -> tuple[dict[str, Value], float]:
+        at = self.first[node]
+        if at is None:
+            return {}, math.nan
+        value = self.value(at, after)
+        made: dict[str, Value] = {}
+        while at is not None:
+            found = self.model.template.nodes[at]
+            assert isinstance(found, Max)
+            best = self.best_branch(at, after)
+            if best is None or isinstance(found.values[best], Mark):
+                break
+            made[found.decision] = found.values[best]
+            ends = found.decision not in self.together[:-1]
+            at = None if ends else self.first_decision(found.children[best])
+        return made, value
 
     # ---- single max nodes ----------------------------------------------------------
 
@@ -193,3 +223,13 @@ class Planned:
             return None  # what is earned beside the decision is not in its branches
         found = [at for c in node.children if (at := self.first_decision(c)) is not None]
         return found[0] if len(found) == 1 else None
+
+
+def _made_together(schema: Schema) -> list[str]:
+    """Return the decisions that are made before anything is observed after the first."""
+    found = []
+    for decision, seen in zip(schema.decisions, schema.information_sets[1:], strict=True):
+        found.append(decision)
+        if seen:
+            break
+    return found

@@ -1,4 +1,4 @@
-"""Values without a horizon: the limit of ever more Bellman updates, and choices that earn it.
+"""Values without a horizon: the limit of ever more Bellman updates.
 
 Near the limit the best choices no longer change, and with the choices fixed the template is a
 Markov chain over interface nodes, whose limit is the solution of linear equations. So the
@@ -7,29 +7,6 @@ limit is solved for, not waited for; a last update shows that it is one.
 With a discount below 1 there always is a limit, found by policy iteration. Without discount,
 values settle if every part of the chain that is never left earns 0 per step on average, and is
 not a circle that is walked around in step.
-
-**Ties.** Without discount it is not enough to choose what is worth most. At the start of a corridor
-with a reward at its end, to stay is worth as much as to go, as long as one goes later; who always
-stays earns nothing. Let V be the limit and call a branch greedy if it is worth V. A policy π of
-greedy branches, with rewards r and moves P, has V = r + P V, so by repetition
-
-    V = r + P r + … + Pʰ⁻¹ r + Pʰ V :
-
-it earns V if and only if Pʰ V, what is still promised after h steps, goes to 0. That is so if V is
-0 on average in every part of the chain that is never left. (It is never less there: a policy cannot
-earn more than V.) So of the greedy branches those are chosen that make
-
-    D = Σ_{t ≥ 1} γᵗ Pᵗ V,   γ slightly below 1,
-
-least, which is a Markov decision problem with a discount, solved by policy iteration. *If any
-stationary policy earns V, this one does, for γ close enough to 1*: one that earns V is greedy, and
-its D stays bounded for γ → 1, as Pᵗ V goes to 0 geometrically; of a policy that does not earn V, D
-grows like c / (1 - γ) in a part with the average c > 0. There are finitely many policies, so from
-some γ on the least D belongs to one that earns V. Whether it does is checked by solving for what
-the policy earns; if not, γ is moved closer to 1.
-
-For γ = 1, Σ_{t ≥ 1} Pᵗ V is also the expected sum of t · u_t, how late utility is earned. So this
-is the rule that is used with a horizon, too: of equally good actions, the one that earns sooner.
 """
 
 import math
@@ -41,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.errors import ConvergenceError
-from rspmn.infer.compiled.bellman import Bellman, Choices
-from rspmn.infer.criterion import MEU, TIE, Criterion
+from rspmn.infer.compiled.bellman import Bellman
+from rspmn.infer.criterion import MEU, Criterion
 from rspmn.model import RSPMN
 from rspmn.types import Array
 
@@ -51,9 +28,6 @@ from rspmn.types import Array
 SETTLED = 1e-11
 MOST_ROUNDS = 50  # of policy iteration; a handful is usual
 MOST_STEPS = 2**14  # updates before giving up, without discount
-#: The γ that ties are broken with are 1 - 2⁻ᵏ for these k. A policy whose way to the end takes T
-#: steps needs a 1 - γ of about 1 / T.
-PATIENCE = (10, 17, 24, 31)
 
 
 @dataclass(frozen=True)
@@ -75,88 +49,6 @@ def limit(model: RSPMN, discount: float, criterion: Criterion = MEU) -> tuple[Ar
     if model.unknown is not None:
         values[model.unknown] = -np.inf
     return values, bound
-
-
-def delays_of_limit(
-    model: RSPMN, values: Array, bound: float, discount: float, criterion: Criterion = MEU
-) -> Array:  # [interfaces]
-    """Return by what ties are broken without a horizon: D as above, of every interface node.
-
-    Raised is a `ConvergenceError` where no stationary policy is found that earns the limit.
-    """
-    bellman = model.bellman
-    values = np.where(np.isfinite(values), values, 0.0)
-    tied = _Tied(bellman, values, criterion, within=2 * bound)
-    for power in PATIENCE:
-        gamma = 1 - 2.0**-power if discount == 1 else discount
-        delays = tied.least_delays(gamma)
-        if discount < 1 or _earns(bellman, tied.choose(delays), values, bound):
-            return delays
-    raise ConvergenceError(
-        "no policy without a horizon was found that earns the limit of the values: it is only "
-        "reached by who knows how many steps are left; give a horizon or a discount below 1"
-    )
-
-
-@dataclass(frozen=True)
-class _Tied:
-    """The choice between branches that are all greedy."""
-
-    bellman: Bellman
-    values: Array  # [n], the limit
-    criterion: Criterion
-    within: float
-
-    def choose(self, delays: Array) -> Choices:
-        """Return the branches of least delay."""
-        return self.bellman.choose(
-            self.values, delays, 1.0, False, self.criterion, within=self.within
-        )
-
-    def least_delays(self, gamma: float) -> Array:  # [n]
-        """Return the least D, by policy iteration."""
-        from scipy.sparse import identity
-        from scipy.sparse.linalg import spsolve
-
-        delays, before = self._start(gamma), None
-        for _ in range(MOST_ROUNDS + len(delays)):
-            chosen = self.choose(delays)
-            if before is not None and _same(chosen, before):
-                break
-            _, follows = self.bellman.chain(chosen)
-            system = identity(len(delays), format="csc") - gamma * follows
-            delays = np.atleast_1d(spsolve(system.tocsc(), gamma * (follows @ self.values)))
-            before = chosen
-        return delays
-
-    def _start(self, gamma: float) -> Array:  # [n]
-        """Return delays to start from: those of staying where one is, and of ways out of there.
-
-        A way of k steps to where nothing is promised is found by k updates, which cost much less
-        than a round of policy iteration.
-        """
-        delays, before = self.values * gamma / (1 - gamma), None
-        for _ in range(len(delays)):
-            chosen = self.choose(delays)
-            if before is not None and _same(chosen, before):
-                break
-            before, (_, late) = chosen, self.bellman.settle(chosen)
-            delays = gamma * late
-        return delays
-
-
-def _same(one: Choices, other: Choices) -> bool:
-    return all(map(np.array_equal, one.chosen, other.chosen))
-
-
-def _earns(bellman: Bellman, chosen: Choices, values: Array, bound: float) -> bool:
-    """Tell whether choices earn the values, but for what ties may lose in each step."""
-    rewards, follows = bellman.chain(chosen)
-    earned, patience, _ = _settle(Chain(rewards, follows), np.zeros(len(values)))
-    if earned is None:
-        return False
-    lost = TIE * np.abs(values).max(initial=0.0) + 2 * bound
-    return bool((earned >= values - patience * lost).all())
 
 
 def _by_policy_iteration(greedy: "_Greedy") -> tuple[Array, float]:
@@ -199,7 +91,7 @@ def _without_discount(greedy: "_Greedy") -> tuple[Array, float]:
             before, values = values, greedy.updated(values)
         steps, stretch = steps + stretch, 2 * stretch
         chain = greedy.chain(values)
-        settled, patience, reason = _settle(chain, values)
+        settled, patience, reason = settle(chain, values)
         if settled is None:
             # The change per step never grows; if the average of a part is not 0, it is lasting.
             if steps >= 64 + 4 * len(values) and np.abs(values - before).max() > 0:
@@ -249,7 +141,7 @@ class _Greedy:
 # ---- the limit of a chain ---------------------------------------------------------------
 
 
-def _settle(chain: Chain, values: Array) -> tuple[Array | None, float, str]:
+def settle(chain: Chain, values: Array) -> tuple[Array | None, float, str]:
     """Return where updates of a fixed chain lead from `values`: their limit, or why there is none.
 
     Also the longest expected time until the chain enters a part that it never leaves.
