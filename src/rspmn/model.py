@@ -23,8 +23,7 @@ from rspmn.circuit import (
     walk_down,
 )
 from rspmn.circuit.rewrite import at_step, graft, with_branches
-from rspmn.circuit.schema_fit import schema_violations
-from rspmn.circuit.validity import refuse
+from rspmn.circuit.validity import refuse, schema_violations
 from rspmn.data.episodes import Episodes
 from rspmn.end_nodes import marked_interface
 from rspmn.errors import CircuitError, warn_renamed

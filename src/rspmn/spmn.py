@@ -1,6 +1,6 @@
 """The sum-product-max network with its schema: a model of a single decision problem (Sec. 2)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,8 +19,7 @@ from rspmn.circuit import (
     fold_up,
     validity_violations,
 )
-from rspmn.circuit.schema_fit import schema_violations
-from rspmn.circuit.validity import refuse
+from rspmn.circuit.validity import refuse, schema_violations
 from rspmn.end_nodes import end_root, weighted_top
 from rspmn.errors import CircuitError, warn_renamed
 from rspmn.model import RSPMN
@@ -227,8 +226,3 @@ def _parts(network: Network) -> dict[int, float]:
                     divided[child] = divided.get(child, 0.0) + weight * share
         parts = divided
     return parts
-
-
-def factorised(leaves: Sequence[int], builder: NetworkBuilder) -> Network:
-    """Return the network in which all variables are independent."""
-    return builder.build(builder.product(leaves))

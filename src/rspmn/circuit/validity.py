@@ -1,4 +1,4 @@
-"""Validity of networks (Defs. 2 to 5) and soundness of templates (Defs. 7 and 8).
+"""Validity of networks (Defs. 2 to 5), soundness of templates (Defs. 7 and 8), fit to a schema.
 
 Every check returns the violations that it found, each with node and path.
 """
@@ -7,10 +7,11 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from rspmn.circuit.network import Network
-from rspmn.circuit.nodes import Latent, Max, Node, Product, Sum, Utility
+from rspmn.circuit.nodes import Latent, Leaf, Max, Node, Product, Sum, Utility
 from rspmn.circuit.scope import NEXT_STEPS, Scope, scopes, show_scope
 from rspmn.circuit.traverse import fold_up, path_to
 from rspmn.errors import CircuitError
+from rspmn.schema import Schema
 
 #: A node that breaks a definition, and how.
 Finding = tuple[int, str]
@@ -40,7 +41,7 @@ def validity_violations(network: Network) -> list[Violation]:
     Valid means sum-complete, decomposable, max-complete and max-unique.
     """
     scope = scopes(network)
-    return with_paths(
+    return _with_paths(
         network,
         {
             "sum-complete (Def. 2)": sum_complete(network, scope),
@@ -53,7 +54,7 @@ def validity_violations(network: Network) -> list[Violation]:
 
 def soundness_violations(template: Network) -> list[Violation]:
     """Return everything that keeps a template from being sound (Def. 8)."""
-    return validity_violations(template) + with_paths(
+    return validity_violations(template) + _with_paths(
         template,
         {
             "of one scope with the other roots (Def. 8)": same_root_scopes(template),
@@ -63,11 +64,11 @@ def soundness_violations(template: Network) -> list[Violation]:
 
 
 def top_violations(top: Network, interfaces: int) -> list[Violation]:
-    """Return everything that keeps a top network over so many interface nodes from being valid.
+    """Return everything that keeps a top network over `interfaces` roots from being valid.
 
     Def. 7: one root, sums and products, and latent nodes for leaves.
     """
-    return validity_violations(top) + with_paths(
+    return validity_violations(top) + _with_paths(
         top,
         {
             "part of a top network (Def. 7)": top_nodes(top),
@@ -83,7 +84,25 @@ def order_violations(
 
     `known_before` names, for each decision, what is observed and decided before it.
     """
-    return with_paths(network, {"in the partial order (Sec. 2)": in_order(network, known_before)})
+    return _with_paths(network, {"in the partial order (Sec. 2)": in_order(network, known_before)})
+
+
+def schema_violations(network: Network, schema: Schema, recurrent: bool) -> list[Violation]:
+    """Return everything that keeps a network from describing one step of a schema.
+
+    If it is recurrent, a template, the next steps are also in the scope of its roots.
+    """
+    expected: Scope = frozenset(schema.variables)
+    if recurrent:
+        expected |= {NEXT_STEPS}
+    known_before = {name: schema.known_before(name) for name in schema.decisions}
+    return order_violations(network, known_before) + _with_paths(
+        network,
+        {
+            "over the schema's variables": same_variables(network, expected),
+            "in its variable's role": in_role(network, schema),
+        },
+    )
 
 
 # ---- the definitions -----------------------------------------------------------------
@@ -187,6 +206,33 @@ def in_order(network: Network, known_before: Mapping[str, Collection[str]]) -> I
                         yield index, f"{show_scope(late)} is known after {decision!r}, not before"
 
 
+def same_variables(network: Network, expected: Scope) -> Iterator[Finding]:
+    """Yield the first root if its variables differ; sound templates have one scope at all roots."""
+    root = network.roots[0]
+    found = scopes(network)[root]
+    if found != expected:
+        yield root, f"expected {show_scope(expected)}, found {show_scope(found)}"
+
+
+def in_role(network: Network, schema: Schema) -> Iterator[Finding]:
+    """Yield leaves, max nodes and utilities whose variable has another role or kind."""
+    for index, node in enumerate(network.nodes):
+        match node:
+            case Leaf(variable=name):
+                kind = schema.kinds.get(name)
+                fits = name in schema.state_variables
+                fits = fits and (kind is None or kind in node.distribution.kinds)
+            case Max(decision=name):
+                fits = name in schema.decisions
+            case Utility(variable=name):
+                fits = name == schema.utility
+            case _:
+                continue
+        if not fits:
+            what = type(node.distribution if isinstance(node, Leaf) else node).__name__
+            yield index, f"a {what} node, but {name!r} is {_role(schema, name)}"
+
+
 # ---- shared by the definitions -------------------------------------------------------
 
 
@@ -226,10 +272,18 @@ def _decided_below(network: Network) -> list[frozenset[str]]:
     return fold_up(network, decided)
 
 
-def with_paths(network: Network, findings: Mapping[str, Iterator[Finding]]) -> list[Violation]:
+def _with_paths(network: Network, findings: Mapping[str, Iterator[Finding]]) -> list[Violation]:
     """Return findings, by the definition that they break, as violations."""
     return [
         Violation(name, node, path_to(network, node), message)
         for name, several in findings.items()
         for node, message in several
     ]
+
+
+def _role(schema: Schema, name: str) -> str:
+    if name == schema.utility:
+        return "the utility"
+    if name in schema.decisions:
+        return "a decision"
+    return f"a state variable ({schema.kinds.get(name, 'of unknown kind')})"

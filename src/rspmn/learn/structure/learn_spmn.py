@@ -12,7 +12,7 @@ from rspmn.learn.structure.learn_spn import grow_spn
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.rows import Rows, read_rows
 from rspmn.schema import Schema
-from rspmn.spmn import SPMN, factorised
+from rspmn.spmn import SPMN
 
 
 def learn_spmn(
@@ -59,8 +59,8 @@ def learn_spmn(
     network = learner.builder.build(root)
     info = learner.info
     info.nodes, info.edges, info.seconds = len(network), network.num_edges, learner.seconds()
-    background = factorised([learner.leaf(rows, n) for n in known.state_variables], learner.builder)
-    return SPMN(known, network, background, rows.total), info
+    independent = learner.builder.product(learner.leaves(rows, known.state_variables))
+    return SPMN(known, network, learner.builder.build(independent), rows.total), info
 
 
 class _SingleOutcome:
