@@ -2,14 +2,15 @@
 
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from statistics import median
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rspmn import Episodes, Windows
-from rspmn.data.columns import one_key
+from rspmn.data.keys import column_keys, join, joint_key
 from rspmn.envs.domains import DOMAINS
 from rspmn.envs.mdp import MDP
 from rspmn.learn import LearnConfig, learn_rspmn
@@ -26,16 +27,20 @@ def timed(run: Callable[[], object], repeats: int = 7) -> float:
     return median(times)
 
 
+def _keys(episodes: Episodes, names: Sequence[str]) -> NDArray[Any]:
+    return join([column_keys(episodes.columns[name]) for name in names]).codes
+
+
 def window_keys(episodes: Episodes) -> NDArray[np.int64]:
     """Return the (x, d, u, x') rows of a log, coded as one integer each."""
     schema = episodes.schema
     names = schema.information_sets[0]
-    state = np.unique(one_key([episodes.columns[n].keys() for n in names]), return_inverse=True)[1]
+    state = np.unique(_keys(episodes, names), return_inverse=True)[1]
     after = np.append(state[1:], 0) + 1
     after[episodes.offsets[1:] - 1] = 0
-    rest = one_key([episodes.columns[n].keys() for n in schema.variables if n not in names])
+    rest = _keys(episodes, [n for n in schema.variables if n not in names])
     sizes = int(state.max()) + 1, int(rest.max()) + 1, int(after.max()) + 1
-    return one_key(list(zip((state, rest, after), sizes, strict=True)))
+    return joint_key(list(zip((state, rest, after), sizes, strict=True)))
 
 
 def learning(domains: list[MDP]) -> None:

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rspmn.data.cells import Cells
 from rspmn.errors import DataError
 from rspmn.schema import Kind
-from rspmn.types import Array, Bools, Ints
+from rspmn.types import Array, Bools
 from rspmn.values import Value
 
 #: The code of a missing value. In a continuous column it is NaN.
@@ -41,21 +42,46 @@ class Column:
         return np.asarray(gone, dtype=bool)
 
     @property
+    def absent(self) -> float:
+        """What `data` holds where a value is missing."""
+        return np.nan if self.kind is Kind.CONTINUOUS else MISSING
+
+    @property
     def is_coded(self) -> bool:
-        """Whether the kind was told or seen; of a column without any value it is a guess."""
+        """Whether the kind was given or seen; for a column without any value it is a guess."""
         return self.kind in (Kind.CONTINUOUS, Kind.BOOLEAN) or bool(self.domain)
 
     def take(self, rows: NDArray[Any]) -> "Column":
         """Return some of the rows; -1 gives a missing value."""
         if len(self.data) == 0:
-            return missing_column(len(rows), self)
+            return self.without_values(len(rows))
         taken = self.data[rows]
         nowhere = rows < 0
         if nowhere.any():
-            taken[nowhere] = np.nan if self.kind is Kind.CONTINUOUS else MISSING
+            taken[nowhere] = self.absent
         return Column(
             self.kind, taken, self.domain, None if self.spread is None else self.spread[rows]
         )
+
+    def without_values(self, rows: int) -> "Column":
+        """Return a column of the same coding in which every value is missing."""
+        return Column(self.kind, np.full(rows, self.absent, dtype=self.data.dtype), self.domain)
+
+    def append(self, other: "Column") -> "Column":
+        """Return the rows of both; the other has the same coding."""
+        assert (self.kind, self.domain) == (other.kind, other.domain), "one coding"
+        spread = None
+        if self.spread is not None or other.spread is not None:
+            parts = (np.zeros(len(c)) if c.spread is None else c.spread for c in (self, other))
+            spread = np.concatenate(list(parts))
+        return Column(self.kind, np.append(self.data, other.data), self.domain, spread)
+
+    def numbers(self) -> Array:  # [n]
+        """Return the values of numbers or booleans, NaN where they are missing."""
+        if self.kind is Kind.CONTINUOUS:
+            return np.asarray(self.data, dtype=np.float64)
+        values = np.array([*self.domain, np.nan], dtype=np.float64)  # code -1 finds the last
+        return np.asarray(values[self.data])
 
     def decode(self) -> list[Value | None]:
         """Return the values themselves, None where they are missing."""
@@ -74,15 +100,6 @@ class Column:
         table = np.array(codes, dtype=narrowest(len(domain)))
         return Column(self.kind, table[self.data], domain)
 
-    def keys(self) -> tuple[Ints, int]:
-        """Return integers that sort as the values do, missing first, and how many there are."""
-        if self.kind is not Kind.CONTINUOUS:
-            return self.data.astype(np.int64) + 1, len(self.domain) + 1
-        distinct, codes = np.unique(self.data, return_inverse=True)
-        last = len(distinct)  # np.unique sorts NaN last, as one value
-        gone = np.isnan(self.data)
-        return np.where(gone, 0, codes + 1).astype(np.int64), last + 1
-
 
 def narrowest(size: int) -> Any:
     """Return the smallest integers that hold all numbers below `size`, and `size` itself."""
@@ -90,43 +107,27 @@ def narrowest(size: int) -> Any:
     return next(narrow, np.int64)
 
 
-def missing_column(rows: int, like: Column) -> Column:
-    """Return a column without any value, coded as another."""
-    empty = np.nan if like.kind is Kind.CONTINUOUS else MISSING
-    return Column(like.kind, np.full(rows, empty, dtype=like.data.dtype), like.domain)
-
-
 def same_domain(one: Column, other: Column, name: str) -> tuple[Column, Column]:
     """Code two columns of one variable alike."""
     if not one.is_coded:
-        one = missing_column(len(one), other)
+        one = other.without_values(len(one))
     if not other.is_coded:
-        other = missing_column(len(other), one)
+        other = one.without_values(len(other))
     if one.kind is not other.kind:
         raise DataError(
-            f"column {name!r} is {one.kind} in one part and {other.kind} in the other: say which "
-            f"it is, kinds={{{name!r}: ...}} in the schema"
+            f"column {name!r} is {one.kind} in one part and {other.kind} in the other: give its "
+            f"kind in the schema, kinds={{{name!r}: ...}}"
         )
     domain = _sorted(set(one.domain) | set(other.domain), name)
     return one.recode(domain), other.recode(domain)
 
 
-def one_key(keys: list[tuple[Ints, int]]) -> Ints:
-    """Turn several columns into one that sorts like them, compressing before it overflows."""
-    key, size = np.zeros(len(keys[0][0]), dtype=np.int64), 1
-    for column, distinct in keys:
-        if size * distinct > 2**62:
-            values, key = np.unique(key, return_inverse=True)
-            key, size = key.astype(np.int64), len(values)
-        key, size = key * distinct + column, size * distinct
-    return key
-
-
-def encode(present: NDArray[Any], missing: Bools, kind: Kind | None, name: str) -> Column:
-    """Code a column, given its values where they are present and a mask of all its rows.
+def encode(cells: Cells, kind: Kind | None, name: str) -> Column:
+    """Return cells as a column; the kind is inferred from the values if it is not given.
 
     Dates are categories, named as ISO 8601 writes them.
     """
+    present, missing = cells.present, cells.missing
     if not len(present):  # then their type says nothing either
         present = np.empty(0)
     elif present.dtype.kind == "M":
@@ -143,7 +144,7 @@ def encode(present: NDArray[Any], missing: Bools, kind: Kind | None, name: str) 
 
 
 def infer_kind(present: NDArray[Any], name: str) -> Kind:
-    """Tell the kind of a column from its values.
+    """Return the kind of a column, inferred from its values.
 
     Numbers that are all whole are integers, also when they are stored as floats: that is how
     tables with gaps store integers.
@@ -162,7 +163,7 @@ def infer_kind(present: NDArray[Any], name: str) -> Kind:
 
 
 def sort_of(present: NDArray[Any], name: str) -> str:
-    """Return "bool", "int", "float" or "str", or say what else was found."""
+    """Return the type of all values: "bool", "int", "float" or "str"; refuse others."""
     if present.dtype.kind in "biufUT":
         return {"b": "bool", "i": "int", "u": "int", "f": "float"}.get(present.dtype.kind, "str")
     if present.dtype.kind != "O":
@@ -226,7 +227,7 @@ def _distinct(
 
 
 def _unique_by_hash(raw: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Do as np.unique does, for objects: hashing is much faster than sorting them all."""
+    """Return what np.unique does, for objects: hashing is much faster than sorting them all."""
     values = raw.tolist()
     distinct = sorted(set(values))
     code = {value: place for place, value in enumerate(distinct)}
@@ -262,4 +263,4 @@ def _sorted(values: set[Value], name: str) -> tuple[Value, ...]:
         return tuple(sorted(values))  # type: ignore[type-var]
     except TypeError:
         kinds = sorted({type(value).__name__ for value in values})
-        raise DataError(f"column {name!r}: values of {kinds} cannot stand together") from None
+        raise DataError(f"column {name!r}: expected values of one type, found {kinds}") from None

@@ -89,20 +89,24 @@ class Episodes:
         last step is a row of its own, without decisions and utility.
         `pandas.DataFrame(episodes.to_long())` makes it a data frame.
         """
-        step, final, episode, time = self.long_rows()
+        _, _, episode, time = self.long_rows()
         table: dict[str, list[Value | None]] = {
             "episode": self.ids[episode].tolist(),
             "time": time.tolist(),
         }
+        table |= {name: column.decode() for name, column in self.long_columns().items()}
+        return table | {"terminated": self.terminated_rows().tolist()}
+
+    def long_columns(self) -> dict[str, Column]:
+        """Return the variables of a long table, in which final states are rows of their own."""
+        step, final, _, _ = self.long_rows()
+        found = {}
         for name, column in self.columns.items():
             cells = column.take(step)
             if name in self.finals:
-                seen = self.finals[name].take(final)
-                cells = Column(
-                    column.kind, np.where(final >= 0, seen.data, cells.data), column.domain
-                )
-            table[name] = cells.decode()
-        return table | {"terminated": self.terminated_rows().tolist()}
+                cells.data[final >= 0] = self.finals[name].data[final[final >= 0]]
+            found[name] = cells
+        return found
 
     def long_rows(self) -> tuple[Ints, Ints, Ints, Ints]:
         """Return the rows of a long table: the step of each, or -1 where it is a final state.

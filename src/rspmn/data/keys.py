@@ -75,6 +75,11 @@ def joint_groups(columns: Collection[Column], rows: int) -> Groups:
     return Groups(dense.codes, dense.size if rows else 0)
 
 
+def joint_key(columns: Sequence[tuple[NDArray[Any], int]]) -> Ints:  # [n]
+    """Return one integer for each row, given codes of its columns and how many codes there are."""
+    return join([Keys(codes, size) for codes, size in columns]).codes.astype(np.int64)
+
+
 def join(keys: Sequence[Keys]) -> Keys:
     """Join several columns' integers into one, in the narrowest type that holds it.
 

@@ -7,10 +7,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from rspmn.data.cells import split_missing
 from rspmn.data.columns import Column, encode
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.spaces import FlatSpace
-from rspmn.data.tables import split_missing
 from rspmn.errors import DataError
 from rspmn.schema import Kind, Schema
 from rspmn.types import Array
@@ -231,5 +231,4 @@ def _episodes(found: list[_Recorded], seen: FlatSpace, done: FlatSpace, reward: 
 
 
 def _column(parts: Iterable[NDArray[Any]], kind: Kind, name: str) -> Column:
-    cells = split_missing(np.concatenate(list(parts)))
-    return encode(cells.present, cells.missing, kind, name)
+    return encode(split_missing(np.concatenate(list(parts))), kind, name)

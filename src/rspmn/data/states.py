@@ -26,8 +26,7 @@ def distinct_states(windows: Windows) -> States:
     names = windows.schema.information_sets[0]
     follows = np.flatnonzero(windows.followed <= Followed.STATE)
     columns = [
-        Column(c.kind, np.append(c.data, windows.next_columns[n].data[follows]), c.domain)
-        for n, c in ((name, windows.columns[name]) for name in names)
+        windows.columns[name].append(windows.next_columns[name].take(follows)) for name in names
     ]
     groups = joint_groups(columns, len(windows) + len(follows))
     members = groups.members()

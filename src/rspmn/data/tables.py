@@ -1,30 +1,19 @@
 """Tables in memory, of any make: pandas, Polars, PyArrow, numpy, plain lists; files read whole."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rspmn.data.cells import Cells, split_missing, with_booleans
 from rspmn.data.columns import Column, encode, sort_of
 from rspmn.errors import DataError, no_column
 from rspmn.schema import Kind, Schema
-from rspmn.types import Bools
-from rspmn.values import is_missing
 
 #: A path or a pattern of files, or several.
 Paths = str | Path | Sequence[str | Path]
-
-
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """One column: what is there, and where nothing is. An empty string is nothing."""
-
-    present: NDArray[Any]  # [n - number missing]
-    missing: Bools  # [n]
 
 
 class Table:
@@ -49,6 +38,10 @@ class Table:
         missing = nulls.copy()
         missing[~nulls] = inner.missing
         return Cells(inner.present, missing)
+
+    def coded(self, name: str, kind: Kind | None = None) -> Column:
+        """Return a column in codes; its kind is inferred from its values if it is not given."""
+        return encode(self.cells(name), kind, name)
 
     def column(self, name: str) -> NDArray[Any]:
         """Return a column with a mask where nothing is; text as objects."""
@@ -166,59 +159,10 @@ def eager_table(frame: Any) -> Table:
     return Table(dict(zip(names, frame.iter_columns(), strict=True)), len(frame))
 
 
-def split_missing(column: NDArray[Any]) -> Cells:
-    """Tell what is there from what is not."""
-    if column.dtype.kind == "f":
-        missing = np.isnan(column)
-    elif column.dtype.kind in "UT":
-        missing = column == ""
-    elif column.dtype.kind in "mM":
-        missing = np.isnat(column)
-    elif column.dtype.kind == "O":
-        values = column.tolist()
-        missing = np.fromiter(map(_is_nothing, values), bool, len(values))
-    else:
-        missing = np.zeros(len(column), dtype=bool)
-    missing = np.asarray(missing | np.ma.getmaskarray(column))
-    return Cells(_plain_dates(np.asarray(column)[~missing]), missing)
-
-
-def _plain_dates(present: NDArray[Any]) -> NDArray[Any]:
-    """Return dates as numpy's own, in universal time and of one unit."""
-    if present.dtype.kind == "M":
-        return present.astype("M8[us]")
-    if present.dtype.kind != "O" or not len(present) or not isinstance(present[0], date):
-        return present
-    if not all(isinstance(value, date) for value in present.tolist()):
-        return present  # what else there is, coding will say
-    return np.array([np.datetime64(_universal(value), "us") for value in present.tolist()])
-
-
-def _universal(value: date) -> date:
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        return value.astimezone(UTC).replace(tzinfo=None)
-    return value
-
-
-def _is_nothing(value: object) -> bool:
-    return not value if isinstance(value, str) else is_missing(value)
-
-
-def with_booleans(cells: Cells) -> Cells:
-    """Turn text of true and false alone into booleans."""
-    if cells.present.dtype.kind != "O":
-        return cells
-    words = set(cells.present.tolist())
-    if not words or not all(isinstance(w, str) and w.lower() in ("true", "false") for w in words):
-        return cells
-    true = {word: word.lower() == "true" for word in words}
-    return Cells(np.array([true[word] for word in cells.present.tolist()]), cells.missing)
-
-
 def code_cells(cells: Cells, name: str, schema: Schema) -> Column:
     """Code a variable's values as the schema says it is."""
     kind = Kind.CONTINUOUS if name == schema.utility else schema.kinds.get(name)
-    column = encode(cells.present, cells.missing, kind, name)
+    column = encode(cells, kind, name)
     if name in schema.decisions and column.kind is Kind.CONTINUOUS:
         raise DataError(
             f"decision {name!r} holds numbers that are not whole: bin it, or, if its values are "

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.data.columns import Column, missing_column, narrowest, same_domain
+from rspmn.data.columns import Column, narrowest, same_domain
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.keys import Groups, Keys, column_keys, join
 from rspmn.errors import DataError, did_you_mean
@@ -154,8 +154,7 @@ def _told_alike(episodes: Episodes, names: Sequence[str]) -> Keys:
     for name in names:
         column = episodes.columns[name]
         if len(has_final):
-            final = _final(episodes, name).take(has_final)
-            column = Column(column.kind, np.append(column.data, final.data), column.domain)
+            column = column.append(_final(episodes, name).take(has_final))
         keys.append(column_keys(column))
     if not keys:
         rows = episodes.num_steps + len(has_final)
@@ -189,7 +188,7 @@ def _successors(
     read = state.read(np.where(known, after - 2, 0))
     for name, data in zip(names, read, strict=False):
         like = episodes.columns[name]
-        column = missing_column(len(after), like)
+        column = like.without_values(len(after))
         column.data[known] = data[known]
         found[name] = column
     return found
@@ -209,17 +208,12 @@ def _final(episodes: Episodes, name: str) -> Column:
     """Return the variable in the final states; nothing of them is known but the state."""
     if name in episodes.finals:
         return episodes.finals[name]
-    return missing_column(len(episodes), episodes.columns[name])
+    return episodes.columns[name].without_values(len(episodes))
 
 
 def _joined(one: Mapping[str, Column], other: Mapping[str, Column], name: str) -> Column:
     a, b = same_domain(one[name], other[name], name)
-    spread = None
-    if a.spread is not None or b.spread is not None:
-        none = (np.zeros(len(a)), np.zeros(len(b)))
-        parts = [n if c.spread is None else c.spread for c, n in zip((a, b), none, strict=True)]
-        spread = np.concatenate(parts)
-    return Column(a.kind, np.concatenate([a.data, b.data]), a.domain, spread)
+    return a.append(b)
 
 
 def group_windows(

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from rspmn.data.columns import Column
 from rspmn.data.episodes import Episodes
+from rspmn.data.sources.connect import literal, quoted
 from rspmn.errors import DataError
 from rspmn.files import written_whole
 from rspmn.schema import Kind
-from rspmn.types import Bools
 from rspmn.values import Value
 
 #: How DuckDB writes each kind of file.
@@ -41,17 +41,10 @@ def write_episodes(episodes: Episodes, path: str | Path, wide: bool = False) -> 
 
 
 def _long(episodes: Episodes) -> dict[str, Column]:
-    step, final, episode, time = episodes.long_rows()
-    ids = episodes.ids[episode]
-    columns = {"episode": _plain(ids), "time": _plain(time)}
-    for name, column in episodes.columns.items():
-        cells = column.take(step)
-        if name in episodes.finals:
-            seen = episodes.finals[name].take(final)
-            data = np.where(final >= 0, seen.data, cells.data)
-            cells = Column(column.kind, data, column.domain)
-        columns[name] = cells
-    return columns | {"terminated": _flags(episodes.terminated_rows())}
+    _, _, episode, time = episodes.long_rows()
+    columns = {"episode": _plain(episodes.ids[episode]), "time": _plain(time)}
+    flags = Column(Kind.BOOLEAN, episodes.terminated_rows().astype(np.int8), (False, True))
+    return columns | episodes.long_columns() | {"terminated": flags}
 
 
 def _wide(episodes: Episodes) -> dict[str, Column]:
@@ -72,24 +65,20 @@ def _plain(numbers: NDArray[np.generic]) -> Column:
     return Column(Kind.CATEGORICAL, codes, tuple(domain.tolist()))
 
 
-def _flags(flags: Bools) -> Column:
-    return Column(Kind.BOOLEAN, flags.astype(np.int8), (False, True))
-
-
 def _write(columns: dict[str, Column], target: Path, options: str) -> None:
     """Write columns; codes become values in the query."""
     import duckdb
 
     arrays = {f"c{k}": column.data for k, column in enumerate(columns.values())}
     chosen = ", ".join(
-        f"{_expression(f'c{k}', column)} AS {_quoted(name)}"
+        f"{_expression(f'c{k}', column)} AS {quoted(name)}"
         for k, (name, column) in enumerate(columns.items())
     )
     with written_whole(target) as part, duckdb.connect() as connection:
         connection.execute("SET threads = 1")  # in order, the same bytes
         connection.register("log", arrays)
-        place = str(part).replace("'", "''")
-        connection.execute(f"COPY (SELECT {chosen} FROM log) TO '{place}' ({options})")
+        place = literal(str(part))
+        connection.execute(f"COPY (SELECT {chosen} FROM log) TO {place} ({options})")
 
 
 def _expression(name: str, column: Column) -> str:
@@ -105,8 +94,4 @@ def _expression(name: str, column: Column) -> str:
 def _literal(value: Value) -> str:
     if isinstance(value, bool):
         return str(value).upper()
-    return str(value) if isinstance(value, int) else "'" + str(value).replace("'", "''") + "'"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    return str(value) if isinstance(value, int) else literal(str(value))

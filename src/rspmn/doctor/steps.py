@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rspmn.data.columns import Column
+from rspmn.data.columns import Column, same_domain
 from rspmn.data.episodes import Followed
 from rspmn.data.keys import joint_groups
 from rspmn.data.states import distinct_states
@@ -158,23 +158,18 @@ def leak_findings(windows: Windows) -> Iterator[Finding]:
 
 
 def _numbers(column: Column) -> Array | None:
-    if column.kind is Kind.CONTINUOUS:
-        return np.asarray(column.data, dtype=np.float64)
-    if column.kind is Kind.CATEGORICAL:
-        return None
-    values = np.array([*column.domain, np.nan], dtype=np.float64)
-    return np.asarray(values[column.data])
+    return None if column.kind is Kind.CATEGORICAL else column.numbers()
 
 
 def _equal(one: Column, other: Column) -> Bools:
-    if one.kind is Kind.CONTINUOUS or other.kind is Kind.CONTINUOUS:
-        a, b = _numbers(one), _numbers(other)
-        return np.zeros(len(one), bool) if a is None or b is None else np.asarray(a == b)
-    if one.domain == other.domain:
-        return np.asarray((one.data == other.data) & ~one.missing)
-    place = {value: code for code, value in enumerate(other.domain)}
-    codes = np.array([*(place.get(value, -2) for value in one.domain), -3])
-    return np.asarray(codes[one.data] == other.data)
+    """Return where two columns have the same value; nowhere if they are of different types."""
+    a, b = _numbers(one), _numbers(other)
+    if a is not None and b is not None:
+        return np.asarray(a == b)  # a missing value, NaN, equals nothing
+    if one.kind is not other.kind or set(map(type, one.domain)) != set(map(type, other.domain)):
+        return np.zeros(len(one), dtype=bool)
+    one, other = same_domain(one, other, "")
+    return np.asarray((one.data == other.data) & ~one.missing)
 
 
 def _agree(windows: Windows, equal: Bools, among: Bools | None = None) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from rspmn.data.cells import Cells
 from rspmn.data.columns import MISSING, Column, encode
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.errors import DataError, did_you_mean
@@ -117,10 +118,7 @@ def _coded(
     for part in parts:
         seen[part] = True
     places = np.flatnonzero(seen[:-1])  # the last is where MISSING points
-    column = encode(
-        np.array([values[k] for k in places.tolist()]), np.zeros(len(places), bool), kind, name
-    )
-    absent = np.nan if kind is Kind.CONTINUOUS else MISSING
-    codes = np.full(len(values) + 1, absent, dtype=column.data.dtype)
+    column = encode(Cells.full(np.array([values[k] for k in places.tolist()])), kind, name)
+    codes = column.without_values(len(values) + 1).data
     codes[places] = column.data
     return [Column(kind, codes[part], column.domain) for part in parts]

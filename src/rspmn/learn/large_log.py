@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from rspmn.data.cells import split_missing
 from rspmn.data.columns import Column, encode
 from rspmn.data.sources.count_windows import StoredWindows
-from rspmn.data.tables import split_missing
 from rspmn.data.windows import Windows, group_windows
 from rspmn.infer.compiled.assign import assign
 from rspmn.infer.compiled.ways import Trees
@@ -148,5 +148,4 @@ def _coded(values: Iterable[Any], kind: Kind, name: str) -> Column:
     listed = list(values)
     made = np.empty(len(listed), dtype=object)
     made[:] = listed
-    cells = split_missing(made)
-    return encode(cells.present, cells.missing, kind, name)
+    return encode(split_missing(made), kind, name)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rspmn.data.cells import Cells, with_booleans
 from rspmn.data.columns import Column, encode, infer_kind
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.sources.engine import Engine
@@ -41,7 +42,7 @@ from rspmn.data.sources.pair_codes import (
 from rspmn.data.sources.pair_wide import check_block
 from rspmn.data.sources.validate import Fault, Location, Validator
 from rspmn.data.sources.window_groups import Endings
-from rspmn.data.tables import Cells, Table, as_table, code_cells, is_paths, with_booleans
+from rspmn.data.tables import Table, as_table, code_cells, is_paths
 from rspmn.errors import DataError, did_you_mean, no_rows
 from rspmn.schema import Kind, Schema
 from rspmn.types import Bools, Ints
@@ -123,7 +124,7 @@ def _long_rows(table: Table, schema: Schema) -> MemoryRows:
 def _episode_codes(cells: Cells, name: str) -> tuple[NDArray[Any], Ints]:
     """Return the sorted names of the episodes, and the episode of each row, -1 if it is missing."""
     if cells.present.dtype.kind in "OU":
-        column = encode(cells.present, cells.missing, Kind.CATEGORICAL, name)
+        column = encode(cells, Kind.CATEGORICAL, name)
         ids, codes = np.array(column.domain, dtype=object), column.data.astype(np.int64)
     else:
         ids, found = np.unique(cells.present, return_inverse=True)
@@ -165,7 +166,7 @@ def _dates(times: NDArray[Any]) -> NDArray[Any]:
 def _flags(table: Table, name: str) -> Ints:  # [n]
     """Return what the terminated flag of each row says."""
     cells = with_booleans(table.cells(name, "terminated column"))
-    column = encode(cells.present, cells.missing, None, name)
+    column = encode(cells, None, name)
     if column.kind is Kind.CONTINUOUS:
         return np.where(column.missing, UNSAID, NEITHER)
     said = [YES if value == 1 else NO if value == 0 else NEITHER for value in column.domain]

@@ -12,13 +12,13 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.data.columns import missing_column
+from rspmn.data.cells import Cells
 from rspmn.data.episodes import Followed
 from rspmn.data.sources.engine import Engine, Frame
 from rspmn.data.sources.log_rows import Asked, columns_of, gone
 from rspmn.data.sources.pair_codes import MARK, STATE, STEP, YES, Marks, is_key
 from rspmn.data.sources.utility_bins import Moments
-from rspmn.data.tables import Cells, Table, code_cells
+from rspmn.data.tables import Table, code_cells
 from rspmn.data.windows import Windows, fair_endings, group_windows, time_limit_of
 from rspmn.log_format import LogFormat
 from rspmn.schema import Kind, Schema
@@ -152,7 +152,7 @@ class GroupReader:
         followed = np.where(found.follows == STEP, step, last).astype(np.int8)
         nothing = np.isin(followed, (Followed.END, Followed.UNKNOWN))
         for column in following.values():
-            column.data[nothing] = missing_column(1, column).data[0]
+            column.data[nothing] = column.absent
         return Windows(
             schema.with_kinds({name: column.kind for name, column in columns.items()}),
             columns,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rspmn.circuit import Latent, Leaf, Max, Network, Product, Sum, Utility
 from rspmn.circuit.distributions import as_numbers
+from rspmn.data.cells import Cells
 from rspmn.data.columns import Column, encode
 from rspmn.data.keys import joint_groups
 from rspmn.infer.compiled.layers import KINDS, flatten, ranges
@@ -108,14 +109,15 @@ class Sampler:
             missing = np.isnan(drawn)
             present = drawn[~missing]
             whole = self.numeric[name] and kind is not Kind.CONTINUOUS
-            return encode(present.astype(np.int64) if whole else present, missing, kind, name)
+            present = present.astype(np.int64) if whole else present
+            return encode(Cells(present, missing), kind, name)
         values = self.coding.values[name]
         is_mark = np.array([*(isinstance(value, Mark) for value in values), True])
         codes = np.where(is_mark[drawn], -1, drawn)
         seen = np.unique(codes[codes >= 0])
         present = np.empty(len(seen), dtype=object)
         present[:] = [values[code] for code in seen.tolist()]
-        named = encode(present, np.zeros(len(seen), bool), kind, name)
+        named = encode(Cells.full(present), kind, name)
         return named.take(np.where(codes >= 0, np.searchsorted(seen, codes), -1))
 
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from rspmn.circuit import Distribution, Leaf, Network
 from rspmn.circuit.distributions import as_numbers
-from rspmn.data.columns import Column, encode
+from rspmn.data.columns import Column
+from rspmn.data.keys import column_keys
 from rspmn.data.tables import Table
 from rspmn.schema import Kind
 from rspmn.types import Array, Bools, Ints
@@ -25,7 +26,7 @@ class Distinct:
     @classmethod
     def of(cls, column: Column) -> "Distinct":
         """Return the distinct values of a column, coded in their order."""
-        keys, _ = column.keys()
+        keys = column_keys(column).codes
         found, first, codes = np.unique(keys, return_index=True, return_inverse=True)
         values = [value for value in column.take(first).decode() if value is not None]
         return cls(values, codes - int(len(found) > len(values)))
@@ -46,9 +47,7 @@ def distinct_columns(
     """Return some columns of a table as their distinct values."""
     found = {}
     for name in names:
-        cells = table.cells(name)
-        kind = (kinds or {}).get(name)
-        found[name] = Distinct.of(encode(cells.present, cells.missing, kind, name))
+        found[name] = Distinct.of(table.coded(name, (kinds or {}).get(name)))
     return found
 
 

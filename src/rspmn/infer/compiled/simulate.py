@@ -5,7 +5,7 @@ from collections.abc import Collection
 import numpy as np
 
 from rspmn.circuit import Network
-from rspmn.data.columns import Column, missing_column
+from rspmn.data.columns import Column
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.errors import EvidenceError
 from rspmn.infer.compiled.draws import Draws, Sampler
@@ -112,7 +112,7 @@ class _Log:
             for parts in (self.steps, ends)
         )
         whole = self.s.column(name, np.concatenate([steps[order], last]))
-        finals = missing_column(len(self.endings), whole)
+        finals = whole.without_values(len(self.endings))
         for_episodes = np.concatenate([order[:0], *(which for which, _, _ in ends)])
         finals.data[for_episodes] = whole.data[len(order) :]
         return whole.take(np.arange(len(order))), finals

@@ -16,7 +16,6 @@ from rspmn.circuit import (
     Sum,
     Utility,
 )
-from rspmn.data.columns import encode
 from rspmn.data.keys import joint_groups
 from rspmn.data.tables import Table
 from rspmn.infer.compiled.layers import CompiledLikelihood, compile_likelihood
@@ -97,9 +96,7 @@ class StateIndex:
         """
         columns = {}
         for name in self.names:
-            cells = table.cells(name)
-            kind = self.schema.kinds.get(name)
-            columns[name] = encode(cells.present, cells.missing, kind, name)
+            columns[name] = table.coded(name, self.schema.kinds.get(name))
         groups = joint_groups(columns.values(), table.rows)
         first = groups.members()
         distinct = {name: column.take(first) for name, column in columns.items()}

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.data.columns import MISSING, Column, encode, one_key
-from rspmn.data.tables import Cells, as_table
+from rspmn.data.cells import Cells
+from rspmn.data.columns import MISSING, Column, encode
+from rspmn.data.keys import column_keys, join, joint_key
+from rspmn.data.tables import as_table, code_cells
 from rspmn.errors import DataError
 from rspmn.schema import Kind, Schema
 from rspmn.types import Array, Bools, Ints
@@ -99,7 +101,7 @@ class Rows:
 
     def numbers(self, name: str) -> Array:  # [n]
         """Return the values of a variable of numbers, NaN where it is missing."""
-        return numbers_of(self.column(name))
+        return self.column(name).numbers()
 
     def marked_absent(self, names: Sequence[str]) -> "Rows":
         """Return the same rows, marked as those in which some variables are missing."""
@@ -129,21 +131,13 @@ class Rows:
         sizes = [self.table.sizes[name] + 1 for name in names]
         if math.prod(sizes) <= FEW_CODES:
             codes = (self.codes(name).astype(np.int64) + 1 for name in names)
-            return one_key(list(zip(codes, sizes, strict=True)))
+            return joint_key(list(zip(codes, sizes, strict=True)))
         key = ("joint", *names)
         if key not in self.table.memo:
             of_table = (self.table.codes[name].astype(np.int64) + 1 for name in names)
-            keys = one_key(list(zip(of_table, sizes, strict=True)))
+            keys = joint_key(list(zip(of_table, sizes, strict=True)))
             self.table.memo[key] = np.unique(keys, return_inverse=True)[1]
         return np.asarray(self.table.memo[key][self.index])
-
-
-def numbers_of(column: Column) -> Array:  # [n]
-    """Return the values of a column of numbers, NaN where they are missing."""
-    if column.kind is Kind.CONTINUOUS:
-        return np.asarray(column.data, dtype=np.float64)
-    values = np.array([*column.domain, np.nan], dtype=np.float64)  # code -1 finds the last
-    return np.asarray(values[column.data])
 
 
 def rebinned(rows: Rows) -> Rows:
@@ -197,8 +191,7 @@ def read_columns(source: object, names: Sequence[str] | None, bins: int) -> Rows
     table = as_table(source)
     columns = {}
     for name in names or table.names:
-        cells = table.cells(name)
-        columns[name] = encode(cells.present, cells.missing, None, name)
+        columns[name] = table.coded(name)
     return group_rows(columns, np.ones(table.rows), bins)
 
 
@@ -212,9 +205,7 @@ def read_rows(
     table = as_table(source)
     columns = {}
     for name in schema.variables:
-        cells = table.cells(name)
-        kind = Kind.CONTINUOUS if name == schema.utility else schema.kinds.get(name)
-        columns[name] = encode(cells.present, cells.missing, kind, name)
+        columns[name] = code_cells(table.cells(name), name, schema)
     for name in (*schema.decisions, schema.utility):
         gone = columns[name].missing
         if gone.any():
@@ -222,15 +213,13 @@ def read_rows(
                 f"row {int(np.argmax(gone))}: {name!r} is missing; only state variables may be "
                 f"({int(gone.sum())} such rows)"
             )
-        if name in schema.decisions and columns[name].kind is Kind.CONTINUOUS:
-            raise DataError(f"decision {name!r} holds numbers that are not whole: bin it")
     counts = np.ones(table.rows) if weights is None else _weights(table.cells(weights), weights)
     known = schema.with_kinds({name: column.kind for name, column in columns.items()})
     return group_rows(columns, counts, bins, schema.decisions), known
 
 
 def _weights(cells: Cells, name: str) -> Array:
-    column = encode(cells.present, cells.missing, Kind.CONTINUOUS, name)
+    column = encode(cells, Kind.CONTINUOUS, name)
     wrong = np.flatnonzero(~((column.data >= 0) & (column.data < 1e15)))
     if len(wrong):
         raise DataError(
@@ -254,7 +243,7 @@ def group_rows(
     used = np.flatnonzero(counts > 0)
     if not len(used):
         raise DataError("there are no rows to learn from")
-    key = one_key([column.keys() for column in columns.values()])[used]
+    key = join([column_keys(column) for column in columns.values()]).codes[used]
     # sort equal rows by weight: a sum of fractions depends on the order of its terms
     order = np.argsort(key) if (counts == 1).all() else np.lexsort((counts[used], key))
     starts = np.flatnonzero(np.append(True, np.diff(key[order]) != 0))

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from rspmn.data.columns import one_key
+from rspmn.data.keys import joint_key
 from rspmn.learn.structure.independence import PairStatistics, stratum_statistics
 from rspmn.learn.structure.learn_spn import components
 from rspmn.learn.successors.contexts import Contexts
@@ -53,7 +53,7 @@ def find_components(
         groups.append(tuple(varying))
     found = []
     for names in filter(None, groups):
-        key = one_key([(codes[name], int(codes[name].max()) + 1) for name in names])
+        key = joint_key([(codes[name], int(codes[name].max()) + 1) for name in names])
         distinct, which = np.unique(key, return_inverse=True)
         found.append(Component(tuple(names), which.astype(np.int64), len(distinct)))
     return found

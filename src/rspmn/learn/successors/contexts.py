@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rspmn.data.columns import one_key
+from rspmn.data.keys import joint_key
 from rspmn.learn.successors.transitions import Transitions
 from rspmn.types import Ints
 
@@ -37,7 +37,7 @@ class Contexts:
         columns = [(self.codes[:, k], int(self.sizes[k])) for k in at]
         if not columns:
             return np.zeros(len(self), dtype=np.int64)
-        return np.unique(one_key(columns), return_inverse=True)[1]
+        return np.unique(joint_key(columns), return_inverse=True)[1]
 
 
 def contexts_of(
@@ -45,7 +45,7 @@ def contexts_of(
 ) -> tuple[Contexts, Ints]:
     """Return the distinct contexts of some windows, and which each has."""
     columns = [transitions.codes_of(name, windows) for name in names]
-    _, first, which = np.unique(one_key(columns), return_index=True, return_inverse=True)
+    _, first, which = np.unique(joint_key(columns), return_index=True, return_inverse=True)
     sizes = np.array([size for _, size in columns], dtype=np.int64)
     codes = np.stack([codes[first] for codes, _ in columns], axis=1)
     return Contexts(tuple(names), sizes, codes), which.astype(np.int64)

@@ -13,7 +13,7 @@ import numpy as np
 
 from rspmn.data.columns import Column
 from rspmn.data.states import States
-from rspmn.learn.structure.rows import RowTable, numbers_of
+from rspmn.learn.structure.rows import RowTable
 from rspmn.schema import Kind, Schema
 from rspmn.types import Array, Bools, Ints
 
@@ -56,7 +56,7 @@ class Transitions:
 
     def _coded(self, name: str, column: Column) -> Ints:
         if name in self.table.binned:
-            return self._intervals(numbers_of(column))
+            return self._intervals(column.numbers())
         if column.kind is not Kind.CONTINUOUS:
             return np.asarray(column.data, dtype=np.int64) + 1
         codes = np.unique(column.data, return_inverse=True)[1].ravel() + 1

@@ -1,0 +1,77 @@
+"""Cells: a column as it comes, and which of its cells are empty: the one rule of what is missing.
+
+None, NaN, NaT, pandas' NA, masked cells and empty strings are missing. From here on a column says
+so in one way (`Column.missing`), and nothing else is asked.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.types import Bools
+from rspmn.values import is_missing
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """One column: the values that are present, and where there is none."""
+
+    present: NDArray[Any]  # [n - number missing]
+    missing: Bools  # [n]
+
+    @classmethod
+    def full(cls, values: NDArray[Any]) -> "Cells":
+        """Return cells of which none is missing."""
+        return cls(values, np.zeros(len(values), dtype=bool))
+
+
+def split_missing(column: NDArray[Any]) -> Cells:
+    """Return the values of an array that are present, and where there is none."""
+    if column.dtype.kind == "f":
+        missing = np.isnan(column)
+    elif column.dtype.kind in "UT":
+        missing = column == ""
+    elif column.dtype.kind in "mM":
+        missing = np.isnat(column)
+    elif column.dtype.kind == "O":
+        values = column.tolist()
+        missing = np.fromiter(map(_is_nothing, values), bool, len(values))
+    else:
+        missing = np.zeros(len(column), dtype=bool)
+    missing = np.asarray(missing | np.ma.getmaskarray(column))
+    return Cells(_plain_dates(np.asarray(column)[~missing]), missing)
+
+
+def _plain_dates(present: NDArray[Any]) -> NDArray[Any]:
+    """Return dates as numpy's own, in universal time and of one unit."""
+    if present.dtype.kind == "M":
+        return present.astype("M8[us]")
+    if present.dtype.kind != "O" or not len(present) or not isinstance(present[0], date):
+        return present
+    if not all(isinstance(value, date) for value in present.tolist()):
+        return present  # what else there is, coding will say
+    return np.array([np.datetime64(_universal(value), "us") for value in present.tolist()])
+
+
+def _universal(value: date) -> date:
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC).replace(tzinfo=None)
+    return value
+
+
+def _is_nothing(value: object) -> bool:
+    return not value if isinstance(value, str) else is_missing(value)
+
+
+def with_booleans(cells: Cells) -> Cells:
+    """Return text of which every cell is true or false as booleans."""
+    if cells.present.dtype.kind != "O":
+        return cells
+    words = set(cells.present.tolist())
+    if not words or not all(isinstance(w, str) and w.lower() in ("true", "false") for w in words):
+        return cells
+    true = {word: word.lower() == "true" for word in words}
+    return Cells(np.array([true[word] for word in cells.present.tolist()]), cells.missing)
