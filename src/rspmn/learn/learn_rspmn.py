@@ -83,7 +83,7 @@ def learn_rspmn(
     clock = info.timed("windows", started)
 
     # Step 1: LearnSPMN on rows of two steps. A latent marks the place of the second step.
-    two = wrap(windows, config.bins)
+    two = wrap(windows, config)
     learner = Learner(config, rng, two.rows, two.schema.utility, report, started)
     outcome = RecurrentOutcome(two.schema.utility, two.after)
     one_step = learner.builder.build(grow_spmn(learner, two.schema, two.rows, outcome))

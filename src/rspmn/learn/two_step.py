@@ -19,6 +19,7 @@ from rspmn.errors import DataError
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.structure.learn_spn import grow_spn
 from rspmn.learn.structure.learner import Learner
+from rspmn.learn.structure.leaves import on_number_lines
 from rspmn.learn.structure.rows import Rows, RowTable, table_of
 from rspmn.schema import Kind, Schema
 from rspmn.types import Ints
@@ -39,7 +40,7 @@ class TwoSteps:
         return self.rows.table
 
 
-def wrap(windows: Windows, bins: int) -> TwoSteps:
+def wrap(windows: Windows, config: LearnConfig) -> TwoSteps:
     """Return the windows as rows of two steps."""
     known = windows.followed != Followed.UNKNOWN
     if not known.any():
@@ -55,9 +56,11 @@ def wrap(windows: Windows, bins: int) -> TwoSteps:
     following = dict(zip(names, windows.next_columns.values(), strict=True))
     following[end] = Column(Kind.BOOLEAN, ended, (False, True))
     counts = windows.counts.astype(np.float64)
-    table = table_of(columns | following, np.where(known, counts, 0.0), bins, schema.decisions)
+    weights = np.where(known, counts, 0.0)
+    table = table_of(columns | following, weights, config.bins, schema.decisions)
     index = np.flatnonzero(known)
     rows = Rows(table, index, counts[index])
+    rows = on_number_lines(rows, schema.state_variables, config.leaves)
     after = tuple(name for name in following if rows.varies(name))
     kinds = {name: column.kind for name, column in columns.items()}
     return TwoSteps(windows, rows, schema.with_kinds(kinds), after)

@@ -121,9 +121,10 @@ class Distribution(ABC):
         weights
             How often each value occurred, above 0.
         within
-            Set where rows were split on this variable: the interval that belongs to them. The
-            support must not reach beyond it, or one state would belong to several interface
-            nodes. It should fill it, so that no value between two intervals is left out.
+            Set where rows were split on this variable: the interval that belongs to them, for
+            integers without its upper end. Except for the values themselves, the support must not
+            reach beyond it, or one state would belong to several interface nodes. It should fill
+            it, so that no value between two intervals is left out.
         """
 
     @abstractmethod

@@ -10,6 +10,7 @@ from rspmn.learn.config import LearnConfig, LearnInfo, Report
 from rspmn.learn.structure.grow import Codes, grow_spmn
 from rspmn.learn.structure.learn_spn import grow_spn
 from rspmn.learn.structure.learner import Learner
+from rspmn.learn.structure.leaves import on_number_lines
 from rspmn.learn.structure.rows import Rows, read_rows
 from rspmn.schema import Schema
 from rspmn.spmn import SPMN
@@ -54,6 +55,7 @@ def learn_spmn(
     """
     config = config or LearnConfig()
     rows, known = read_rows(source, schema, config.bins, weights)
+    rows = on_number_lines(rows, known.state_variables, config.leaves)
     learner = Learner(config, np.random.default_rng(rng), rows, known.utility, report)
     root = grow_spmn(learner, known, rows, _SingleOutcome(known.utility))
     network = learner.builder.build(root)

@@ -1,6 +1,7 @@
 """Leaves: the distribution of one variable, estimated from weighted rows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -72,6 +73,17 @@ def check_families(families: Families, table: RowTable) -> None:
                 f"LearnConfig: leaves: {key!r} is {kind}, but {family.__name__} describes "
                 f"variables that are {' or '.join(sorted(family.kinds))}"
             )
+
+
+def on_number_lines(rows: Rows, names: Sequence[str], families: Families) -> Rows:
+    """Return the rows with integers that have a family of their own ordered as numbers.
+
+    They are then split into intervals, to which the family can be restricted, not into sets.
+    """
+    columns = rows.table.columns
+    integers = (name for name in names if columns[name].kind is Kind.INTEGER)
+    asked = frozenset(name for name in integers if asked_family(families, name, Kind.INTEGER))
+    return replace(rows, table=replace(rows.table, ordered=rows.table.ordered | asked))
 
 
 def _default_family(kind: Kind, ordered: bool) -> type[Distribution]:
