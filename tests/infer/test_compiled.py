@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from effort import seeds
 from random_models import random_rspmn, random_setting, simplex
 from rspmn import RSPMN, NetworkBuilder, Schema
 from rspmn.circuit import Categorical, IntegerHistogram, Leaf, Network, PiecewiseLinear
@@ -18,7 +19,7 @@ from rspmn.infer.likelihood import episode_log_likelihood, evidence_of, node_log
 from rspmn.infer.policy import Policy
 from rspmn.values import UNKNOWN, Value
 
-SEEDS = range(40)
+SEEDS = seeds(12, 200)
 BITS = (0, 1)
 
 

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from effort import seeds
 from random_models import random_rspmn, random_setting, random_spn
 from rspmn.circuit import IntegerHistogram, NetworkBuilder, PiecewiseLinear
 from rspmn.circuit.rewrite import at_step
@@ -12,7 +13,7 @@ from rspmn.errors import EvidenceError
 from rspmn.infer import conditioned, log_likelihood, log_likelihoods
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(6, 200))
 def test_the_rows_of_a_table(seed: int) -> None:
     """Missing values, a value never seen, variables without a column, open decisions."""
     rng = np.random.default_rng(seed)

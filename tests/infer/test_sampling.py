@@ -1,7 +1,6 @@
 """Sampling: frequencies against the table, rewards against the MEU."""
 
 import math
-import os
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from effort import SOAK, seeds
 from oracle import tabulate
 from random_models import Domains, random_rspmn, random_setting, random_spn
 from rspmn.circuit import Categorical, IntegerHistogram, NetworkBuilder, PiecewiseLinear
@@ -27,12 +27,11 @@ from rspmn.schema import Schema
 from rspmn.spmn import SPMN
 from rspmn.values import Value
 
-#: `make soak` draws more.
-DRAWS = 1000 * (20 if os.environ.get("SOAK") else 1)
+DRAWS = 20_000 if SOAK else 1000
 XYZ: Domains = {"x": (0, 1), "y": ("a", "b", "c"), "z": (False, True)}
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4, 20))
 def test_frequencies_follow_the_table(seed: int) -> None:
     """Of both samplers, with and without evidence."""
     rng = np.random.default_rng(seed)

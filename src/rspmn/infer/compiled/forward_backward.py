@@ -6,7 +6,7 @@ pass over time gives the likelihood of every episode. The plain form, one episod
 `rspmn.infer.likelihood.episode_log_likelihood`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,8 +23,11 @@ from rspmn.infer.compiled.ways import Sites, Trees, Ways
 from rspmn.model import RSPMN
 from rspmn.types import Array, Ints
 
-#: So many numbers are held at once.
+#: At most this many floats are held per chunk of episodes.
 CHUNK = 4_000_000
+
+#: Changes what sites pass up: (this, row, entry), all [entries].
+Mix = Callable[[Array, Ints, Ints], Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,10 +38,13 @@ class Reached:
     root: Ints  # [pairs]
     logs: Array  # [pairs], the log-likelihood from here on
 
-    def dense(self, interfaces: int, rows: int) -> Array:  # [interfaces, rows]
-        """Return the log-likelihood under every root."""
-        found = np.full((interfaces, rows), -np.inf)
-        found[self.root, self.row] = self.logs
+    def summed(self, weights: Array, rows: int) -> Array:  # [rows]
+        """Return the log-likelihood of each row, the roots having some weights."""
+        found = np.full(rows, -np.inf)
+        if len(self.row):
+            starts = np.flatnonzero(np.append(True, self.row[1:] != self.row[:-1]))
+            with np.errstate(divide="ignore"):
+                found[self.row[starts]] = log_sums(np.log(weights[self.root]) + self.logs, starts)
         return found
 
 
@@ -101,14 +107,40 @@ class Kernel:
         The last of them is what followed the last steps. [times + 1][interfaces, episodes]
         """
         future = self.after_last(log)
-        passes = [future]
-        for t in reversed(range(log.longest)):
-            running = log.running(t)
-            row, entry, _, logs = self.reach(self.step[log.first[:running] + t], future)
-            here = future.copy()
-            here[:, :running] = self.by_root(row, entry, logs).dense(len(future), running)
-            passes.append(future := here)
+        passes = [future.copy()]
+        passes += [future.copy() for _ in self.steps_back(log, future)]
         return passes[::-1]
+
+    def steps_back(
+        self, log: "Abreast", future: Array, mix: Mix | None = None
+    ) -> Iterator[tuple[Ints, Reached]]:
+        """Replace `future` by the log-likelihood from an earlier time on, time by time.
+
+        Only what changes is written, as a row may be in few roots. Yielded are, for each time from
+        the last to the first, the kinds of the steps and the roots that they may be in.
+
+        Parameters
+        ----------
+        log
+            The episodes.
+        future
+            The log-likelihood of what followed the last steps, [interfaces, episodes].
+        mix
+            If given, replaces what sites pass up: (these, row, entry) -> others, all [entries].
+        """
+        known, before = 0, None
+        for t in reversed(range(log.longest)):
+            kinds = self.step[log.first[: log.running(t)] + t]
+            row, entry, ahead, logs = self.reach(kinds, future)
+            if mix is not None:
+                logs = self.logs[entry] + mix(ahead, row, entry)
+            reached = self.by_root(row, entry, logs)
+            if before is not None:
+                future[before.root, before.row] = -np.inf
+            future[:, known : len(kinds)] = -np.inf  # episodes of which this is the last step
+            future[reached.root, reached.row] = reached.logs
+            known, before = len(kinds), reached
+            yield kinds, reached
 
 
 def site_logs(sites: Sites, site: Ints, row: Ints, future: Array) -> Array:

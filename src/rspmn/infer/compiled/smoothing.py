@@ -20,12 +20,12 @@ from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.tables import as_table
 from rspmn.errors import EvidenceError
 from rspmn.infer.compiled.forward_backward import Abreast, Kernel, kernel_of
-from rspmn.infer.compiled.layers import CompiledLikelihood, compile_likelihood
+from rspmn.infer.compiled.layers import compile_likelihood
 from rspmn.infer.compiled.leaf_tables import Distinct, distinct_columns
 from rspmn.infer.compiled.ways import steps_behind
 from rspmn.model import RSPMN
 from rspmn.spmn import SPMN
-from rspmn.types import Array
+from rspmn.types import Array, Ints
 from rspmn.values import Mark, Value
 
 #: The least scale of the Cauchy density in a background.
@@ -132,15 +132,25 @@ def episode_log_likelihoods(
     """
     weight = _weight(smoothed)
     kernel = kernel_of(model, episodes)
-    top = compile_likelihood(model.top)
-    found = np.empty(len(episodes))
     smoothing = _Smoothing(model, kernel, episodes, weight) if weight and model.visits else None
-    for log in Abreast.chunks(episodes, model.num_interfaces, times=smoothing is None):
+    found = np.empty(len(episodes))
+    for log in Abreast.chunks(episodes, model.num_interfaces, times=False):
+        future = kernel.after_last(log)
         if smoothing is None:
-            found[log.which] = top({}, len(log), kernel.backward(log)[0])[0]
+            for _ in kernel.steps_back(log, future):
+                pass
+            found[log.which] = _weighted(model.starts, future)
         else:
-            found[log.which] = smoothing.log_likelihoods(log, top)
+            found[log.which] = smoothing.log_likelihoods(log, future)
     return found
+
+
+def _weighted(weights: Sequence[float] | Array, logs: Array) -> Array:  # [n]
+    """Return log Σ_i weights[i] · exp(logs[i, k]) for each k."""
+    highest = logs.max(axis=0)
+    safe = np.where(np.isneginf(highest), 0.0, highest)
+    with np.errstate(divide="ignore"):
+        return np.asarray(safe + np.log(np.asarray(weights) @ np.exp(logs - safe)))
 
 
 def _weight(smoothed: bool | float) -> float:
@@ -157,33 +167,28 @@ class _Smoothing:
         visits = visits_and_end(model)
         self.odds = steps_behind(model.template, kernel.sites) / weight  # [sites]
         self.total = visits.sum() / weight
-        with np.errstate(divide="ignore"):
-            self.shares: Array = np.log(visits / visits.sum())
+        self.shares = visits / visits.sum()
         background = Background.of(model.template)
         self.steps = background.log_likelihoods(kernel.columns, len(kernel.starts) - 1)
         finals = {name: Distinct.of(column) for name, column in episodes.finals.items()}
         self.finals = background.log_likelihoods(finals, len(episodes))
 
-    def log_likelihoods(self, log: Abreast, top: CompiledLikelihood) -> Array:  # [episodes]
-        """Return the smoothed log-likelihood of each episode, from its end to its start.
+    def log_likelihoods(self, log: Abreast, future: Array) -> Array:  # [episodes]
+        """Return the smoothed log-likelihood of each episode; `future` as in `steps_back`.
 
         In the background an episode ends after each step with probability 1/2.
         """
-        kernel, model, half = self.kernel, self.model, math.log(0.5)
-        future = kernel.after_last(log)
+        half = math.log(0.5)
         ending = np.where(log.endings == Followed.STATE, half + self.finals[log.which], 0.0)
         ending[log.endings == Followed.END] = half
-        general = mixed(self._by_visits(future), ending, self.total)
-        for t in reversed(range(log.longest)):
-            running = log.running(t)
-            kinds = kernel.step[log.first[:running] + t]
-            row, entry, ahead, _ = kernel.reach(kinds, future)
-            logs = kernel.logs[entry] + mixed(ahead, general[row], self.odds[kernel.site[entry]])
-            reached = kernel.by_root(row, entry, logs)
-            future[:, :running] = reached.dense(model.num_interfaces, running)
-            alone = half + self.steps[kinds] + general[:running]
-            general[:running] = mixed(self._by_visits(future[:, :running]), alone, self.total)
-        return mixed(top({}, len(log), future)[0], general, self.total)
+        general = mixed(_weighted(self.shares, future), ending, self.total)
 
-    def _by_visits(self, future: Array) -> Array:
-        return np.asarray(np.logaddexp.reduce(self.shares[:, None] + future, axis=0))
+        def mix(ahead: Array, row: Ints, entry: Ints) -> Array:
+            return mixed(ahead, general[row], self.odds[self.kernel.site[entry]])
+
+        for kinds, reached in self.kernel.steps_back(log, future, mix):
+            running = len(kinds)
+            alone = half + self.steps[kinds] + general[:running]
+            by_visits = reached.summed(self.shares, running)
+            general[:running] = mixed(by_visits, alone, self.total)
+        return mixed(_weighted(self.model.starts, future), general, self.total)
