@@ -53,7 +53,7 @@ def test_learning_is_that_of_the_library(
     code, out, err = run(capsys, *words)
     assert (code, err) == (0, "")
     assert "11 interface nodes" in out
-    assert "episodes ended: " in out
+    assert "terminated, " in out
     assert (lake / "n.json").read_bytes() == model.read_bytes()
     facts = json.loads(run(capsys, *words, "--json")[1])
     assert facts["interfaces"] == 11

@@ -59,7 +59,7 @@ def test_a_flag_is_not_known_before_the_decision(
     edited = schema.read_text().replace('\n        "cured",', "").replace('cured = "boolean"\n', "")
     schema.write_text(edited)
     assert main(["learn", log, "--schema", str(schema), *columns, "-o", model]) == 0
-    assert "time limit: 3 steps, where episodes were cut" in said(capsys)
+    assert "time limit: episodes were cut after 3 steps" in said(capsys)
 
 
 def test_an_edited_schema_is_not_written_over(

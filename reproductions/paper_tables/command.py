@@ -7,14 +7,14 @@ from pathlib import Path
 
 from reproductions.paper_tables.campaign import BASELINES, Campaign, run_campaign
 from reproductions.paper_tables.report import write_report
-from rspmn.cli.domains import world
+from rspmn.cli.domains import domain_of
 from rspmn.envs.domains import DOMAINS
 from rspmn.errors import DataError, ModelFileError, did_you_mean
 
 
 def reproduce(arguments: argparse.Namespace) -> None:
     """Run the cells that are not finished, and write the report."""
-    names = [world(name).name for name in arguments.domains or DOMAINS]
+    names = [domain_of(name).name for name in arguments.domains or DOMAINS]
     for name in names:
         if name not in DOMAINS:
             raise DataError(f"{name} is not one of the paper's: {', '.join(DOMAINS)}")

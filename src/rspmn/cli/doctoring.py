@@ -4,7 +4,8 @@ import argparse
 import json
 from pathlib import Path
 
-from rspmn.cli.logs import log_options, print_table
+from rspmn.cli.arguments import log_options
+from rspmn.cli.logs import print_table
 from rspmn.data.sources.column_stats import survey
 from rspmn.data.sources.engine_errors import shown
 from rspmn.data.sources.open import open_source

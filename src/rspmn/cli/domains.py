@@ -1,4 +1,4 @@
-"""Commands about the domains: which there are, and logs of them."""
+"""Commands about the domains: list them, generate logs of them."""
 
 import argparse
 import json
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rspmn.cli.logs import print_table
 from rspmn.data.sources.engine_errors import shown
 from rspmn.data.write import write_episodes
 from rspmn.envs.domains import WORLDS
@@ -14,8 +15,8 @@ from rspmn.envs.mdp import MDP
 from rspmn.errors import DataError, ModelFileError, did_you_mean
 
 
-def world(name: str) -> MDP:
-    """Return a domain by its name, however it is written."""
+def domain_of(name: str) -> MDP:
+    """Return a domain by its name, in any case."""
     found = {known.lower(): known for known in WORLDS}.get(name.lower())
     if found is None:
         raise DataError(f"unknown domain {name!r}: {did_you_mean(name, WORLDS)}")
@@ -23,10 +24,10 @@ def world(name: str) -> MDP:
 
 
 def list_domains(arguments: argparse.Namespace) -> None:
-    """List the domains, with what is exactly known of each."""
+    """List the domains with their sizes, optima and logging policies' values."""
     rows = []
     for name in WORLDS:
-        mdp = world(name)
+        mdp = domain_of(name)
         rows.append({
             "domain": name,
             "state variables": len(mdp.schema.information_sets[0]),
@@ -35,26 +36,23 @@ def list_domains(arguments: argparse.Namespace) -> None:
             "episodes": mdp.episodes,
             "steps": mdp.horizon,
             "optimum": round(mdp.optimum(mdp.horizon), 6),
-            "logger's": round(mdp.evaluate(None, mdp.horizon), 6),
+            "logging policy": round(mdp.evaluate(None, mdp.horizon), 6),
         })  # fmt: skip
     if arguments.json:
         print(json.dumps(rows))
         return
-    cells = [[str(key) for key in rows[0]], *([str(v) for v in row.values()] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for line in cells:
-        print("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)))
+    print_table({name: [row[name] for row in rows] for name in rows[0]})
 
 
 def generate(arguments: argparse.Namespace) -> None:
-    """Write a log of a domain, and the schema to learn it with."""
-    mdp = world(arguments.domain)
+    """Generate a log of a domain, and its schema."""
+    mdp = domain_of(arguments.domain)
     episodes = mdp.episodes if arguments.episodes is None else arguments.episodes
     steps = mdp.horizon if arguments.steps is None else arguments.steps
     if arguments.wide and arguments.layout == "final":
         raise DataError(
-            "a wide log cannot keep the state after the last step: --layout padded, flags or "
-            "terminal_row"
+            "a wide log has no place for the state after the last step: use --layout padded, flags "
+            "or terminal_row"
         )
     if arguments.files < 1 or 1 < arguments.files > episodes:
         raise DataError(f"--files: expected 1 to {episodes}, the episodes, found {arguments.files}")

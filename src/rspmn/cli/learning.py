@@ -1,28 +1,144 @@
-"""Commands that learn."""
+"""Commands that learn: from a log of episodes, and from a table of past decisions."""
 
 import argparse
 import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
+from time import perf_counter
+from typing import Any
 
+from rspmn.cli.arguments import log_options
+from rspmn.data.episodes import Episodes, Followed
+from rspmn.data.sources.count_windows import StoredWindows, store_windows
 from rspmn.data.tables import as_table
-from rspmn.learn import LearnConfig, learn_spmn
+from rspmn.errors import DataError
+from rspmn.learn import (
+    FutureInfo,
+    LearnConfig,
+    Progress,
+    RSPMNInfo,
+    learn_rspmn,
+    learn_spmn,
+)
+from rspmn.learn.config import Report
 from rspmn.schema import Schema
 
 
-def config_of(arguments: argparse.Namespace) -> LearnConfig:
-    """Return how to learn, as the arguments say."""
-    return replace(
-        LearnConfig.paper() if arguments.paper else LearnConfig(),
-        max_nodes=arguments.max_nodes,
-        max_depth=arguments.max_depth,
-        max_seconds=arguments.max_seconds,
+def learn(arguments: argparse.Namespace) -> None:
+    """Learn a recurrent model from a log and write it."""
+    clock = perf_counter()
+    schema = Schema.load(arguments.schema).with_log(**log_options(arguments))
+    config = _config(arguments)
+    config = replace(
+        config,
+        em_passes=arguments.em_passes,
+        soft_em=arguments.soft_em,
+        successors=arguments.successors or config.successors,
     )
+    if config.em_passes and arguments.time_limit is not None:
+        raise DataError("--time-limit and --em-passes do not go together: pass one of them")
+    options: Any = {"successor": config.successor, "time_limit": arguments.time_limit}
+    with store_windows(
+        arguments.log, schema, memory_limit=arguments.memory_limit, **options
+    ) as stored:
+        log = Episodes.from_log(stored.source, schema) if config.em_passes else stored
+        with _progress_bar(arguments.json) as report:
+            model, info = learn_rspmn(log, config, arguments.seed, report=report)
+        model.save(arguments.output)
+        if arguments.json:
+            print(json.dumps({"model": arguments.output, **_facts(info)}))
+            return
+        print(f"{arguments.output}: learned in {perf_counter() - clock:.2f} s")
+        for line in _story(info, stored):
+            print(line)
+
+
+def _facts(info: RSPMNInfo) -> dict[str, Any]:
+    """Return the fields of the report that can be written as JSON."""
+    facts = asdict(replace(info, stages=None, windows_used=None))
+    return {name: fact for name, fact in facts.items() if fact is not None}
+
+
+def _story(info: RSPMNInfo, stored: StoredWindows) -> list[str]:
+    """Return lines that say what was learned, and what to be careful about."""
+    lengths, limit = stored.lengths, stored.reader.endings.time_limit
+    lines = [
+        f"{info.interfaces} interface nodes, {info.nodes['final']} nodes in all, from "
+        f"{info.steps} steps ({info.windows} distinct) of {lengths.episodes} episodes",
+        f"episodes: {lengths.ended_by(Followed.END)} terminated, "
+        f"{lengths.ended_by(Followed.STATE)} cut after a final state, "
+        f"{lengths.ended_by(Followed.UNKNOWN)} cut without one",
+    ]
+    late = int(lengths.counts[(lengths.endings == Followed.END) & (lengths.lengths == limit)].sum())
+    if late:
+        lines.append(
+            f"time limit: episodes were cut after {limit} steps; for the {late} that terminated in "
+            "that step the successor counts as unknown (--time-limit 0: as the end)"
+        )
+    if info.sample is not None:
+        sample = info.sample
+        lines.append(
+            f"sampled: the structure is learned from {sample.share:.2%} of {sample.steps} steps, "
+            f"the parameters from all of them ({sample.steps_placed} fit the structure)"
+        )
+    if info.steps_left_out:
+        lines.append(f"left out: {info.steps_left_out} steps with missing values")
+    if info.steps_doubtful:
+        lines.append(
+            f"doubtful: {info.steps_doubtful} steps lead to a state that lacks values and may be "
+            "in several interface nodes; they are not counted"
+        )
+    if info.unsupported_branches:
+        lines.append(
+            f"unsupported: {info.unsupported_branches} decisions were only made in steps with an "
+            "unknown successor (cut, or lacking values); they count in the last step of a horizon "
+            "only"
+        )
+    if info.frontier_states:
+        lines.append(
+            f"frontier: {info.frontier_states} states have no decision with a known successor; "
+            f"{info.frontier_visits} steps led there; they get the lowest value of all states"
+        )
+    if isinstance(info.future, FutureInfo) and info.em is None:
+        lines += _about_successors(info.future, info.steps)
+    if info.untried_branches:
+        lines.append(
+            f"untried: {info.untried_branches} decisions were never made in their state; "
+            "--allow-untried extrapolates their values from other states"
+        )
+    if info.em is not None:
+        passes = ", ".join(f"{value:.6g}" for value in info.em.log_likelihoods)
+        lines.append(f"EM: log-likelihood {passes}")
+    if info.structure.stopped_by:
+        lines.append(f"stopped early: the limit of {info.structure.stopped_by} was reached")
+    return lines
+
+
+def _about_successors(info: FutureInfo, steps: int) -> list[str]:
+    sizes = ", ".join(map(str, info.leaves))
+    kinds = f"{len(info.components)} components of {sizes} distributions"
+    if info.given_up:
+        what = kinds if info.components else "factors"
+        return [f"successors: counts alone; {what} would take {info.given_up}"]
+    if not info.components:
+        return []
+    if not info.strength:
+        return [f"successors: counts alone; {kinds} for {info.contexts} contexts predict no better"]
+    weight = f"as much as {info.strength:g} steps in every state"
+    if info.strength > steps:
+        weight = "more than all counts together"
+    return [
+        f"successors: {kinds} for {info.contexts} contexts weigh {weight}; "
+        f"{100 * info.outside:.2g} % of their mass is on states never seen"
+    ]
 
 
 def learn_single_shot(arguments: argparse.Namespace) -> None:
     """Learn a model from a table of past decisions and write it."""
     schema = Schema.load(arguments.schema)
-    config = config_of(arguments)
+    config = _config(arguments)
     table = as_table(arguments.table)
     model, info = learn_spmn(table, schema, config, arguments.seed, weights=arguments.weights)
     model.save(arguments.output)
@@ -35,3 +151,34 @@ def learn_single_shot(arguments: argparse.Namespace) -> None:
     )
     if info.stopped_by:
         print(f"stopped early: the limit of {info.stopped_by} was reached")
+
+
+# ---- what they share -----------------------------------------------------------------
+
+
+def _config(arguments: argparse.Namespace) -> LearnConfig:
+    """Return the configuration that the arguments give."""
+    return replace(
+        LearnConfig.paper() if arguments.paper else LearnConfig(),
+        max_nodes=arguments.max_nodes,
+        max_depth=arguments.max_depth,
+        max_seconds=arguments.max_seconds,
+    )
+
+
+@contextmanager
+def _progress_bar(quiet: bool = False) -> Iterator[Report | None]:
+    """Show on a terminal how many rows have been processed."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from tqdm import tqdm
+
+    with tqdm(desc="learning", unit=" rows", unit_scale=True, leave=False) as bar:
+
+        def report(progress: Progress) -> None:
+            bar.total = progress.rows
+            bar.set_postfix(nodes=progress.nodes, refresh=False)
+            bar.update(progress.rows_done - bar.n)
+
+        yield report
