@@ -99,8 +99,8 @@ def test_wrong_input(oil: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("learn-spmn", oil / "lacks.csv", *learn): "no column 'hole' in the table",
         ("learn-spmn", oil / "oil.csv", *learn, "--weights", "n"): "no column 'n' in the table",
         ("learn-spmn", oil / "oil.csv", *learn, "--max-nodes", -1): "max_nodes must be at least 0",
-        ("meu", good, "--horizon", 3): "decides once: it has no horizon",
-        ("decide", good, "--discount", 0.5): "decides once: it has no horizon",
+        ("meu", good, "--horizon", 3): "leave --horizon and --discount out",
+        ("decide", good, "--discount", 0.5): "leave --horizon and --discount out",
         ("draw", good, "-o", "x.svg", "--part", "top"): "has no top: leave --part out",
     }.items():
         code, out, err = run(capsys, *words)
