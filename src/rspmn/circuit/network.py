@@ -1,7 +1,7 @@
 """Networks: nodes in a tuple, children before parents, shared parts stored once."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -173,6 +173,11 @@ class NetworkBuilder:
 
 def with_children(node: Node, children: tuple[int, ...]) -> Node:
     """Return the same node with other children."""
-    if isinstance(node, Sum | Product | Max) and children != node.children:
-        return replace(node, children=children)
+    match node:
+        case Product():
+            return Product(children)
+        case Sum():
+            return Sum(children, node.weights)
+        case Max():
+            return Max(node.decision, node.values, children)
     return node

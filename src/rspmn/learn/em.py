@@ -49,7 +49,7 @@ def em(model: RSPMN, episodes: Episodes, passes: int, soft: bool = False) -> tup
             if info.converged:
                 return model, info
         before = step.passed
-        model = rebuild(model, step.kernel.ways.trees, step.flows())
+        model = rebuild(model, step.kernel.ways.trees, step.flows(), model.untried)
     info.log_likelihoods.append(_Expectation(model, episodes, hard=not soft).log_likelihood)
     return model, info
 

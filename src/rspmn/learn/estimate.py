@@ -73,13 +73,13 @@ def estimate(
     transitions, sites = transitions_of(template, assigned, windows, config, table)
     transitions = replace(transitions, deadline=deadline)
     weights, info = config.weighing(transitions)
-    model = rebuild(template, assigned.trees, flows.weighed(sites, weights))
+    untried = template.untried if isinstance(template, RSPMN) else None
     if weights.factors is not None:
         occurred = windows.counts.astype(np.float64)
         untried = untried_branches(
             transitions, weights.factors, assigned.here, occurred, config.unavailable_from
         )
-        model = replace(model, untried=untried)
+    model = rebuild(template, assigned.trees, flows.weighed(sites, weights), untried)
     return model, Estimate(assigned, transitions, sites, weights, info)
 
 

@@ -90,7 +90,7 @@ def count_all(
         info.steps_placed += steps
         info.batches += 1
     _add_prior(total, model, sample, config)
-    return rebuild(model, trees, total)
+    return rebuild(model, trees, total, model.untried)
 
 
 def _add_prior(total: Flows, model: RSPMN, sample: Windows, config: LearnConfig) -> None:

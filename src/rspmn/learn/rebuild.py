@@ -13,11 +13,13 @@ from rspmn.end_nodes import unknown_root, weighted_top
 from rspmn.infer.compiled.assign import Template
 from rspmn.infer.compiled.ways import Trees
 from rspmn.learn.flows import Flows
-from rspmn.model import RSPMN
+from rspmn.model import RSPMN, Untried
 
 
-def rebuild(template: Template, trees: Trees, flows: Flows) -> RSPMN:
-    """Return the model with the parameters that the flows give it."""
+def rebuild(
+    template: Template, trees: Trees, flows: Flows, untried: Untried | None = None
+) -> RSPMN:
+    """Return the model with the parameters that the flows give it, and with untried decisions."""
     roots = len(template.template.roots)
     copy = _Copy(template, trees, flows)
     placed = copy.roots()
@@ -33,7 +35,6 @@ def rebuild(template: Template, trees: Trees, flows: Flows) -> RSPMN:
         top = template.top
     else:  # all episodes start with a step that was left out
         top = weighted_top((flows.visits / flows.visits.sum()).tolist())
-    untried = template.untried if isinstance(template, RSPMN) else None
     return RSPMN(template.schema, top, copy.builder.build(*placed), tuple(visits), untried)
 
 
@@ -53,6 +54,7 @@ class _Copy:
         self.led_starts = np.searchsorted(flows.led_from, np.arange(len(trees) + 1)).tolist()
         self.led_to, self.led = flows.led_to.tolist(), flows.led.tolist()
         self._leaves: dict[int, int] = {}  # by node, of those that are kept
+        self._latents: dict[int, int] = {}  # by interface node
 
     def roots(self) -> list[int]:
         """Add all roots, one tree after the other."""
@@ -103,6 +105,10 @@ class _Copy:
         if isinstance(node, Latent) and to == [node.interface]:
             return self.builder.add(node)
         total = sum(weights)
-        return self.builder.sum(
-            [self.builder.latent(i) for i in to], [weight / total for weight in weights]
-        )
+        children = [self._latent(interface) for interface in to]
+        return self.builder.sum(children, [weight / total for weight in weights])
+
+    def _latent(self, interface: int) -> int:
+        if interface not in self._latents:
+            self._latents[interface] = self.builder.latent(interface)
+        return self._latents[interface]
