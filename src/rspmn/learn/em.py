@@ -6,6 +6,8 @@ passed up and down until the assignment no longer changes. Hard EM follows the l
 every sum. Soft EM divides steps among children by probability, so that the likelihood never falls.
 """
 
+import math
+import time
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -33,14 +35,37 @@ class EMInfo:
     converged: bool = False  # whether the assignment, or the likelihood, stopped changing
 
 
-def em(model: RSPMN, episodes: Episodes, passes: int, soft: bool = False) -> tuple[RSPMN, EMInfo]:
-    """Re-estimate the weights of all sums and the utilities of a model, structure unchanged."""
+def em(
+    model: RSPMN,
+    episodes: Episodes,
+    passes: int,
+    soft: bool = False,
+    *,
+    deadline: float = math.inf,
+) -> tuple[RSPMN, EMInfo]:
+    """Re-estimate the weights of all sums and the utilities of a model, structure unchanged.
+
+    Parameters
+    ----------
+    model
+        The model.
+    episodes
+        The log. Episodes that are impossible in the model take no part.
+    passes
+        The most passes over the log, 1 or more.
+    soft
+        Divide steps by probability, instead of following the likeliest child of every sum.
+    deadline
+        No pass begins after this `time.monotonic()`.
+    """
     if passes < 1:
         raise DataError(f"em: expected 1 or more passes, found {passes}")
     info = EMInfo()
     episodes = replace(episodes, endings=fair_endings(episodes.lengths, episodes.endings))
     before: Array | None = None
     for _ in range(passes):
+        if time.monotonic() >= deadline:
+            break
         step = _Expectation(model, episodes, hard=not soft)
         info.log_likelihoods.append(step.log_likelihood)
         info.impossible = step.impossible

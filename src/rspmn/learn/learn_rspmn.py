@@ -35,6 +35,9 @@ from rspmn.learn.two_step import TwoSteps, two_step_network, wrap
 from rspmn.model import RSPMN
 from rspmn.types import Array, Ints
 
+#: About the seconds that a node of the one-step network takes in Steps 2 to 4; Step 1 leaves them.
+STEPS_2_TO_4 = 1e-4
+
 
 def learn_rspmn(
     log: Episodes | Windows | StoredWindows,
@@ -84,7 +87,7 @@ def learn_rspmn(
 
     # Step 1: LearnSPMN on rows of two steps. A latent marks the place of the second step.
     two = wrap(windows, config)
-    learner = Learner(config, rng, two.rows, two.schema.utility, report, started)
+    learner = Learner(config, rng, two.rows, two.schema.utility, report, started, STEPS_2_TO_4)
     outcome = RecurrentOutcome(two.schema.utility, two.after)
     one_step = learner.builder.build(grow_spmn(learner, two.schema, two.rows, outcome))
     info.structure = replace(
@@ -111,7 +114,7 @@ def learn_rspmn(
     clock = info.timed("estimate", clock)
     if config.em_passes:
         assert isinstance(log, Episodes)
-        model, info.em = em(model, log, config.em_passes, config.soft_em)
+        model, info.em = em(model, log, config.em_passes, config.soft_em, deadline=deadline)
         info.timed("em", clock)
 
     info.count(model, windows, template, edge, found)
@@ -162,6 +165,8 @@ def _learn_large(
     seed = rng if isinstance(rng, int) else int(rng.integers(2**31))
     sample, sampled = sample_of(log, config.max_windows, seed)
     taken = time.monotonic() - clock
+    if config.max_seconds is not None:
+        config = replace(config, max_seconds=max(0.0, config.max_seconds - taken))
     model, info = learn_rspmn(sample, config, rng, report=report, keep_stages=keep_stages)
     info.seconds["sample"], clock = taken, time.monotonic()
     model = count_all(model, log, sample, config, sampled)

@@ -24,6 +24,7 @@ class Learner:
         utility: str | None = None,
         report: Report | None = None,
         started: float | None = None,
+        seconds_per_node: float = 0.0,
     ) -> None:
         check_families(config.leaves, rows.table)
         self.config = config
@@ -35,6 +36,7 @@ class Learner:
         self._report = report
         self._done = 0.0
         self._start = time.monotonic() if started is None else started
+        self._seconds_per_node = seconds_per_node  # that later stages take, within the budget
 
     def seconds(self) -> float:
         """Return the time since learning began."""
@@ -84,7 +86,8 @@ class Learner:
     def out_of_time(self) -> bool:
         """Return whether the time budget is used up, and record it."""
         limit = self.config.max_seconds
-        if limit is not None and self.seconds() >= limit:
+        later = self._seconds_per_node * len(self.builder)
+        if limit is not None and self.seconds() + later >= limit:
             self.info.stopped_by = "seconds"
             return True
         return False

@@ -59,7 +59,7 @@ class Factored:
         goes_on = transitions.to != (-1 if transitions.end is None else transitions.end)
         if not goes_on.any() or not transitions.states.columns:
             return weights, info
-        if transitions.late:
+        if transitions.too_late_for():
             return weights, replace(info, given_up="more time than is left")
         learned = Learned(transitions, goes_on)
         factors = learned.factors
@@ -69,7 +69,7 @@ class Factored:
         if too_much(factors, len(learned.contexts)):
             return weights, replace(info, given_up="more products of factors than can be made")
         priors = learned.priors()
-        if priors is None:
+        if priors is None or transitions.too_late_for(priors.weights.nnz):
             return weights, replace(info, given_up="more time than is left")
         seen = weigh(learned.context, learned.weights, len(learned.contexts))
         info.outside = max(0.0, 1 - float(priors.kept @ seen) / float(seen.sum()))

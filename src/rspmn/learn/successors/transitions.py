@@ -20,6 +20,9 @@ from rspmn.types import Array, Bools, Ints
 if TYPE_CHECKING:
     from rspmn.learn.successors.priors import Factors
 
+#: About the time that an edge of an S_L takes until it is part of a model.
+SECONDS_PER_EDGE = 2.5e-6
+
 
 @dataclass(frozen=True, eq=False)
 class Transitions:
@@ -40,10 +43,9 @@ class Transitions:
     counts: Array  # [transitions], how often
     deadline: float = math.inf  # the `time.monotonic()` at which the time budget is used up
 
-    @property
-    def late(self) -> bool:
-        """Whether the time budget is used up."""
-        return time.monotonic() >= self.deadline
+    def too_late_for(self, edges: int = 0) -> bool:
+        """Say whether the time budget leaves no time to build so many edges."""
+        return time.monotonic() + SECONDS_PER_EDGE * edges >= self.deadline
 
     @cached_property
     def state_codes(self) -> dict[str, Ints]:  # [num_states] each

@@ -52,7 +52,7 @@ def untried_branches(
     if any(schema.information_sets[1:]):
         return None  # what is seen after a decision would have to be extrapolated, too
     here = np.flatnonzero((at >= 0) & transitions.boxes[np.maximum(at, 0)])
-    if not len(here) or transitions.late:
+    if not len(here) or transitions.too_late_for():
         return None
     made, decision = contexts_of(transitions, schema.decisions, here)
     key, tries = distinct_weights(at[here] * len(made) + decision, counts[here])
@@ -67,7 +67,7 @@ def untried_branches(
     if too_much(factors, len(asked.contexts)):
         return None
     predicted = _predict(transitions, factors, asked, len(node))
-    if predicted is None:
+    if predicted is None or transitions.too_late_for(predicted[1].nnz):
         return None
     return _branches(transitions, made.codes[decision], node, *predicted)
 
