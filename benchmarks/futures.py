@@ -56,7 +56,7 @@ class Result:
     seconds: float = 0.0
     fresh: float = 0.0  # log-likelihood of next states in fresh episodes, best smoothed
     strength: float = 0.0
-    hoped: float = 0.0  # the exact value of the policy that may do what was never tried
+    extrapolated: float = 0.0  # the exact value of the policy that may do what was never tried
 
 
 def world(name: str) -> MDP:
@@ -90,12 +90,12 @@ def run(task: Task) -> list[Result]:
         seconds = perf_counter() - start
         meu = float(model.meu(horizon=horizon))
         worth = true_value(mdp, model.policy(horizon), horizon)
-        hoped = worth
+        extrapolated = worth
         if model.untried is not None:
-            hoped = true_value(mdp, model.policy(horizon, allow_untried=True), horizon)
+            extrapolated = true_value(mdp, model.policy(horizon, allow_untried=True), horizon)
         likely = predictions(model, fresh).best_log_likelihood()
         strength = info.future.strength if info.future else 0.0
-        found.append(Result(task, way, meu, worth, seconds, likely, strength, hoped))
+        found.append(Result(task, way, meu, worth, seconds, likely, strength, extrapolated))
     return found
 
 
@@ -131,17 +131,17 @@ INTRODUCTION = """# Factored futures: figures
 Logs by a random policy (Taxi's is better than random), recorded as Gymnasium does: ends are
 flagged, and the state after the last step is kept. Each figure is the mean over logs, ± one
 standard error. The true value is that of the learned policy in the domain itself, computed
-exactly; "least" is the least of the factored ones. "Hopes" is that of the policy which may also do
-what was never tried in a state. Fresh log-likelihood is that of the next states in 2,000 other
-episodes, per step, each way with the smoothing that is best for it. Seconds are of learning from
-windows, medians. Made by `make figures`; `docs/factored_futures.md` says what is measured.
+exactly; "least" is the least of the factored ones. "Extrapolated" is that of the policy which may
+also do what was never tried in a state. Fresh log-likelihood is that of the next states in 2,000
+other episodes, per step, each way with the smoothing that is best for it. Seconds are of learning
+from windows, medians. Made by `make figures`; `docs/factored_futures.md` says what is measured.
 
 """
 
 HEAD = (
     "| domain, episodes | optimum | table: MEU / true value | counts: MEU / true value | factored: "
-    "MEU / true value | least | hopes | κ, median | fresh log-likelihood: counts / factored | "
-    "seconds: counts / factored |"
+    "MEU / true value | least | extrapolated | κ, median | fresh log-likelihood: counts / factored "
+    "| seconds: counts / factored |"
 )
 
 
@@ -174,7 +174,7 @@ def line(name: str, episodes: int, ways: dict[str, list[Result]]) -> str:
         cells.append(f"{mean(found, 'meu'):.4f} / {np.mean(worths):.4f} ± {error:.4f}")
     factored, by_counts = ways["factored"], ways["counts"]
     cells.append(f"{min(r.worth for r in factored):.4f}")
-    cells.append(f"{mean(factored, 'hoped'):.4f}")
+    cells.append(f"{mean(factored, 'extrapolated'):.4f}")
     cells.append(f"{np.median([r.strength for r in factored]):g}")
     cells.append(f"{mean(by_counts, 'fresh'):.4f} / {mean(factored, 'fresh'):.4f}")
     seconds = [np.median([r.seconds for r in way]) for way in (by_counts, factored)]

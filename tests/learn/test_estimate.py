@@ -1,5 +1,7 @@
 """Step 4: refit of what was learned changes nothing, missing values or not; missing steps."""
 
+import itertools
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -48,6 +50,24 @@ def assert_same(one: RSPMN, other: RSPMN) -> None:
         assert values[0] == pytest.approx(values[1], abs=1e-9)
     assert len(one.template) == len(other.template)
     assert (one.untried is None) == (other.untried is None)
+
+
+def test_the_time_budget_is_that_of_all_stages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With missing values, and a clock that every look at it sets forward by 10 ms."""
+    rng = np.random.default_rng(0)
+    mdp = DOMAINS["Elevators"]()
+    table = mdp.generate(300, 10, 0, "padded").to_long()
+    for name in mdp.schema.state_variables:
+        table[name] = [None if rng.random() < 0.1 else value for value in table[name]]
+    log = Episodes.from_long(table, mdp.schema, ending="cut")
+    looks = itertools.count()
+    monkeypatch.setattr(time, "monotonic", lambda: next(looks) / 100)
+    for budget in (0.5, 1.0):
+        looks = itertools.count()
+        _, info = learn_rspmn(log, LearnConfig(max_seconds=budget))
+        assert info.structure.stopped_by == "seconds"
+        assert info.steps_doubtful > 0
+        assert sum(info.seconds.values()) < budget + 0.1  # ten more looks
 
 
 @st.composite

@@ -1,7 +1,7 @@
 """What happened while learning a recurrent network."""
 
+import time
 from dataclasses import dataclass, field
-from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,7 @@ class RSPMNInfo:
 
     def timed(self, stage: str, since: float) -> float:
         """Record the seconds that a stage took; return the time."""
-        now = monotonic()
+        now = time.monotonic()
         self.seconds[stage] = now - since
         return now
 

@@ -7,10 +7,12 @@ from rspmn.testing.criterion import check_criterion
 from rspmn.testing.distribution import check_distribution
 from rspmn.testing.independence import check_independence_test
 from rspmn.testing.row_clustering import check_row_clustering
+from rspmn.testing.successors import check_successors
 
 __all__ = [
     "check_criterion",
     "check_distribution",
     "check_independence_test",
     "check_row_clustering",
+    "check_successors",
 ]

@@ -396,7 +396,7 @@ def test_the_same_policy_from_less(name: str, episodes: int, least: float) -> No
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_elevators_at_the_papers_size(seed: int) -> None:
-    """Counts promise -7.12 to -7.19 there; factors are not as hopeful."""
+    """Counts promise -7.12 to -7.19 there; factors are not as optimistic."""
     mdp = DOMAINS["Elevators"]()
     model, _ = learn_rspmn(mdp.generate(mdp.episodes, mdp.horizon, seed, "final"))
     assert worth(mdp, model) >= -7.331

@@ -42,7 +42,7 @@ def log(times_down: int = 6) -> Episodes:
     return Episodes.from_long(table, SCHEMA, terminated="over")
 
 
-def test_a_hope_by_hand() -> None:
+def test_an_extrapolated_branch_by_hand() -> None:
     """Elsewhere to reboot m1 brings it up, which is worth 5 in the next step; m0 is worth 1."""
     model, info = learn_rspmn(log())
     assert info.untried_branches == 1
@@ -61,11 +61,11 @@ def test_not_chosen_unless_asked_for() -> None:
     found = {a.value: a for a in model.action_values(DOWN, horizon=2)}
     assert math.isnan(found["m1"].utility)
     assert found["m1"].available == 0
-    policy, hopeful = model.policy(2), model.policy(2, allow_untried=True)
-    assert (policy.act(DOWN), hopeful.act(DOWN)) == ("m0", "m1")
-    assert [a.tried for a in hopeful.action_values(DOWN) if a.value == "m1"] == [False]
+    policy, wider = model.policy(2), model.policy(2, allow_untried=True)
+    assert (policy.act(DOWN), wider.act(DOWN)) == ("m0", "m1")
+    assert [a.tried for a in wider.action_values(DOWN) if a.value == "m1"] == [False]
     assert all(a.tried for a in policy.action_values(DOWN))
-    table = hopeful.table()
+    table = wider.table()
     at = [k for k in range(4) if (table["m0"][k], table["m1"][k]) == (0, 0)]
     assert [(table["reboot"][k], table["steps"][k]) for k in at] == [("m1", 0.0)]
     assert policy.table()["steps"][at[0]] == 6
@@ -73,9 +73,9 @@ def test_not_chosen_unless_asked_for() -> None:
 
 def test_values_of_all_nodes_and_samples() -> None:
     model, _ = learn_rspmn(log())
-    plain, hoped = model.values(3), model.values(3, allow_untried=True)
-    assert all(h >= p - 1e-12 for h, p in zip(hoped, plain, strict=True))
-    assert max(h - p for h, p in zip(hoped, plain, strict=True)) == pytest.approx(4.0)
+    plain, extrapolated = model.values(3), model.values(3, allow_untried=True)
+    assert all(h >= p - 1e-12 for h, p in zip(extrapolated, plain, strict=True))
+    assert max(h - p for h, p in zip(extrapolated, plain, strict=True)) == pytest.approx(4.0)
     policy = model.policy(3, allow_untried=True)
     drawn = model.with_untried().sample(50, 3, 0, policy)
     assert drawn.num_steps == 150
@@ -91,13 +91,13 @@ def test_what_is_never_tried_where_it_should_have_been_is_unavailable() -> None:
     assert patient.meu(DOWN, horizon=2, allow_untried=True) == pytest.approx(5.0)
 
 
-def test_counts_have_no_hopes() -> None:
+def test_counts_extrapolate_nothing() -> None:
     model, _ = learn_rspmn(log(), LearnConfig(successors="counts"))
     assert model.untried is None
 
 
 def test_several_decisions_in_one_step() -> None:
-    """Four booleans of which one may be true: hopes are put in at the right depth."""
+    """Four booleans of which one may be true: branches are put in at the right depth."""
     from rspmn.envs.elevators import elevators
 
     world = elevators()
@@ -114,7 +114,7 @@ def test_several_decisions_in_one_step() -> None:
             assert tuple(policy.act(known).values()) in legal
 
 
-def test_hopes_help_where_factors_are_right() -> None:
+def test_extrapolated_branches_help_where_factors_are_right() -> None:
     """A ring of machines from 100 episodes: most decisions were tried once or never in a state."""
     ring = sys_admin()
     for seed in range(2):
@@ -124,7 +124,7 @@ def test_hopes_help_where_factors_are_right() -> None:
 
 
 def test_flags() -> None:
-    """Unavailable is not untried; without hopes nothing is; in part a hope is a hope."""
+    """Unavailable is not untried; without factors nothing is; in part untried is untried."""
     model, _ = learn_rspmn(log())
     partly = {a.value: a.tried for a in model.action_values({"m0": 0}, 2, allow_untried=True)}
     assert partly == {"m0": True, "m1": False, "none": True}
@@ -133,7 +133,7 @@ def test_flags() -> None:
     assert all(a.tried for a in paper_grid().action_values(horizon=3, allow_untried=True))
 
 
-def test_hopes_are_simulated_as_they_are_made() -> None:
+def test_extrapolated_branches_are_simulated_as_they_are_made() -> None:
     model, _ = learn_rspmn(log())
     drawn = model.sample(2000, 2, 0, model.policy(2, allow_untried=True)).to_long()
     made = [
@@ -144,7 +144,7 @@ def test_hopes_are_simulated_as_they_are_made() -> None:
     assert set(made) == {"m1"}
 
 
-def test_a_hope_earns_what_it_earned_elsewhere() -> None:
+def test_an_extrapolated_branch_earns_what_it_earned_elsewhere() -> None:
     """Not what others did whose rewards fall into the same bin."""
     rows: list[tuple[object, ...]] = []
     for k in range(600):
@@ -159,9 +159,9 @@ def test_a_hope_earns_what_it_earned_elsewhere() -> None:
     found = Episodes.from_long(table, Schema([["x"], ["a"]], ["a"], "u"), terminated="over")
     model, info = learn_rspmn(found)
     assert info.untried_branches == 1
-    hoped = {a.value: a for a in model.action_values({"x": 2}, 1, allow_untried=True)}
-    assert not hoped["a"].tried
-    assert 5 <= hoped["a"].utility <= 6
+    extrapolated = {a.value: a for a in model.action_values({"x": 2}, 1, allow_untried=True)}
+    assert not extrapolated["a"].tried
+    assert 5 <= extrapolated["a"].utility <= 6
 
 
 def test_kept_in_files_and_by_refit(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_kept_in_files_and_by_refit(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "without.json").read_text())["version"] == 1
 
 
-def test_broken_hopes_are_refused(tmp_path: Path) -> None:
+def test_broken_branches_are_refused(tmp_path: Path) -> None:
     model, _ = learn_rspmn(log())
     assert model.untried is not None
     network = model.untried.network
@@ -221,14 +221,14 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "for --best" in capsys.readouterr().err
 
 
-def test_hopes_only_add() -> None:
-    """The same interface nodes, no value lower, some higher; every hope leads to known states."""
+def test_extrapolated_branches_only_add() -> None:
+    """The same interface nodes, no value lower, some higher; every branch leads to known states."""
     ring = sys_admin(4)
     model, info = learn_rspmn(ring.generate(20, 20, 0, "final"))
     assert info.untried_branches > 0
     wider = model.with_untried()
     assert wider.num_interfaces == model.num_interfaces
-    plain, hoped = np.array(model.values(20)), np.array(wider.values(20))
-    assert (hoped >= plain - 1e-9).all()
-    assert (hoped > plain + 1e-3).any()
-    assert hoped.max() <= 4 * 20  # four machines that run all the time
+    plain, extrapolated = np.array(model.values(20)), np.array(wider.values(20))
+    assert (extrapolated >= plain - 1e-9).all()
+    assert (extrapolated > plain + 1e-3).any()
+    assert extrapolated.max() <= 4 * 20  # four machines that run all the time

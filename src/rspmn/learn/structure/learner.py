@@ -86,6 +86,8 @@ class Learner:
     def out_of_time(self) -> bool:
         """Return whether the time budget is used up, and record it."""
         limit = self.config.max_seconds
+        if self.info.stopped_by == "seconds":
+            return True
         later = self._seconds_per_node * len(self.builder)
         if limit is not None and self.seconds() + later >= limit:
             self.info.stopped_by = "seconds"
