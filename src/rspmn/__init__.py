@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from rspmn import circuit, data, doctor, envs, errors, evaluate, infer, learn
     from rspmn.circuit import Network, NetworkBuilder
     from rspmn.data.episodes import Episodes, Followed
-    from rspmn.data.recorded import collect, from_minari
+    from rspmn.data.gymnasium import collect
+    from rspmn.data.minari import from_minari
     from rspmn.data.sources.count_windows import store_windows, windows
     from rspmn.data.windows import Windows
     from rspmn.doctor import examine
@@ -53,9 +54,9 @@ _HOMES = {
     "Schema": "rspmn.schema",
     "Value": "rspmn.values",
     "Windows": "rspmn.data.windows",
-    "collect": "rspmn.data.recorded",
+    "collect": "rspmn.data.gymnasium",
     "examine": "rspmn.doctor",
-    "from_minari": "rspmn.data.recorded",
+    "from_minari": "rspmn.data.minari",
     "learn_rspmn": "rspmn.learn",
     "learn_spmn": "rspmn.learn",
     "learn_spn": "rspmn.learn",

@@ -352,7 +352,7 @@ def test_other_refusals() -> None:
     with pytest.raises(EvidenceError, match=r"expected a Discrete\(2\), found 2"):
         env.step(2)
     assert env.step(1)[3] is False  # and the episode goes on
-    with pytest.raises(EvidenceError, match="never offers 'rum' for 'action': did you mean 'run'"):
+    with pytest.raises(EvidenceError, match="action=rum is not an action: did you mean 'run'"):
         env.action("rum")
     with pytest.raises(EvidenceError, match="unknown decision 'act'"):
         env.action({"act": "run"})
@@ -371,4 +371,4 @@ def test_without_gymnasium_it_says_what_to_install() -> None:
         "except MissingExtraError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "ModelEnv needs gymnasium: pip install 'rspmn[gym]'\n"
+    assert done.stdout == "environments need gymnasium: pip install 'rspmn[gym]'\n"

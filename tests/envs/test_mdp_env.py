@@ -107,7 +107,7 @@ def test_refusals() -> None:
     env.reset(seed=0)
     with pytest.raises(EvidenceError, match="expected a Discrete"):
         env.step(9)
-    with pytest.raises(EvidenceError, match="is no action: did you mean 'down'"):
+    with pytest.raises(EvidenceError, match="is not an action: did you mean 'down'"):
         env.action("dwn")
     with pytest.raises(EvidenceError, match="render_mode"):
         make_env("Maze", render_mode="human")

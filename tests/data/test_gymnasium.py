@@ -11,7 +11,7 @@ from gymnasium import spaces
 
 import rspmn
 from rspmn import Followed, Kind
-from rspmn.data.spaces import FlatSpace
+from rspmn.data.gymnasium import FlatSpace
 from rspmn.envs.frozen_lake import frozen_lake
 from rspmn.errors import DataError
 from rspmn.learn import learn_rspmn

@@ -1,0 +1,65 @@
+"""Minari data sets as logs."""
+
+from typing import Any
+
+import numpy as np
+
+from rspmn.data.episodes import Episodes
+from rspmn.data.gymnasium import FlatSpace, Recorded, episodes_of
+from rspmn.errors import DataError
+
+
+def from_minari(
+    dataset: Any,
+    *,
+    observation: str = "observation",
+    action: str = "action",
+    reward: str = "reward",
+) -> Episodes:
+    """Read a Minari data set.
+
+    It has one more observation than actions: the state after the last step. Where an episode
+    terminated it says nothing, as nothing follows; where it was truncated, the log goes on there.
+
+    Parameters
+    ----------
+    dataset
+        A Minari data set, or what looks like one: `observation_space`, `action_space` and
+        `iterate_episodes()`.
+    observation, action, reward
+        What the columns are called, or what their names begin with: see `FlatSpace`. Actions of
+        several parts are decisions one after the other.
+
+    >>> import minari                                                    # doctest: +SKIP
+    >>> log = from_minari(minari.load_dataset("frozen-lake/random-v0"))  # doctest: +SKIP
+    """
+    for name in ("observation_space", "action_space", "iterate_episodes"):
+        if not hasattr(dataset, name):
+            raise DataError(
+                f"expected a Minari data set, found {type(dataset).__name__}, which has no {name}"
+            )
+    seen = FlatSpace(dataset.observation_space, observation)
+    done = FlatSpace(dataset.action_space, action)
+    found = []
+    for number, episode in enumerate(dataset.iterate_episodes()):
+        rewards = np.asarray(episode.rewards, dtype=np.float64)
+        one = Recorded(
+            seen.columns(episode.observations),
+            done.columns(episode.actions),
+            rewards,
+            bool(len(rewards) and np.asarray(episode.terminations)[-1]),
+        )
+        _check_lengths(one, number)
+        if len(rewards):
+            found.append(one)
+    return episodes_of(found, seen, done, reward)
+
+
+def _check_lengths(one: Recorded, number: int) -> None:
+    steps = len(one.rewards)
+    seen, done = (len(next(iter(part.values()))) for part in (one.seen, one.done))
+    if (seen, done) != (steps + 1, steps):
+        raise DataError(
+            f"episode {number}: expected {steps + 1} observations and {steps} actions for {steps} "
+            f"rewards, found {seen} and {done}"
+        )
