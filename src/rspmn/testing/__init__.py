@@ -5,6 +5,7 @@ Each check raises an `AssertionError` that says which rule was broken.
 
 from rspmn.testing.criterion import check_criterion
 from rspmn.testing.distribution import check_distribution
+from rspmn.testing.engine import check_engine
 from rspmn.testing.independence import check_independence_test
 from rspmn.testing.row_clustering import check_row_clustering
 from rspmn.testing.successors import check_successors
@@ -12,6 +13,7 @@ from rspmn.testing.successors import check_successors
 __all__ = [
     "check_criterion",
     "check_distribution",
+    "check_engine",
     "check_independence_test",
     "check_row_clustering",
     "check_successors",

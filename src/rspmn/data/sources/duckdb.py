@@ -1,8 +1,8 @@
 """DuckDB: files, relations, and tables in memory, which DuckDB counts out of core."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import count
 from os import cpu_count
@@ -97,7 +97,8 @@ class DuckDB(Engine):
             if batch.rows:
                 yield function(batch)
 
-    def _with_row_numbers(self) -> Frame:
+    def with_row_numbers(self) -> Frame:
+        """Return rows with numbers in the order in which DuckDB reads them."""
         native = nw.to_native(self.frame)
         numbers = f"row_number() OVER () - 1 AS {quoted(ROW)}"
         numbered: Frame = nw.from_native(native.select(f"*, {numbers}"))
@@ -110,6 +111,18 @@ class DuckDB(Engine):
         if self.files is None:
             return [OwnRange(self.connection, f"SELECT * FROM {LOG}")]
         return [OwnRange(self.files.cursor(), query) for query in self.files.queries()]
+
+    @contextmanager
+    def empty_range(self, names: Collection[str]) -> Iterator[Frame]:
+        """Make an empty table RANGE; not in the database of the caller."""
+        import duckdb
+
+        log, ours = nw.to_native(self.frame), self.connection
+        types = zip(log.columns, log.types, strict=True)
+        columns = ", ".join(f"{quoted(name)} {dtype}" for name, dtype in types if name in names)
+        with duckdb.connect() if ours is None else nullcontext(ours) as connection:
+            connection.execute(f"CREATE OR REPLACE TABLE {RANGE} ({columns})")
+            yield nw.from_native(connection.table(RANGE))
 
     @contextmanager
     def keep_ranges(

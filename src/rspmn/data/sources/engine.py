@@ -4,7 +4,7 @@ A query is a Narwhals expression, the same for all engines. An engine says which
 how a query is read into memory, where an intermediate result is kept, and how rows are numbered.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -107,13 +107,13 @@ class Engine:
     # ---- rows in order -------------------------------------------------------------------
 
     def numbered(self) -> Self:
-        """Return the same log with the number of each row, from 0, in a column ROW."""
+        """Return the same log with row numbers."""
         if ROW in self.names:
             raise DataError(f"a column is called {ROW!r}, as row numbers are here: rename it")
-        return replace(self, frame=self._with_row_numbers())
+        return replace(self, frame=self.with_row_numbers())
 
-    def _with_row_numbers(self) -> Frame:
-        """Return all rows with their numbers; refused if the engine keeps no order of rows."""
+    def with_row_numbers(self) -> Frame:
+        """Return all rows with their numbers, from 0, in a column ROW; refused by default."""
         raise DataError(
             "rows of this table have no order of their own: name the column that orders the steps, "
             "time='...'"
@@ -122,10 +122,14 @@ class Engine:
     def row_ranges(self) -> Sequence[RowRange]:
         """Return all rows as ranges that can be queried in SQL at the same time.
 
-        Empty if the engine does not keep the order of rows, or does not know SQL; then rows are
-        always sorted.
+        Empty if the engine does not keep the order of rows, or does not know SQL: then rows are
+        sorted. Engines that return ranges also have `empty_range` and `keep_ranges`.
         """
         return ()
+
+    def empty_range(self, names: Collection[str]) -> AbstractContextManager[Frame]:
+        """Make an empty table RANGE with some columns of the log, to write queries of it."""
+        raise NotImplementedError
 
     def keep_ranges(
         self, queries: Mapping[RowRange, str], combine: Callable[[Frame], Frame]

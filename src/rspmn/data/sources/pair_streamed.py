@@ -11,13 +11,12 @@ Little is computed for every row: equal pairs are counted first, and marked afte
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import narwhals as nw
 
-from rspmn.data.sources.connect import literal, quoted
-from rspmn.data.sources.engine import RANGE, Engine, Frame, RowRange
+from rspmn.data.sources.connect import literal
+from rspmn.data.sources.engine import Engine, Frame, RowRange
 from rspmn.data.sources.log_rows import (
     EPISODE,
     FIRST,
@@ -122,10 +121,8 @@ class _Rows:
     @classmethod
     def of(cls, source: Engine, asked: Asked) -> "_Rows":
         """Write the expression of rows as SQL, by way of an empty table like the log."""
-        log = nw.to_native(source.frame)
         wanted = {asked.log.episode, asked.log.time, asked.log.flag, *asked.schema.variables}
-        types = zip(log.columns, log.types, strict=True)
-        with _empty_table({name: dtype for name, dtype in types if name in wanted}) as table:
+        with source.empty_range({name for name in wanted if name is not None}) as table:
             cells = cells_of(table, asked)
             state = either(cells, asked, state=flag_of(cells, asked) + 1, step=nw.lit(0))
             rows = nw.to_native(cells.with_columns(state.alias(STATE_FLAG)))
@@ -179,14 +176,3 @@ def _follows(zero: int) -> str:
         f"CASE WHEN {sound} AND {NEXT_STATE_FLAG} = 0 THEN 0 WHEN {sound} AND {is_short} "
         f"THEN {steps} WHEN (({begins}) OR ({is_last})) AND {is_short} THEN -{steps} END"
     )
-
-
-@contextmanager
-def _empty_table(types: Mapping[str, object]) -> Iterator[Frame]:
-    """Make an empty table of columns with types, called RANGE."""
-    import duckdb
-
-    columns = ", ".join(f"{quoted(name)} {dtype}" for name, dtype in types.items())
-    with duckdb.connect() as connection:
-        connection.execute(f"CREATE TABLE {RANGE} ({columns})")
-        yield nw.from_native(connection.table(RANGE))

@@ -18,7 +18,8 @@ class Polars(Engine):
         frame = native_frame(source)
         return frame is not None and bool(frame.implementation.is_polars())
 
-    def _with_row_numbers(self) -> Frame:
+    def with_row_numbers(self) -> Frame:
+        """Return rows with their index."""
         numbered: Frame = nw.from_native(nw.to_native(self.frame).with_row_index(ROW))
         return numbered
 
