@@ -39,6 +39,15 @@ def test_answers(grid: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert (code, out) == (0, "unsupported: the model never saw x=9; it knows x = 0, 1\n")
 
 
+def test_what_a_decision_is_made_without(grid: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "act", grid, "--state", "x=0", "--horizon", "4")
+    assert out.splitlines()[-1] == "not given: y; averaged over the logged values"
+    _, out, _ = run(capsys, "act", grid, "--state", "x=0", "--horizon", "4", "--json")
+    assert {tuple(action["averaged_over"]) for action in json.loads(out)} == {("y",)}
+    _, out, _ = run(capsys, "act", grid, "--state", "x=0", "y=0", "--horizon", "4")
+    assert "not given" not in out
+
+
 def test_json(grid: str, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, "meu", grid, "--horizon", "4", "--json")
     assert json.loads(out) == {"meu": 16.0, "supported": True, "steps": 0.0, "bound": 0.0}

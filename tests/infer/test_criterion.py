@@ -22,7 +22,7 @@ from rspmn.types import Array
 from rspmn.values import UNKNOWN, Value
 from small_models import chain
 
-SEEDS = range(25)
+SEEDS = range(12)
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,8 @@ class Never:
     value: Value
 
     def scores(self, worth: Array, branches: Branches) -> Array:
-        forbidden = (branches.decisions == self.decision) & (branches.values == self.action)
-        forbidden[forbidden] = branches.may_be(self.name, self.value)[forbidden]
-        return np.where(forbidden, np.nan, worth)
+        action = (branches.decisions == self.decision) & (branches.values == self.action)
+        return np.where(action & branches.may_be(self.name, self.value), np.nan, worth)
 
 
 @dataclass(frozen=True)
@@ -228,13 +227,12 @@ def test_what_a_criterion_knows_of_branches() -> None:
     assert found.node.tolist() == [0, 0, 1, 2, 2]
     assert found.may_be("x", 2).all()
     assert not found.may_be("x", 3).any()
-    with pytest.raises(EvidenceError, match="'d' is not known before 'd'"):
-        found.may_be("d", "l")
-    below = Context(network).branches_of(np.array(nodes[:2]), np.array([0, 2]))
-    assert below.may_be("d", "l").tolist() == [True, True, False]
+    assert found.may_be("d", "l").tolist() == [True, True, False, False, False]
+    with pytest.raises(EvidenceError, match="'e' is not known before any decision"):
+        found.may_be("e", 0)
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(120))
 def test_one_node_and_many_by_the_same_rule(seed: int) -> None:
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 5, 6)
@@ -244,12 +242,13 @@ def test_one_node_and_many_by_the_same_rule(seed: int) -> None:
     scores = worth if seed % 2 else rng.choice([0.0, 1.0, np.nan, -np.inf], total)
     delays = rng.choice([0.0, -1.0, 2.0], total)
     branches = Branches(Context(None), starts, total, lambda: [])  # type: ignore[arg-type]
-    mask, best = best_branches(worth, scores, branches)
+    within = 0.0 if seed % 3 else 1.5
+    mask, best = best_branches(worth, scores, branches, within=within)
     chosen = soonest_of_each(mask, delays, branches)
     for k, (start, size) in enumerate(zip(starts.tolist(), sizes.tolist(), strict=True)):
         part = slice(start, start + size)
         mine = worth[part].tolist()
-        tied = tied_of_one(mine, mine if seed % 2 else scores[part].tolist())
+        tied = tied_of_one(mine, mine if seed % 2 else scores[part].tolist(), within)
         assert np.flatnonzero(mask[part]).tolist() == tied
         assert best[k] == max((mine[i] for i in tied), default=-np.inf)
         if tied:

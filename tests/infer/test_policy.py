@@ -170,15 +170,6 @@ def test_a_single_shot_model_is_a_recurrent_one_of_one_step() -> None:
     assert recurrent.meu(horizon=1) == recurrent.meu(horizon=5) == model.meu() == 2.5
 
 
-def test_old_names_warn() -> None:
-    model = matching()
-    with pytest.warns(DeprecationWarning, match="expected_utilities is now called action_values"):
-        assert model.expected_utilities({"x": 1}, 1) == model.action_values({"x": 1}, 1)
-    single, _ = learn_spmn(table(np.random.default_rng(0), 200), SCHEMA)
-    with pytest.warns(DeprecationWarning, match="expected_utilities is now called action_values"):
-        single.expected_utilities({"x": 1})
-
-
 def test_answers_are_copies() -> None:
     """What `choices` and `act` return may be changed without harm."""
     policy = chain([{"l": (0.0, {1: 1.0}), "r": (1.0, {1: 1.0})}], end=True).policy(2)

@@ -66,6 +66,15 @@ def test_with_a_long_horizon_and_the_time_left_out() -> None:
     assert earned(moves, of(policy)).tolist() == [1.0, 1.0, 1.0]
 
 
+def test_partial_evidence_breaks_ties_alike() -> None:
+    """Where the state is not known the network is asked, not the tables."""
+    policy = chain(corridor(3, 0.001), end=True).policy()
+    assert policy.act({}) == policy.act() == "go"
+    stay, go = (a for a in policy.action_values({}) if a.available)
+    assert (stay.best, go.best) == (True, True)
+    assert go.delay < stay.delay
+
+
 def test_costs_on_the_way() -> None:
     """To wait is worth 2, as is to pay 1 for each of 300 steps and earn 302 in the end."""
     length = 300

@@ -118,11 +118,13 @@ def action_values(
     decision: str | None = None,
     future: Sequence[Evaluation] = (),
     criterion: Criterion = MEU,
+    within: float = 0.0,
 ) -> list[ActionValue]:
     """Return what each value of the next decision is worth if it is chosen now.
 
     Every value that the network offers anywhere is in the list; `supported` and `available`
-    say which it offers here, and `best` which the criterion prefers.
+    say which it offers here, and `best` which the criterion prefers. Utilities that are no further
+    apart than `within` are ties.
 
     >>> from rspmn.circuit import NetworkBuilder
     >>> b = NetworkBuilder()
@@ -136,7 +138,8 @@ def action_values(
     averaged = averaged_over(network, known, decision)
     answers = []
     for value, available in available_values(network, reached).items():
-        result = evaluate(network, {**known, decision: value}, future, criterion)[network.root]
+        chosen = {**known, decision: value}
+        result = evaluate(network, chosen, future, criterion, within)[network.root]
         steps = _counted(result.steps)
         answers.append(
             ActionValue(decision, value, result.utility, available, steps, delay=result.delay,
@@ -173,7 +176,9 @@ def best_among(answers: Sequence[ActionValue]) -> list[ActionValue]:
     return best
 
 
-def judged(answers: Sequence[ActionValue], scores: Sequence[float]) -> list[ActionValue]:
+def judged(
+    answers: Sequence[ActionValue], scores: Sequence[float], within: float = 0.0
+) -> list[ActionValue]:
     """Return actions with `best` set by their scores.
 
     Only supported ones compete, unless there are none; then those that part of the possible
@@ -183,7 +188,7 @@ def judged(answers: Sequence[ActionValue], scores: Sequence[float]) -> list[Acti
     running = [ok and a.supported for a, ok in zip(answers, allowed, strict=True)]
     running = running if any(running) else allowed
     worth = [a.utility if r else math.nan for a, r in zip(answers, running, strict=True)]
-    best = tied_branches(worth, scores)
+    best = tied_branches(worth, scores, within)
     return [replace(answer, best=k in best) for k, answer in enumerate(answers)]
 
 

@@ -81,7 +81,8 @@ class Branches:
     def may_be(self, name: str, value: Value) -> Bools:  # [branches]
         """Return where a variable that is known before the decision can have a value.
 
-        States that behave alike share a max node: there it may have several.
+        States that behave alike share a max node: there it may have several. Where it is not known
+        before the decision, the answer is False.
         """
         key = name, type(value), value
         if key not in self._found:
@@ -133,13 +134,19 @@ class Context:
 
     def may_be(self, index: int, name: str, value: Value) -> bool:
         """Tell whether a variable above a max node can have a value."""
-        above = self._above[index]
-        if name not in above:
-            decision = getattr(self.network.nodes[index], "decision", "")
+        if name not in self._known_somewhere:
             raise EvidenceError(
-                f"{name!r} is not known before {decision!r}: {did_you_mean(name, sorted(above))}"
+                f"{name!r} is not known before any decision: "
+                f"{did_you_mean(name, sorted(self._known_somewhere))}"
             )
-        return any(held.log_prob(value) > -math.inf for held in above[name])
+        held = self._above[index].get(name, frozenset())
+        return any(distribution.log_prob(value) > -math.inf for distribution in held)
+
+    @cached_property
+    def _known_somewhere(self) -> frozenset[str]:
+        nodes = self.network.nodes
+        above = (self._above.get(i, {}) for i, n in enumerate(nodes) if isinstance(n, Max))
+        return frozenset().union(*above)
 
     @cached_property
     def _above(self) -> dict[int, "Above"]:

@@ -91,19 +91,22 @@ def scored(criterion: Criterion, worth: Array, branches: Branches) -> Array:  # 
     return np.where(branches.marked, worth, scores)
 
 
-def tied_branches(worth: Sequence[float], scores: Sequence[float]) -> list[int]:
+def tied_branches(
+    worth: Sequence[float], scores: Sequence[float], within: float = 0.0
+) -> list[int]:
     """Return the best branches of one node, by number: none if none may be taken.
 
-    Of what it is not known what follows, with a worth of -∞, is best only where nothing else is.
+    A branch of which it is not known what follows, with a worth of -∞, is best only where there
+    is no other. Numbers that are no further apart than `within` are ties, too.
     """
-    allowed = [k for k, s in enumerate(scores) if not (math.isnan(s) or math.isnan(worth[k]))]
+    allowed = [k for k, w in enumerate(worth) if w == w and scores[k] == scores[k]]  # not NaN
     for numbers in (scores, worth) if scores is not worth else (worth,):
         if len(allowed) < 2:
             break
         allowed = [k for k in allowed if worth[k] > -math.inf] or allowed
         found = [numbers[k] for k in allowed]
         size = max([abs(number) for number in found if math.isfinite(number)], default=0.0)
-        least = max(found) - TIE * size
+        least = max(found) - max(TIE * size, within)
         allowed = [k for k in allowed if numbers[k] >= least]
     return allowed
 
@@ -128,8 +131,7 @@ def best_branches(
 ) -> tuple[Bools, Array]:  # [branches], [nodes]
     """Return which branches of many max nodes are best, and what the nodes pass up.
 
-    The rule is that of `tied_branches`. No worth may be NaN. Numbers that are no further apart
-    than `within` are ties, too.
+    The rule is that of `tied_branches`. No worth may be NaN.
     """
     if scores is worth:
         return _highest(worth, branches, tie, within)

@@ -22,6 +22,7 @@ With each pair goes the number of logged steps that support it, and how late it 
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple
 
@@ -58,13 +59,15 @@ def evaluate(
     known: Known,
     future: Sequence[Evaluation] = (),
     criterion: Criterion = MEU,
+    within: float = 0.0,
 ) -> list[Evaluation]:
     """Return (log-likelihood, maximum expected utility) of every node.
 
     `future[i]` is what interface node i of the next step passes up; without it nothing
-    follows.
+    follows. Utilities that are no further apart than `within` are ties: those of the future may
+    be off by half of it.
     """
-    context, places = Context(network), count()
+    rule, places = _Rule(criterion, Context(network), within), count()
 
     def combine(node: Node, below: list[Evaluation]) -> Evaluation:
         index = next(places)  # nodes come in order
@@ -81,7 +84,7 @@ def evaluate(
                 return _sum(node.weights, below)
             case Max():
                 if node.decision not in known:
-                    return _best(node, below, criterion, context, index)
+                    return rule.best(node, below, index)
                 made = known[node.decision]
                 return below[node.values.index(made)] if made in node.values else IMPOSSIBLE
             case Latent():
@@ -90,31 +93,42 @@ def evaluate(
     return fold_up(network, combine)
 
 
-def _best(
-    node: Max, below: list[Evaluation], criterion: Criterion, context: Context, index: int
-) -> Evaluation:
-    """Return what the best branch of a max node passes up.
+@dataclass(frozen=True)
+class _Rule:
+    """The rule at the max nodes of a network."""
 
-    Of branches that tie, the likeliest: if something after the decision is known, its likelihood
-    weighs in sums above, and must not depend on the order of the branches. Where the criterion
-    allows none the utility is -∞.
-    """
-    if node.values == (UNKNOWN,):
-        return below[0]._replace(utility=-math.inf)
-    worth = [e.utility if e.log_likelihood > -math.inf else math.nan for e in below]
-    scores = worth
-    if criterion is not MEU:
-        branches = context.branches_of(np.array([index]), np.zeros(1, np.int64))
-        scores = scored(criterion, np.array(worth), branches).tolist()
-    tied = tied_branches(worth, scores)
-    if len(tied) == 1:
-        return below[tied[0]]
-    likeliest = max(below[k].log_likelihood for k in tied or range(len(below)))
-    if not tied:
-        return Evaluation(likeliest, -math.inf, 0.0) if likeliest > -math.inf else IMPOSSIBLE
-    tied = [k for k in tied if below[k].log_likelihood == likeliest]
-    best = below[soonest(tied, [e.delay for e in below])]
-    return best._replace(utility=max(worth[k] for k in tied))
+    criterion: Criterion
+    context: Context
+    within: float
+
+    def best(self, node: Max, below: list[Evaluation], index: int) -> Evaluation:
+        """Return what the best branch of a max node passes up.
+
+        Of branches that tie, the likeliest: if something after the decision is known, its
+        likelihood weighs in sums above, and must not depend on the order of the branches. Where
+        the criterion allows none the utility is -∞.
+        """
+        if node.values == (UNKNOWN,):
+            return below[0]._replace(utility=-math.inf)
+        if len(below) == 1 and self.criterion is MEU:
+            return below[0] if below[0].log_likelihood > -math.inf else IMPOSSIBLE
+        worth = [e.utility if e.log_likelihood > -math.inf else math.nan for e in below]
+        tied = tied_branches(worth, self._scores(worth, index), self.within)
+        if len(tied) == 1:
+            return below[tied[0]]
+        likeliest = max(below[k].log_likelihood for k in tied or range(len(below)))
+        if not tied:
+            return Evaluation(likeliest, -math.inf, 0.0) if likeliest > -math.inf else IMPOSSIBLE
+        tied = [k for k in tied if below[k].log_likelihood == likeliest]
+        best = below[soonest(tied, [e.delay for e in below])]
+        return best._replace(utility=max(worth[k] for k in tied))
+
+    def _scores(self, worth: list[float], index: int) -> list[float]:
+        if self.criterion is MEU:
+            return worth
+        branches = self.context.branches_of(np.array([index]), np.zeros(1, np.int64))
+        found: list[float] = scored(self.criterion, np.array(worth), branches).tolist()
+        return found
 
 
 def _product(below: list[Evaluation]) -> Evaluation:
@@ -135,6 +149,9 @@ def _sum(weights: Sequence[float], below: list[Evaluation]) -> Evaluation:
     ]
     if not possible:
         return IMPOSSIBLE
+    if len(possible) == 1:
+        weight, part = possible[0]
+        return part._replace(log_likelihood=part.log_likelihood + math.log(weight))
     # Relative to the likeliest part, so that nothing underflows and equal parts are exact.
     highest = max([part.log_likelihood for _, part in possible])
     shares = [weight * math.exp(part.log_likelihood - highest) for weight, part in possible]

@@ -237,7 +237,8 @@ class Policy:
         """Ask the network, for evidence that tables cannot take."""
         future = self._planned.future(self._planned.after(t)).discounted(self.discount)
         asked = next((n for n in self.model.schema.decisions if n not in known), None)
-        return actions.action_values(network, known, asked, future, self.criterion)
+        within = 2 * self.bound
+        return actions.action_values(network, known, asked, future, self.criterion, within)
 
     def _act_by_network(self, known: Known | None, t: int) -> dict[str, Value]:
         schema, network = self.model.schema, _network(self.model, known)

@@ -18,8 +18,8 @@ def policy_table(policy: "Policy", t: int = 0) -> dict[str, list[Any]]:
     """Return the states of each interface node, the best decisions, what they are worth.
 
     `visits` are the logged steps in the node, `steps` those of them with these decisions; 0 where
-    they were never tried. A node in which it is not known what follows any decision has none, and
-    its value is -∞ before the last step.
+    they were never tried. A node in which no decision was ever tried has none, and its value is -∞;
+    so is, before the last step, that of a node in which it is not known what follows any decision.
     """
     model = policy.model
     schema, states = model.schema, state_part(model.template)

@@ -155,11 +155,8 @@ def settle(chain: Chain, values: Array) -> tuple[Array | None, float, str]:
     never_left = np.ones(count, dtype=bool)
     never_left[part[sources[part[sources] != part[targets]]]] = False
     alone = never_left[part] & (np.bincount(part)[part] == 1)
-    if chain.rewards[alone].any():
-        gain = chain.rewards[alone & (chain.rewards != 0)][0]
-        return None, math.inf, f"values change by {gain:.6g} per step for ever"
-    settled = np.where(alone, values, np.nan)
-    for number in np.unique(part[never_left[part] & ~alone]).tolist():
+    settled = np.where(alone & (chain.rewards == 0), values, np.nan)
+    for number in np.unique(part[never_left[part] & np.isnan(settled)]).tolist():
         inside = np.flatnonzero(part == number)
         found, reason = _settle_part(chain, inside, values)
         if found is None:
