@@ -60,7 +60,7 @@ class Result:
 
 
 def world(name: str) -> MDP:
-    """Return a domain."""
+    """Return a domain by name."""
     return WORLDS[name]()
 
 

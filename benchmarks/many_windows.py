@@ -1,8 +1,8 @@
 """20 million distinct windows inside a gigabyte: structure from a sample, parameters from all.
 
-Ten state variables of three to six values each, drawn at random: hardly any step comes twice. What
-is earned hangs on the first of them and the action alone: to match them earns 1, so three steps
-are worth 3.
+Ten state variables of three to six values each, drawn at random: hardly any step occurs twice. The
+utility depends on the first of them and the action alone: it is 1 if they match, so the optimum of
+three steps is 3.
 
     python benchmarks/many_windows.py [STEPS]
 """
@@ -46,7 +46,7 @@ def make(folder: Path, steps: int) -> None:
 
 
 def main() -> None:
-    """Learn from them, and say what it took."""
+    """Learn from them, and print time and memory."""
     steps = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000_000
     names = [f"x{j}" for j in range(VARIABLES)]
     schema = Schema([names, ["action"]], ["action"], "reward")

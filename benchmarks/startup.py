@@ -1,4 +1,4 @@
-"""What rspmn costs before it does anything: its packages, importing it, asking it for help.
+"""The size of the packages that rspmn needs, and the time of importing it and of `--help`.
 
 Sizes are of the core's own requirements and of theirs, as installed here.
 """

@@ -9,7 +9,7 @@ import numpy as np
 from rspmn.schema import Schema
 from rspmn.values import Value
 
-#: What has been seen and decided so far.
+#: What has been observed and decided so far.
 Past = Mapping[str, Value]
 #: The probability of each value, given the past. (Any: a mapping's keys are invariant.)
 Chances = Callable[[Past], Mapping[Any, float]]
@@ -20,7 +20,7 @@ class DecisionProblem:
     """A problem given by its chances, its choices and its utility.
 
     `chances[x](past)` gives the probability of each value of x, `choices[d](past)` the values that
-    can be chosen, `utility(past)` what is earned in the end.
+    can be chosen, `utility(past)` the utility at the end.
     """
 
     schema: Schema
@@ -40,7 +40,7 @@ class DecisionProblem:
         return sum(p * self.optimum({**past, name: v}) for v, p in chances.items() if p > 0)
 
     def sample(self, rows: int, rng: np.random.Generator | int) -> dict[str, list[Value]]:
-        """Draw rows, every choice as likely as any other; those that are equal stand together."""
+        """Draw rows, with uniformly random choices; equal rows are adjacent."""
         rng = np.random.default_rng(rng)
         drawn: list[tuple[Past, int]] = [({}, rows)]
         for name in self.schema.variables[:-1]:

@@ -63,7 +63,10 @@ def with_make(folder: Path) -> Folder:
     skipped = shutil.ignore_patterns(".*", "build", "__pycache__")
     shutil.copytree(ROOT, folder, ignore=skipped, dirs_exist_ok=True)
     made = Folder(folder, "")
-    made.said = made.run("make", "demo")
+    done = subprocess.run(
+        ["make", "demo"], cwd=folder, stdout=subprocess.PIPE, text=True, check=True
+    )
+    made.said = done.stdout
     return made
 
 

@@ -1,4 +1,4 @@
-"""The paper's three tables again, beside the exact optimum and the baselines."""
+"""The paper's three tables, beside the exact optimum and the baselines."""
 
 from reproductions.paper_tables.campaign import Campaign, run_campaign
 from reproductions.paper_tables.report import write_report

@@ -1,7 +1,7 @@
 """Discrete batch-constrained Q-learning, through d3rlpy: the paper's baseline from deep learning.
 
-Needs `pip install d3rlpy`, which brings PyTorch. States are shown to it as indicators of each
-variable's values, one beside the other.
+Needs `pip install d3rlpy`, which brings PyTorch. States are represented by indicators of
+each variable's values.
 """
 
 from dataclasses import dataclass
@@ -23,21 +23,21 @@ Array = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Settings:
-    """What it is trained with."""
+    """Hyperparameters."""
 
     learning_rate: float
     batch_size: int
     target_update_interval: int
 
 
-#: d3rlpy's own, and what suits worlds as small as these.
+#: d3rlpy's own, and settings for domains as small as these.
 DEFAULTS = Settings(6.25e-5, 32, 8000)
 TUNED = Settings(1e-3, 64, 200)
 
 
 @dataclass(frozen=True, eq=False)
 class BCQ:
-    """A policy and what it says of itself."""
+    """A policy, its Q-value and the cost of training."""
 
     policy: Ints  # [S], the greedy action in each state of the world
     promised: float  # the mean Q-value of the greedy action over starts
@@ -53,7 +53,7 @@ def learn_bcq(
     seed: int = 0,
     discount: float = 0.99,
 ) -> BCQ:
-    """Train on a log of a world for so many steps of gradient descent."""
+    """Train on a log of an MDP for a number of gradient steps."""
     try:
         import d3rlpy
         import structlog
@@ -84,7 +84,7 @@ def learn_bcq(
 
 
 def _dataset(d3rlpy: Any, log: Episodes, mdp: MDP, shown: Array) -> Any:
-    """Return the log as d3rlpy takes it."""
+    """Return the log as a d3rlpy data set."""
     schema = mdp.schema
     at = _numbered(log, mdp.states, schema.information_sets[0])
     made = _numbered(log, mdp.actions, schema.decisions)
@@ -106,7 +106,7 @@ def _dataset(d3rlpy: Any, log: Episodes, mdp: MDP, shown: Array) -> Any:
 def _numbered(
     log: Episodes, known: tuple[tuple[Value, ...], ...], names: tuple[str, ...]
 ) -> Ints:  # [num_steps]
-    """Return the number that each step's values have among those known."""
+    """Return the index of each step's values among those known."""
     columns = [log.columns[name] for name in names]
     groups = joint_groups(columns, log.num_steps)
     decoded = [column.take(groups.members()).decode() for column in columns]

@@ -15,7 +15,7 @@ from rspmn.envs.domains import DOMAINS
 from rspmn.errors import DataError
 from rspmn.files import write_atomically
 
-#: What can be run besides: the table is cheap, the last two are not.
+#: The baselines; the first two are cheap, the last two are not.
 BASELINES = ("table", "clone", "spmn", "bcq")
 #: BCQ is trained on logs of these, for so many steps.
 BCQ_DOMAINS, BCQ_STEPS = ("GridUniverse", "FrozenLake"), 50_000
@@ -25,7 +25,7 @@ CURVE = (100, 1000, 10_000)
 
 @dataclass(frozen=True)
 class Campaign:
-    """What to run."""
+    """The cells of a reproduction: domains, scale, seeds and baselines."""
 
     domains: tuple[str, ...] = tuple(DOMAINS)
     scale: float = 1.0  # of the numbers of episodes
@@ -72,7 +72,7 @@ class Campaign:
     def _bcq(self, domain: str) -> list[Cell]:
         """Return the cells of BCQ: tuned for the curve, d3rlpy's defaults at the largest log.
 
-        On shorter logs a fifth of the steps goes over the data as often as is of any use.
+        On shorter logs a fifth of the training steps is enough.
         """
         steps = max(100, round(BCQ_STEPS * min(1.0, self.scale)))
         *short, largest = (self.episodes(number) for number in CURVE)
@@ -90,7 +90,7 @@ def run_campaign(
     """Run all cells that are not yet in the folder; return the facts of all.
 
     A cell is written whole or not at all as soon as it is finished, so a campaign that was killed
-    goes on where it stopped. `done` is told how many of how many are finished.
+    resumes where it stopped. `done` is called with the numbers of finished and of all cells.
     """
     cells = campaign.cells()
     folder.mkdir(parents=True, exist_ok=True)
@@ -116,7 +116,7 @@ def run_campaign(
 
 
 def _end_with(parent: int) -> None:
-    """End this process when its parent is gone, however that was ended: nobody waits for it."""
+    """End this process when its parent has ended, even if that was killed."""
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -1,4 +1,4 @@
-"""Cells: one log, learned from in one way, and everything that the tables say of it."""
+"""Cells: one log, learned from in one way, with all figures that the tables need."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -19,7 +19,7 @@ from rspmn.evaluate.baselines import Cloned, Tabular
 from rspmn.learn import LearnConfig, learn_rspmn
 from rspmn.types import Ints
 
-#: For each fresh episode that the log-likelihood is of, so many are simulated.
+#: Simulated episodes for each fresh episode of the log-likelihood.
 FOR_EACH_FRESH = 5
 #: The domains that the paper learned the SPMN of whole sequences for.
 SMALL = ("GridUniverse", "FrozenLake", "Maze")
@@ -31,14 +31,14 @@ Facts = dict[str, Any]
 
 @dataclass(frozen=True)
 class Cell:
-    """What is to be run."""
+    """One log and one way to learn from it."""
 
     way: str  # one of WAYS
     domain: str
     episodes: int
     seed: int
     steps: int = 0  # of gradient descent, for those ways that have them
-    simulated: int = 0  # episodes, for the average reward; 0: only what the curves need
+    simulated: int = 0  # episodes, for the average reward; 0: only the figures of the curves
 
     @property
     def name(self) -> str:
@@ -171,7 +171,7 @@ def _horizons(cell: Cell) -> tuple[int, ...]:
 
 
 def _valued(mdp: MDP, policy: Ints, horizon: int, promised: float, cell: Cell) -> Facts:
-    """Return what a policy promises, is worth, earns when simulated, and where it deviates."""
+    """Return a policy's expected value, true value, simulated reward and deviations."""
     facts = {f"meu_{horizon}": promised, f"worth_{horizon}": mdp.evaluate(policy, horizon)}
     if not cell.simulated:
         return facts
@@ -190,9 +190,9 @@ def _simulated(mdp: MDP, policy: NDArray[Any], horizon: int, cell: Cell) -> floa
 
 
 def _deviation(mdp: MDP, policy: Ints, horizon: int) -> tuple[float, float]:
-    """Return in how many of 100 states the first action is another, and is worse, than the best.
+    """Return the percentages of states where the first action differs, and where it is worse.
 
-    The paper counts where it is another than that of one optimal policy.
+    The paper counts where it differs from that of one optimal policy.
     """
     values = mdp.action_values(horizon)
     best = values.max(axis=1)
@@ -206,6 +206,6 @@ def _deviation(mdp: MDP, policy: Ints, horizon: int) -> tuple[float, float]:
 
 
 def _unshared(network: Network) -> int:
-    """Count every part once for each place where it stands, as the paper does."""
+    """Return the number of nodes if a shared part counts at each place, as in the paper."""
     sizes = fold_up(network, lambda _, below: 1 + sum(below))
     return sum(sizes[root] for root in dict.fromkeys(network.roots))

@@ -74,5 +74,5 @@ def plot_episodes(results: Results, path: Path) -> None:
     for axis in axes:
         handles |= dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
     figure.legend(handles.values(), handles.keys(), fontsize=8, loc="lower center", ncols=6)
-    figure.tight_layout(rect=(0, 0.06, 1, 1))  # the legend stands below, on nobody's data
+    figure.tight_layout(rect=(0, 0.06, 1, 1))  # the legend is below the axes
     figure.savefig(path, metadata={"Date": None})

@@ -1,4 +1,4 @@
-"""The report: the tables, the plots, and what is to be said of them."""
+"""The report: the tables, the plots, and notes on them."""
 
 import os
 import platform
@@ -77,19 +77,19 @@ def _introduction(campaign: Campaign) -> str:
         f"rspmn reproduce {domains}--scale {campaign.scale:g} --seeds {campaign.seeds} "
         f"--baselines {' '.join(campaign.baselines)}"
     )
-    return f"""# The paper's tables, again
+    return f"""# The paper's tables
 
 Made by `{command}` on {machine()}.
 
-Logs are drawn anew from the domains themselves, which are known exactly (`rspmn domains`), so what
-is optimal and what a policy is really worth are computed and not estimated. Figures are means over
+Logs are generated from the domains, which are known exactly (`rspmn domains`), so optima and true
+values of policies are computed and not estimated. Figures are means over
 {campaign.seeds} logs ± one standard deviation; sizes and times are medians. Average rewards are of
-{campaign.simulated:,} simulated episodes. The paper's figures stand beside ours as printed.
+{campaign.simulated:,} simulated episodes. The paper's figures are given as printed.
 """
 
 
 def machine() -> str:
-    """Return what the figures were made on."""
+    """Return the machine and the versions that the figures were made with."""
     model = platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -103,13 +103,13 @@ def machine() -> str:
 
 
 _ON_SIZES = """\
-The paper counts a part of a network once for each place where it stands; here equal parts are
+The paper counts a part of a network once for each place where it is used; here equal parts are
 stored once, and both numbers are given. Its columns for Maze count one state variable of two.
 """
 
 
 def _on_values(results: Results) -> str:
-    """Say what the paper's figures are, where they are not what they seem."""
+    """Return notes on figures of the paper that cannot be compared directly."""
     parts = [_ON_DEVIATION]
     if {"SkillTeaching", "Elevators", "CrossingTraffic"} <= {*results.domains}:
         least = -DOMAINS["Elevators"]().optimum(10)
@@ -144,12 +144,12 @@ given above.
 
 _ON_DEVIATION = """\
 **Δ %** as the paper counts it, where the first action differs from that of one optimal policy,
-says little where several actions are equally good. Beside it stands where the action is worse.
+says little where several actions are equally good. Another column counts where it is worse.
 """
 
 _ON_TIMES = """\
-Initial: windows, structure and interface nodes. Final: routing, futures and the template. MEU:
-the first question asked of a model, for the horizon that stands first in Table 2.
+Initial: windows, structure and interface nodes. Final: estimation of the template. MEU:
+the first query of a model, for the first horizon of the domain in Table 2.
 """
 
 _ON_BCQ = """\

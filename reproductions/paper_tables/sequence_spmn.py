@@ -1,6 +1,6 @@
-"""The SPMN of whole sequences (Sec. 6): every step has variables of its own, nothing recurs.
+"""The SPMN of whole sequences (Sec. 6), the paper's baseline: every step has its own variables.
 
-What the paper compares with. Episodes are padded to one length, so each is one row; the utility is
+ Episodes are padded to one length, so each is one row; the utility is
 what the whole episode earns.
 """
 
@@ -24,7 +24,7 @@ def learn_sequence_spmn(
     *,
     report: Report | None = None,
 ) -> tuple[SPMN, LearnInfo]:
-    """Learn one network of all steps. Give it a budget: it grows with every way to go.
+    """Learn one network of all steps. Set a budget: it grows exponentially with the steps.
 
     >>> from rspmn.envs.grid_universe import grid_universe
     >>> log = grid_universe().generate(episodes=300, horizon=3, rng=0, layout="padded")

@@ -39,14 +39,14 @@ class Table:
 
 
 class Results:
-    """The facts of all cells, to be asked."""
+    """The facts of all cells."""
 
     def __init__(self, facts: Sequence[Facts]) -> None:
         self.facts = list(facts)
         self.domains = [name for name in DOMAINS if any(f["domain"] == name for f in facts)]
 
     def of(self, domain: str, way: str, episodes: int | None = None) -> list[Facts]:
-        """Return the cells of a domain and way, those of the largest log if not told otherwise."""
+        """Return the cells of a domain and way, those of the largest log by default."""
         found = [f for f in self.facts if f["domain"] == domain and f["way"] == way]
         if not found:
             return []
@@ -188,7 +188,7 @@ def curves(results: Results) -> Table:
 
 
 def bcq(results: Results) -> Table:
-    """Return what batch-constrained Q-learning comes to."""
+    """Return the results of batch-constrained Q-learning."""
     head = (
         "data set", "settings", "episodes", "steps of training", "seconds", "Q-value of the start",
         "steps", "true value", "average reward", "optimal", "factored: true value",

@@ -72,9 +72,9 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"start": [1.0, 0]}, r"start has shape \(2,\), expected \(3,\)"),
     ({"indptr": [0, 2, 3, 3, 5, 6, 7]}, r"nothing follows action \('go',\) in state \('b',\)"),
     ({"behaviour": np.full((3, 2), 0.4)}, "behaviour must sum to 1"),
-    ({"states": (("a",), ("a",), ("end",))}, r"state \('a',\) stands twice"),
+    ({"states": (("a",), ("a",), ("end",))}, r"state \('a',\) is a duplicate"),
     ({"actions": (("go", 1), ("stay", 2))}, r"does not give values to \['d'\]"),
-    ({"schema": Schema([["x"], ["d"]], ["d"], "u")}, "of what kind 'x' is"),
+    ({"schema": Schema([["x"], ["d"]], ["d"], "u")}, "no kind for 'x'"),
 ]
 
 

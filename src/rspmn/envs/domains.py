@@ -12,7 +12,7 @@ from rspmn.envs.skill_teaching import skill_teaching
 from rspmn.envs.sys_admin import sys_admin
 from rspmn.envs.taxi import taxi
 
-#: Each as the paper logs it.
+#: With the paper's numbers of episodes and steps.
 DOMAINS: dict[str, Callable[[], MDP]] = {
     "GridUniverse": grid_universe,
     "FrozenLake": frozen_lake,
@@ -23,5 +23,5 @@ DOMAINS: dict[str, Callable[[], MDP]] = {
     "CrossingTraffic": crossing_traffic,
 }
 
-#: All that logs can be drawn of by name.
+#: All domains that logs can be generated of by name.
 WORLDS: dict[str, Callable[[], MDP]] = {**DOMAINS, "SysAdmin": sys_admin}

@@ -1,4 +1,4 @@
-"""From rules to tables: an MDP made by following every action from the start."""
+"""From rules to tables: an MDP of the states that can be reached from the start."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ import numpy as np
 from rspmn.envs.mdp import MDP, Joint
 from rspmn.schema import Schema
 
-#: What may come of an action in a state: probability, next state, reward.
+#: The possible outcomes of an action in a state: probability, next state, reward.
 Outcomes = Iterable[tuple[float, Any, float]]
 #: The probability of each next state and reward.
 Row = dict[tuple[Joint, float], float]
@@ -27,7 +27,7 @@ def explore(
 ) -> MDP:
     """Return the MDP of all states that can be reached, sorted.
 
-    `outcomes(state, action)` says what may follow; it is not asked in terminal states.
+    `outcomes(state, action)` is not called in terminal states.
     """
     table: dict[Joint, list[Row]] = {}
     open_states = list(start)
@@ -59,7 +59,7 @@ def explore(
 
 
 def _merged(outcomes: Outcomes) -> Row:
-    """Add up what comes to the same, and leave out what cannot come."""
+    """Add the probabilities of equal outcomes; leave out impossible ones."""
     row: Row = {}
     for probability, after, reward in outcomes:
         if probability > 0:

@@ -1,4 +1,4 @@
-"""Factored MDPs: booleans that are drawn one by one, given the state before and the action."""
+"""Factored MDPs of booleans that are independent given the previous state and the action."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product

@@ -1,4 +1,4 @@
-"""Logs of explicit MDPs, all episodes abreast: array code, and one loop over time."""
+"""Logs of explicit MDPs, generated for all episodes at once, in one loop over time."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, get_args
@@ -98,7 +98,7 @@ def _cut(
     if layout == "padded":
         lengths, ended = np.full_like(lengths, horizon), np.zeros_like(ended)
     elif layout == "terminal_row":
-        # one that ends with its very last step has no row left to show it
+        # an episode that ends with its last step has no row left to show it
         lengths, ended = np.minimum(lengths + 1, horizon), terminal[:, -2]
     elif layout == "final":
         cut = Followed.STATE
@@ -112,7 +112,7 @@ def _coded(
 ) -> list[Column]:
     """Code one variable in arrays of states (or actions), given its value in each of them.
 
-    The domain is what occurs in the arrays, as if the log had been read from a table.
+    The domain of the column is what occurs in the arrays, as if the log was read from a table.
     """
     seen = np.zeros(len(values) + 1, dtype=bool)
     for part in parts:

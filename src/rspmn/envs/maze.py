@@ -27,7 +27,7 @@ def maze() -> MDP:
     A move against a wall stays where it is. A move costs 0.1 / 9; the one that reaches the goal
     earns 1 instead and ends the episode.
 
-    gym-maze's sample of this size is stored as an array that is not at hand. Known of it are
+    gym-maze's sample of this size is stored as an array that is not available. Known of it are
     the shortest path, 4 moves, and the value of moving at random for 8 steps, -.038488. Of all
     3×3 mazes ten fit, each with a single path between any two cells; this is one of them.
 

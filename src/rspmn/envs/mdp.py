@@ -1,4 +1,4 @@
-"""Explicit MDPs: worlds given as tables, so that their values are exact and their logs fast."""
+"""Explicit MDPs: given as tables, so that values are exact and logs are generated fast."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from rspmn.values import Value
 #: The values of several variables at once: of a state, or of an action.
 Joint = tuple[Value, ...]
 
-#: Actions whose values differ by less than this share of them are equally good: the first is taken.
+#: Actions whose values differ by less than this share of them tie: the first is taken.
 TIE = 1e-9
 
 #: The fields that hold arrays.
@@ -50,7 +50,7 @@ class MDP:
     terminal: Bools  # [S]
     episodes: int  # the paper's E: how many episodes its log has
     horizon: int  # the paper's T: how many steps each has
-    behaviour: Array | None = None  # [S, A], who made the log; None: uniform
+    behaviour: Array | None = None  # [S, A], the logging policy; None: uniform
 
     def __post_init__(self) -> None:
         for name, dtype in ARRAYS.items():
@@ -68,9 +68,9 @@ class MDP:
     # ---- exact values --------------------------------------------------------------
 
     def value_iteration(self, horizon: int, discount: float = 1.0) -> tuple[Array, Ints]:
-        """Return the best value [S] with `horizon` steps to go, and a policy [horizon, S].
+        """Return the optimal values [S] with `horizon` steps to go, and a policy [horizon, S].
 
-        `policy[t]` is the action at t steps from the start, the first of those equally good.
+        `policy[t]` is the action at time t, the first of those that tie.
         """
         values = np.zeros(len(self.states))
         policy = np.zeros((_at_least(0, horizon, "horizon"), len(self.states)), dtype=np.int64)
@@ -82,7 +82,7 @@ class MDP:
         return values, policy
 
     def action_values(self, horizon: int, discount: float = 1.0) -> Array:
-        """Return what each action is worth in each state with `horizon` steps to go, [S, A]."""
+        """Return the value of each action in each state with `horizon` steps to go, [S, A]."""
         after, _ = self.value_iteration(_at_least(1, horizon, "horizon") - 1, discount)
         return self._worth(after, discount)
 
@@ -119,7 +119,7 @@ class MDP:
         return np.add.reduceat(self.probabilities * self.rewards, self.indptr[:-1])
 
     def _worth(self, later: Array, discount: float) -> Array:
-        """Return what each action earns in each state if the next one is worth `later`, [S, A]."""
+        """Return the value of each action if the next states have the values `later`, [S, A]."""
         worth = self._expected_rewards + discount * (self._matrix @ later)
         return np.asarray(worth).reshape(len(self.states), len(self.actions))
 
@@ -153,7 +153,7 @@ class MDP:
         layout: Layout = "flags",
         policy: NDArray[Any] | None = None,
     ) -> Episodes:
-        """Draw a log. The same seed draws the same moves in every layout.
+        """Generate a log. The same seed gives the same moves in every layout.
 
         Parameters
         ----------
@@ -169,7 +169,7 @@ class MDP:
             earn 0, and it is UNKNOWN what follows. "terminal_row": the same, but an episode
             stops after its first step in a terminal state, followed by END.
         policy
-            Who acts; the domain's logging policy if not given.
+            The acting policy; by default the domain's logging policy.
         """
         _at_least(1, episodes, "episodes")
         chances = self._chances(policy, _at_least(1, horizon, "horizon"))
@@ -186,7 +186,7 @@ def _is_stochastic(chances: NDArray[Any]) -> bool:
     return bool(np.all(chances >= 0) and np.allclose(chances.sum(axis=-1), 1))
 
 
-# ---- what is refused at birth --------------------------------------------------------
+# ---- checks --------------------------------------------------------
 
 
 def _check_names(mdp: MDP) -> None:
@@ -194,10 +194,10 @@ def _check_names(mdp: MDP) -> None:
     schema = mdp.schema
     if schema.state_variables != schema.information_sets[0]:
         later = [n for n in schema.state_variables if n not in schema.information_sets[0]]
-        raise CircuitError(f"{mdp.name}: a state is seen whole, but {later[0]!r} after a decision")
+        raise CircuitError(f"{mdp.name}: {later[0]!r} is observed after a decision, not before")
     unknown = [name for name in schema.variables if name not in schema.kinds]
     if unknown:
-        raise CircuitError(f"{mdp.name}: the schema does not say of what kind {unknown[0]!r} is")
+        raise CircuitError(f"{mdp.name}: the schema has no kind for {unknown[0]!r}")
     if schema.kinds[schema.utility] is not Kind.CONTINUOUS:
         raise CircuitError(
             f"{mdp.name}: expected a continuous utility, found {schema.kinds[schema.utility]}"
@@ -208,13 +208,13 @@ def _check_names(mdp: MDP) -> None:
     )
     for what, joints, names in groups:
         if not joints:
-            raise CircuitError(f"{mdp.name}: it has no {what}")
+            raise CircuitError(f"{mdp.name}: expected at least one {what}, found none")
         odd = next((joint for joint in joints if len(joint) != len(names)), None)
         if odd is not None:
             raise CircuitError(f"{mdp.name}: {what} {odd} does not give values to {list(names)}")
         if len(set(joints)) < len(joints):
             twice = next(joint for k, joint in enumerate(joints) if joint in joints[:k])
-            raise CircuitError(f"{mdp.name}: {what} {twice} stands twice")
+            raise CircuitError(f"{mdp.name}: {what} {twice} is a duplicate")
 
 
 def _check_shapes(mdp: MDP) -> None:

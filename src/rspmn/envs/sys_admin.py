@@ -1,7 +1,7 @@
 """SysAdmin: a ring of computers, of which one a step can be rebooted.
 
-Not one of the paper's. A state is as many booleans as there are machines, so states are many; but
-each machine depends on itself, one neighbour and the decision alone.
+Not one of the paper's domains. A state has a boolean for each machine, so there are many states,
+but each machine depends only on itself, one neighbour and the decision.
 """
 
 from functools import lru_cache
@@ -20,9 +20,9 @@ NONE = "none"
 
 @lru_cache(maxsize=4)
 def sys_admin(machines: int = 8) -> MDP:
-    """Return the ring: keep the machines running, at a price for each reboot.
+    """Return the ring: keep the machines running, at a cost for each reboot.
 
-    A machine that runs goes on running with probability .95, or .7 if the machine before it in
+    A machine that runs continues to run with probability .95, or .7 if the machine before it in
     the ring is down. One that is down comes up by itself with probability .1, and surely if it is
     rebooted, which also works on a machine that runs. A step earns 1 for each machine that runs,
     less .75 for a reboot. At first all run.
