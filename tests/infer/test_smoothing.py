@@ -41,8 +41,9 @@ def test_a_background_of_numbers_is_a_density(rows: float) -> None:
     inside, _ = integrate.quad(density, 0, 1)
     below, above = (integrate.quad(density, *ends)[0] for ends in ((-np.inf, 0), (1, np.inf)))
     assert below + inside + above == pytest.approx(1)
-    # a Cauchy density has 2/π · atan(.5/scale) within .5 of its centre, here of scale 1/√12
-    cauchy = 2 / math.pi * math.atan(0.5 * math.sqrt(12))
+    # a Cauchy density has 2/π · atan(.5/scale) within .5 of its centre
+    scale = 1 / math.sqrt(12) if rows else 0.5  # the standard deviation, or half the range
+    cauchy = 2 / math.pi * math.atan(0.5 / scale)
     assert inside == pytest.approx((rows + cauchy) / (rows + 1))
 
 

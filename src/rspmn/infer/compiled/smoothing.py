@@ -55,7 +55,8 @@ class Background:
     """Independent variables, in which values that were never seen have some probability.
 
     Each listed value, and one that stands for all others, counts as seen once more than it was. For
-    numbers, a Cauchy density of the leaves' mean and standard deviation has the weight of one row.
+    numbers, a Cauchy density has the weight of one row. Its centre and scale are mean and standard
+    deviation or, if nothing but the range is known, the middle and half the width of that.
     """
 
     leaves: Mapping[str, Sequence[Distribution]]  # by variable
@@ -85,11 +86,18 @@ class Background:
         if not ranges:
             listed = {v for leaf in leaves for v in leaf.support() if not isinstance(v, Mark)}
             return np.asarray(np.log((seen + 1) / (self.rows + len(listed) + 1)))
-        means = np.array([leaf.mean() for leaf in ranges])
-        variance = np.mean([leaf.variance() for leaf in ranges]) + means.var()
-        scale = max(math.sqrt(variance), NARROWEST)
-        away = (as_numbers(values) - means.mean()) / scale
+        centre, scale = self._location(ranges)
+        away = (as_numbers(values) - centre) / scale
         return np.asarray(np.log((seen + 1 / (math.pi * scale * (1 + away**2))) / (self.rows + 1)))
+
+    def _location(self, leaves: Sequence[Distribution]) -> tuple[float, float]:
+        """Return centre and scale of the Cauchy density; without rows, those of the range."""
+        if self.rows:
+            centre, scale = leaves[0].mean(), math.sqrt(leaves[0].variance())
+        else:
+            ends = np.concatenate([as_numbers(leaf.span()) for leaf in leaves])
+            centre, scale = float(ends.min() + ends.max()) / 2, float(np.ptp(ends)) / 2
+        return centre, max(scale, NARROWEST)
 
 
 def row_log_likelihoods(
