@@ -88,8 +88,8 @@ def test_draw(
 BAD_SCHEMAS = {
     "unknown key 'decision': did you mean 'decisions'?": 'order = [["x"]]\ndecision = ["x"]',
     "decision 'a' is not in the order": 'order = [["x"]]\ndecisions = ["a"]\nutility = "u"',
-    "order: 'x' stands twice": 'order = [["x"], ["x"]]\ndecisions = []\nutility = "u"',
-    "stands inside the information set": 'order = [["x", "a"]]\ndecisions = ["a"]\nutility = "u"',
+    "order: 'x' appears twice": 'order = [["x"], ["x"]]\ndecisions = []\nutility = "u"',
+    "is inside the information set": 'order = [["x", "a"]]\ndecisions = ["a"]\nutility = "u"',
     "no 'utility'": 'order = [["x"]]\ndecisions = []',
     "no utility": 'order = [["x"]]\ndecisions = []\nutility = ""',
 }

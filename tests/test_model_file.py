@@ -133,7 +133,7 @@ WRONG: dict[str, bytes] = {
     "unknown kind of model 'spn': did you mean 'spmn'?": edited(put("kind", "spn")),
     "unknown key 'templat': did you mean 'template'?": edited(put("templat", 1)),
     "schema: unknown key 'utilty'": edited(put("schema", "utilty", "r")),
-    "schema: order: 'x' stands twice": edited(put("schema", "order", [["x", "x"]])),
+    "schema: order: 'x' appears twice": edited(put("schema", "order", [["x", "x"]])),
     "template: expected an object, found None": edited(lambda raw: raw.pop("template")),
     "no 'visits'": edited(lambda raw: raw.pop("visits")),
     "template, node 0: no 'kind'": edited(lambda raw: raw["template"]["nodes"][0].pop("kind")),

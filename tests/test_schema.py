@@ -39,8 +39,8 @@ WRONG = {
     "decision 'acton' is not in the order: did you mean 'action'?": (
         [["x"], ["action"]], ["acton"], "u", {},
     ),
-    "order: 'x' stands twice": ([["x"], ["a"], ["x"]], ["a"], "u", {}),
-    "order: decision 'a' stands inside the information set ['x', 'a']: give it a group": (
+    "order: 'x' appears twice": ([["x"], ["a"], ["x"]], ["a"], "u", {}),
+    "order: decision 'a' is inside the information set ['x', 'a']: give it a group": (
         [["x", "a"]], ["a"], "u", {},
     ),
     "no utility: name the column that holds the reward": ([["x"]], [], "", {}),
@@ -49,7 +49,7 @@ WRONG = {
     ),
     "order: expected lists of names, found 'x': write ['x']": (["x", ["a"]], ["a"], "u", {}),
     "order: expected names, found 3 in [3]": ([[3]], [], "u", {}),
-    "decisions: 'a' stands twice": ([["a"]], ["a", "a"], "u", {}),
+    "decisions: 'a' appears twice": ([["a"]], ["a", "a"], "u", {}),
     "decisions: expected a list of names, found 'a'": ([["a"]], "a", "u", {}),
     "kinds: 'x' is 'catgorical': did you mean 'categorical'?": (
         [["x"]], [], "u", {"x": "catgorical"},
@@ -99,7 +99,7 @@ FILES = {
     "'decisions' must be a list of names, found 'a'": 'order = []\ndecisions = "a"\nutility = "u"',
     "'utility' must be a name, found 3": 'order = [["a"]]\ndecisions = []\nutility = 3',
     "'kinds' must map names to kinds": f'order = [["a"]]\n{REST}kinds = 1',
-    "order: 'a' stands twice": f'order = [["a", "a"]]\n{REST}',
+    "order: 'a' appears twice": f'order = [["a", "a"]]\n{REST}',
     "'order' must be a list of lists, found 'a' in it": f'order = ["a"]\n{REST}',
     "decisions: expected names, found ['a']": 'order = [["a"]]\ndecisions = [["a"]]\nutility = "u"',
     "not a schema: nested too deeply": "order = " + "[" * 5000,

@@ -20,7 +20,7 @@ from rspmn.values import is_text
 
 
 class Kind(StrEnum):
-    """What sort of values a variable takes."""
+    """The kind of values that a variable takes."""
 
     CATEGORICAL = "categorical"
     BOOLEAN = "boolean"
@@ -43,8 +43,7 @@ class Schema:
     utility
         The reward. It comes last by itself and is not part of `order`.
     kinds
-        `{"x": "integer"}`: what is known of the variables' kinds. The rest is inferred
-        from data.
+        The kinds of variables that are known, `{"x": "integer"}`. Others are inferred from data.
     log
         The format of the logs that the schema is for; the default one if not given. Schemas that
         differ in nothing else are equal.
@@ -119,7 +118,7 @@ class Schema:
         return (*(name for group in self.order for name in group), self.utility)
 
     def known_before(self, decision: str) -> tuple[str, ...]:
-        """Name what has been seen and decided when `decision` is made.
+        """Return the variables that are known when `decision` is made, earlier decisions included.
 
         >>> s = Schema([["age"], ["test"], ["result"], ["treat"]], ["test", "treat"], "health")
         >>> s.known_before("treat")
@@ -245,7 +244,7 @@ def _check_names(order: Sequence[Sequence[str]], decisions: Sequence[str], utili
             if not isinstance(name, str) or not name or not is_text(name):
                 raise SchemaError(f"order: expected names, found {name!r} in {list(group)}")
             if name in seen:
-                raise SchemaError(f"order: {name!r} stands twice")
+                raise SchemaError(f"order: {name!r} appears twice")
             if name == utility:
                 raise SchemaError(
                     f"order: {name!r} is the utility, which comes last by itself: remove it"
@@ -254,7 +253,7 @@ def _check_names(order: Sequence[Sequence[str]], decisions: Sequence[str], utili
         inside = [name for name in group if name in decisions]
         if inside and len(group) > 1:
             raise SchemaError(
-                f"order: decision {inside[0]!r} stands inside the information set {list(group)}: "
+                f"order: decision {inside[0]!r} is inside the information set {list(group)}: "
                 f"give it a group of its own, [{inside[0]!r}]"
             )
     for index, name in enumerate(decisions):
@@ -265,7 +264,7 @@ def _check_names(order: Sequence[Sequence[str]], decisions: Sequence[str], utili
                 f"decision {name!r} is not in the order: {did_you_mean(name, sorted(seen))}"
             )
         if name in decisions[:index]:
-            raise SchemaError(f"decisions: {name!r} stands twice")
+            raise SchemaError(f"decisions: {name!r} appears twice")
 
 
 def _check_kinds(

@@ -87,7 +87,7 @@ def test_a_hidden_direction_is_found() -> None:
     found = markov_test(log)
     assert ("x", "x") in {(before, after) for before, after, *_ in found.told}
     assert found.told[0][3] > 0.9  # it is all that is open
-    assert "add 'x' of the step before" in found.findings[0].advice
+    assert "add 'x' of the previous step" in found.findings[0].advice
 
 
 def test_every_fault_is_found() -> None:
@@ -186,7 +186,7 @@ def test_the_doctor_on_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main(["doctor", log, "--schema", schema]) == 0
     said = capsys.readouterr().out
     assert "500 episodes" in said
-    assert "Markov property: nothing speaks against it" in said
+    assert "Markov property: no evidence against it" in said
     assert main(["doctor", log, "--json"]) == 0  # the schema is guessed
     found = json.loads(capsys.readouterr().out)
     assert found["episodes"] == 500

@@ -7,7 +7,7 @@ from effort import seeds
 from rspmn import RSPMN, Episodes, Followed, Schema, Windows
 from rspmn.circuit import Max, fold_up, soundness_violations, validity_violations
 from rspmn.data.keys import joint_groups
-from rspmn.data.states import distinct_states
+from rspmn.data.windows import distinct_states
 from rspmn.envs.domains import DOMAINS
 from rspmn.envs.logs import LAYOUTS, Layout
 from rspmn.envs.mdp import MDP

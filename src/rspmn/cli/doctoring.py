@@ -1,4 +1,4 @@
-"""Commands that look at a log before anything is learned from it."""
+"""Commands that examine a log before anything is learned from it."""
 
 import argparse
 import json
@@ -16,7 +16,7 @@ from rspmn.schema import Schema
 
 
 def doctor(arguments: argparse.Namespace) -> int:
-    """Say what a log holds and what may be wrong with it; 1 if nothing can be learned from it."""
+    """Print the contents of a log and its problems; return 1 if nothing can be learned from it."""
     with open_source(arguments.log, arguments.memory_limit) as source:
         schema = None if arguments.schema is None else Schema.load(arguments.schema)
         found = examine(source, schema, **log_options(arguments))
@@ -63,14 +63,14 @@ def _print(found: Diagnosis, log: str, schema: str | None) -> None:
             f"{seen.steps_in_fully_tried:.1%} of steps are in states where all were"
         )
     if found.markov is not None and not found.markov.not_tested:
-        verdict = "does not hold" if found.markov.told else "nothing speaks against it"
+        verdict = "does not hold" if found.markov.told else "no evidence against it"
         looked_at = f"{found.markov.steps} steps, {found.markov.tests} tests"
         print(f"Markov property: {verdict} ({looked_at})")
     if found.duplicates:
         print(f"{found.duplicates} rows have an episode and a time that another row has")
     print()
     if not found.findings:
-        print("nothing to complain of")
+        print("no problems found")
     for finding in found.findings:
         print(finding)
 

@@ -1,7 +1,7 @@
-"""Columns: values coded once on the way in, decoded on the way out.
+"""Columns: values coded once when they are read, and decoded when they are returned.
 
-A discrete column holds small integers that index its domain, the sorted distinct values; a
-continuous one holds its numbers. Same values in any order, same codes.
+A discrete column holds small integers that index its domain, the sorted distinct values. A
+continuous one holds its numbers. The same values in any order have the same codes.
 """
 
 import re
@@ -28,8 +28,8 @@ class Column:
 
     kind: Kind
     data: NDArray[Any]  # [n]; codes, integers as narrow as can be, or float64 when continuous
-    domain: tuple[Value, ...] = ()  # the values that codes stand for, sorted; () when continuous
-    #: Where a row stands for several numbers and holds their mean: their variance, [n].
+    domain: tuple[Value, ...] = ()  # the value of each code, sorted; () when continuous
+    #: The variance of the numbers whose mean a row holds, [n]; None if each row is one number.
     spread: Array | None = None
 
     def __len__(self) -> int:
@@ -37,9 +37,9 @@ class Column:
 
     @property
     def missing(self) -> Bools:  # [n]
-        """Where there is no value."""
-        gone = np.isnan(self.data) if self.kind is Kind.CONTINUOUS else self.data == MISSING
-        return np.asarray(gone, dtype=bool)
+        """Where values are missing."""
+        missing = np.isnan(self.data) if self.kind is Kind.CONTINUOUS else self.data == MISSING
+        return np.asarray(missing, dtype=bool)
 
     @property
     def absent(self) -> float:
@@ -84,7 +84,7 @@ class Column:
         return np.asarray(values[self.data])
 
     def decode(self) -> list[Value | None]:
-        """Return the values themselves, None where they are missing."""
+        """Return the values, None where they are missing."""
         values: Sequence[Value | None]
         if self.kind is Kind.CONTINUOUS:
             return [None if np.isnan(x) else x for x in self.data.tolist()]
@@ -108,7 +108,7 @@ def narrowest(size: int) -> Any:
 
 
 def same_domain(one: Column, other: Column, name: str) -> tuple[Column, Column]:
-    """Code two columns of one variable alike."""
+    """Return two columns of one variable in the same coding."""
     if not one.is_coded:
         one = other.without_values(len(one))
     if not other.is_coded:

@@ -18,10 +18,10 @@ from rspmn.values import Value
 
 
 class Followed(IntEnum):
-    """What comes after a step. Every step is followed by exactly one of these."""
+    """What follows a step: exactly one of these."""
 
     TUPLE = 0  # another step
-    STATE = 1  # a state that was seen, but nothing was decided in it
+    STATE = 1  # a state that was observed, without a decision in it
     END = 2  # nothing: the episode terminated
     UNKNOWN = 3  # the log was cut
 

@@ -21,13 +21,13 @@ from rspmn.schema import Kind, Schema
 from rspmn.types import Array
 from rspmn.values import Value
 
-#: More columns than this are a picture, not a state.
+#: A space with more columns than this is refused: it is a picture, not a state.
 MOST_COLUMNS = 1000
 
 
 @dataclass(frozen=True)
 class _Cell:
-    """One column: where it stands in an observation, and what it holds."""
+    """One column: its place in an observation, and its kind."""
 
     name: str
     kind: Kind
@@ -41,9 +41,9 @@ class FlatSpace:
     Parameters
     ----------
     space
-        A space of Gymnasium, or what looks like one.
+        A space of Gymnasium, or an object with the same attributes.
     name
-        What the column is called, or what the names of several begin with.
+        The name of the column, or the prefix of the names of several.
 
     >>> from gymnasium.spaces import Dict, Discrete, MultiBinary
     >>> flat = FlatSpace(Dict(agent=Discrete(4, start=1), lights=MultiBinary(2)), "seen")
@@ -58,8 +58,8 @@ class FlatSpace:
         self._cells = _cells(space, name, ())
         if len(self._cells) > MOST_COLUMNS:
             raise DataError(
-                f"{name}: {len(self._cells)} columns are too many to learn from: what a step shows "
-                "must be told by fewer variables"
+                f"{name}: {len(self._cells)} columns are too many to learn from: describe the "
+                "state by fewer variables"
             )
         if not self._cells:
             raise DataError(f"{name}: the space {space} has nothing in it")
@@ -71,7 +71,7 @@ class FlatSpace:
 
     @property
     def kinds(self) -> dict[str, Kind]:
-        """What the columns hold."""
+        """The kinds of the columns."""
         return {cell.name: cell.kind for cell in self._cells}
 
     def columns(self, series: Any) -> dict[str, NDArray[Any]]:
@@ -85,12 +85,12 @@ class FlatSpace:
         return found
 
     def values(self, one: Any) -> dict[str, Value]:
-        """Return what one observation says of each variable."""
+        """Return the value of each variable in one observation."""
         found = {name: column[0] for name, column in self.columns(self.stacked([one])).items()}
         return {name: _plain(value, self.kinds[name]) for name, value in found.items()}
 
     def stacked(self, many: Sequence[Any]) -> Any:
-        """Return observations one after another as arrays, or Tuples and Dicts of them."""
+        """Return a list of observations as arrays, or Tuples and Dicts of them."""
         return _stacked(self.space, many)
 
     def compose(self, values: Mapping[str, Any]) -> Any:
@@ -118,7 +118,7 @@ def _cells(space: Any, name: str, path: tuple[Any, ...]) -> tuple[_Cell, ...]:
 
 
 def _kind(space: Any) -> Kind | None:
-    """Return what each number of a space is."""
+    """Return the kind of the numbers of a space; None if the space is not supported."""
     if hasattr(space, "low") and hasattr(space, "high"):
         return Kind.CONTINUOUS
     if hasattr(space, "nvec") or (hasattr(space, "n") and hasattr(space, "start")):
@@ -189,7 +189,7 @@ def collect(
     reward: str = "reward",
     progress: bool = False,
 ) -> Episodes:
-    """Let a policy act in a Gymnasium environment and keep the log.
+    """Run a policy in a Gymnasium environment and return the log.
 
     Parameters
     ----------
@@ -199,15 +199,15 @@ def collect(
         A policy of a model; or a function from an observation to an action; or None, to act at
         random.
     episodes
-        How many.
+        The number of episodes.
     seed
-        Of the environment and of random actions: the same seed, the same log.
+        The seed of the environment and of random actions: the same seed gives the same log.
     max_steps
-        Cut episodes after so many steps; if not given, only the environment does.
+        Cut episodes after this number of steps; if not given, only the environment cuts them.
     observation, action, reward
         As in `from_minari`.
     progress
-        Show a bar.
+        Show a progress bar.
 
     >>> import gymnasium
     >>> env = gymnasium.make("FrozenLake-v1")
@@ -259,7 +259,7 @@ def collect(
 def _chooser(
     env: Any, policy: Decides | Callable[[Any], Any] | None, seen: FlatSpace, done: FlatSpace
 ) -> Callable[[Any, int], Any]:
-    """Return what decides, as a function of an observation and the time step."""
+    """Return the policy as a function of an observation and the time step."""
     if policy is None:
         return lambda _, __: env.action_space.sample()
     act = getattr(policy, "act", None)
@@ -274,7 +274,7 @@ def _chooser(
 
 
 def _reward(earned: Any, t: int) -> float:
-    """Return what a step earned, which must be a number."""
+    """Return the reward of a step, which must be a number."""
     found = np.asarray(earned)
     if found.size != 1 or found.dtype.kind not in "biuf" or not np.isfinite(found).all():
         raise DataError(f"collect: step {t} earned {earned!r}: expected a finite number")

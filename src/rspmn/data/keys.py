@@ -1,8 +1,8 @@
-"""Grouping: which rows of a large table are equal.
+"""Keys: one integer for each row of a table, equal for equal rows.
 
-Columns are joined into one integer per row, and only these are sorted. What the groups are can be
-read off the integers again, so no row has to be remembered for each. The order of groups is that
-of the columns: equal tables in any order have equal groups.
+Only these integers are sorted to group rows. The values of a group are recovered from its integer,
+so that no row has to be kept for each. Groups are in the order of the columns: equal tables in any
+order of rows have equal groups.
 """
 
 from collections.abc import Collection, Sequence
@@ -16,11 +16,11 @@ from rspmn.data.columns import Column, narrowest
 from rspmn.schema import Kind
 from rspmn.types import Array, Ints
 
-#: So many distinct numbers are looked for before sorting them all.
+#: Numbers with at most this many distinct values are coded without sorting them all.
 FEW = 16
-#: Look at so many numbers to guess which there are.
+#: The number of values that are looked at to guess which there are.
 GLANCE = 4096
-#: Integers that are joined stay below this.
+#: Joined integers stay below this.
 LARGEST = 2**62
 
 
@@ -30,12 +30,12 @@ class Keys:
 
     codes: NDArray[Any]  # [n], from 0
     size: int  # all are below it
-    values: NDArray[Any] | None = None  # [size], of a single column: what each stands for
-    parts: tuple["Keys", "Keys"] | None = None  # what it was joined of
-    originals: Ints | None = None  # [size], what they were before they were numbered anew
+    values: NDArray[Any] | None = None  # [size], of a single column: the value of each
+    parts: tuple["Keys", "Keys"] | None = None  # the keys that were joined
+    originals: Ints | None = None  # [size], the integers before `dense`
 
     def dense(self) -> "Keys":
-        """Return the integers that do occur numbered without gaps, in the same order."""
+        """Return the same keys, numbered without gaps in the same order."""
         distinct, codes = np.unique(self.codes, return_inverse=True)
         before = distinct.astype(np.int64)
         if self.originals is not None:
@@ -43,7 +43,7 @@ class Keys:
         return replace(self, codes=codes, size=max(1, len(distinct)), originals=before)
 
     def read(self, integers: Ints) -> list[NDArray[Any]]:
-        """Return what some integers stand for, column by column."""
+        """Return the values of some integers, column by column."""
         if self.originals is not None:
             integers = self.originals[integers]
         if self.parts is None:
@@ -81,10 +81,10 @@ def joint_key(columns: Sequence[tuple[NDArray[Any], int]]) -> Ints:  # [n]
 
 
 def join(keys: Sequence[Keys]) -> Keys:
-    """Join several columns' integers into one, in the narrowest type that holds it.
+    """Return the keys of several columns together, in the narrowest type that holds them.
 
-    Neighbours are joined in narrow types as far as these reach, and then with each other: most of
-    the work is done on short numbers.
+    Neighbours are joined in narrow types as far as possible, and then with each other: most of the
+    work is done on short numbers.
     """
     runs: list[Keys] = []
     owned = False  # whether the last run's integers are our own to write to

@@ -18,16 +18,16 @@ def from_minari(
 ) -> Episodes:
     """Read a Minari data set.
 
-    It has one more observation than actions: the state after the last step. Where an episode
-    terminated it says nothing, as nothing follows; where it was truncated, the log goes on there.
+    It has one more observation than actions: the state after the last step. It is the successor of
+    the last step of an episode that was truncated, and is not used if the episode terminated.
 
     Parameters
     ----------
     dataset
-        A Minari data set, or what looks like one: `observation_space`, `action_space` and
+        A Minari data set, or an object with `observation_space`, `action_space` and
         `iterate_episodes()`.
     observation, action, reward
-        What the columns are called, or what their names begin with: see `FlatSpace`. Actions of
+        The names of the columns, or the prefixes of their names: see `FlatSpace`. Actions of
         several parts are decisions one after the other.
 
     >>> import minari                                                    # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""Tables in memory, of any make: pandas, Polars, PyArrow, numpy, plain lists; files read whole."""
+"""Tables in memory of any type: pandas, Polars, PyArrow, numpy, plain lists; whole files."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,7 +17,10 @@ Paths = str | Path | Sequence[str | Path]
 
 
 class Table:
-    """A table's columns by name, in order; in one of text, true and false are booleans."""
+    """The columns of a table by name, in order.
+
+    If the table was text (`is_text`), true and false are booleans.
+    """
 
     def __init__(self, columns: Mapping[str, Any], rows: int, is_text: bool = False) -> None:
         self._columns = columns
@@ -26,7 +29,7 @@ class Table:
         self._is_text = is_text
 
     def cells(self, name: str, what: str = "column") -> Cells:
-        """Return a column, or name the nearest one there is."""
+        """Return the cells of a column; `what` names its role in errors."""
         if name not in self._columns:
             raise no_column(what, name, self.names)
         column = self._columns[name]
@@ -44,7 +47,7 @@ class Table:
         return encode(self.cells(name), kind, name)
 
     def column(self, name: str) -> NDArray[Any]:
-        """Return a column with a mask where nothing is; text as objects."""
+        """Return a column as an array, masked where it is empty; text as objects."""
         cells = self.cells(name)
         if cells.present.dtype.kind not in "biufMOUT":
             raise refuse_type(name, cells.present.dtype)
@@ -67,7 +70,7 @@ def refuse_type(name: str, found: object) -> DataError:
 
 
 def is_paths(source: object) -> TypeGuard[Paths]:
-    """Say whether it is a path or a pattern of files, or several."""
+    """Return whether a source is a path or a pattern of files, or several."""
     if isinstance(source, list | tuple):
         return bool(source) and all(isinstance(each, str | Path) for each in source)
     return isinstance(source, str | Path)
@@ -160,12 +163,12 @@ def eager_table(frame: Any) -> Table:
 
 
 def code_cells(cells: Cells, name: str, schema: Schema) -> Column:
-    """Code a variable's values as the schema says it is."""
+    """Return the cells of a variable as a column of the kind that the schema gives."""
     kind = Kind.CONTINUOUS if name == schema.utility else schema.kinds.get(name)
     column = encode(cells, kind, name)
     if name in schema.decisions and column.kind is Kind.CONTINUOUS:
         raise DataError(
             f"decision {name!r} holds numbers that are not whole: bin it, or, if its values are "
-            f"few, say kinds={{{name!r}: 'categorical'}}"
+            f"few, give kinds={{{name!r}: 'categorical'}}"
         )
     return column

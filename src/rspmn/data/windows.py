@@ -1,10 +1,9 @@
-"""Windows: the distinct (step, what followed) pairs of a log, each with a weight.
+"""Windows: the distinct (step, successor) pairs of a log, each with a count.
 
-Sec. 4, Step 1 wraps the data into rows of two consecutive steps. Since only few of them are
-distinct, and everything that is learned depends on them and their numbers alone, they are
-counted once. What follows a step is its successor's state; the successor's decision and
-utility say nothing about the step itself. The paper's own rows, pairs of whole tuples, are
-`successor="tuple"`.
+Sec. 4, Step 1 wraps the data into rows of two consecutive steps. Only few of them are distinct, and
+everything that is learned depends on them and their counts alone, so they are counted once. The
+successor is the next state: the next decision and utility say nothing about the step itself. The
+paper's own rows, pairs of whole tuples, are `successor="tuple"`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from rspmn.data.columns import Column, narrowest, same_domain
 from rspmn.data.episodes import Episodes, Followed
-from rspmn.data.keys import Groups, Keys, column_keys, join
+from rspmn.data.keys import Groups, Keys, column_keys, join, joint_groups
 from rspmn.errors import DataError, did_you_mean
 from rspmn.schema import Schema
 from rspmn.types import Ints
@@ -64,14 +63,14 @@ class Windows:
 
     @property
     def parts(self) -> tuple[Any, ...]:
-        """All that they are made of, in order."""
+        """The fields, in order."""
         return (
             self.schema, self.columns, self.next_columns, self.followed, self.counts, self.starts,
         )  # fmt: skip
 
     @property
     def _layout(self) -> tuple[object, ...]:
-        """What two sets of windows must have in common to be added."""
+        """The properties that two sets of windows must share to be added."""
         return self.schema.order, self.schema.decisions, self.schema.utility, [*self.next_columns]
 
     @classmethod
@@ -85,51 +84,52 @@ class Windows:
         episodes
             The log.
         successor
-            Whether what follows a step is the next state or, as in the paper, the whole next step.
+            "state": the successor of a step is the next state. "tuple": it is the whole next
+            step, as in the paper.
         time_limit
-            The number of steps after which all episodes were cut, if what they led to was not
-            kept. A log with a limit keeps the ends that happen in its very last step and loses
-            what followed all other steps there; to count the ends only would make them look
-            likelier than they are, so that step is not counted at all. If not given, a length at
-            which episodes were cut and beyond which none goes is taken as the limit; 0: none.
+            The number of steps after which all episodes were cut, if the states after them were
+            not kept. At the limit, a log knows which episodes ended but not what followed the
+            others. Counting only the ends would make them look more likely than they are, so their
+            successors count as unknown too. If not given, the limit is the length of the longest
+            episodes, if some of them were cut and none has a final state; 0 means no limit.
         """
         schema = episodes.schema
-        told = told_of(schema, successor)
+        names = successor_variables(schema, successor)
         fair = fair_endings(episodes.lengths, episodes.endings, time_limit)
         episodes = replace(episodes, endings=fair)
-        state = _told_alike(episodes, told)  # of each step, then of each final state
+        state = _state_keys(episodes, names)  # of each step, then of each final state
         steps = [replace(state, codes=state.codes[: episodes.num_steps])]
-        rest = [name for name in schema.variables if name not in told]
+        rest = [name for name in schema.variables if name not in names]
         steps += [column_keys(episodes.columns[name]) for name in rest]
         whole = join([*steps, _followed_by(episodes, state)])
         distinct, counts = np.unique(whole.codes, return_counts=True)
         *found, after = whole.read(distinct.astype(np.int64))
-        found = found if told else found[1:]  # a log without states has one of them
+        found = found if names else found[1:]  # a log without states has one of them
         first, times = np.unique(whole.codes[episodes.offsets[:-1]], return_counts=True)
         starts = np.zeros(len(distinct), dtype=np.int64)
         starts[np.searchsorted(distinct, first)] = times
-        data = dict(zip((*told, *rest), found, strict=True))
+        data = dict(zip((*names, *rest), found, strict=True))
         return cls(
             schema,
             {name: _column(episodes.columns[name], data[name]) for name in episodes.columns},
-            _successors(episodes, told, state, after),
+            _successors(episodes, names, state, after),
             _followed(state, after, successor),
             counts,
             starts,
         )
 
 
-def told_of(schema: Schema, successor: Successor) -> tuple[str, ...]:
-    """Return the successor's variables that windows have."""
+def successor_variables(schema: Schema, successor: Successor) -> tuple[str, ...]:
+    """Return the variables that windows have of a successor."""
     if successor not in get_args(Successor):
         raise DataError(f"successor {successor!r}: {did_you_mean(successor, get_args(Successor))}")
     return schema.information_sets[0] if successor == "state" else schema.variables
 
 
 def time_limit_of(lengths: Ints, endings: NDArray[np.int8]) -> int:
-    """Return the length at which episodes were cut and beyond which none goes; 0: none.
+    """Return the length at which the longest episodes were cut; 0 if there is no such limit.
 
-    Where what followed the longest was kept, nothing was lost, and there is no limit.
+    Where the final state of one of them was kept, nothing was lost, and there is no limit.
     """
     longest = lengths == lengths.max(initial=0)
     cut = (endings[longest] == Followed.UNKNOWN).any()
@@ -140,15 +140,15 @@ def time_limit_of(lengths: Ints, endings: NDArray[np.int8]) -> int:
 def fair_endings(
     lengths: Ints, endings: NDArray[np.int8], time_limit: int | None = None
 ) -> NDArray[np.int8]:
-    """Return what followed the last steps, an END at the time limit being as good as unknown."""
+    """Return what followed the last steps; an END at the time limit counts as unknown."""
     if time_limit is None:
         time_limit = time_limit_of(lengths, endings)
     late = (endings == Followed.END) & (lengths == time_limit)
     return np.where(late, Followed.UNKNOWN, endings).astype(np.int8)
 
 
-def _told_alike(episodes: Episodes, names: Sequence[str]) -> Keys:
-    """Return integers for the steps, and after them the final states, by some variables."""
+def _state_keys(episodes: Episodes, names: Sequence[str]) -> Keys:
+    """Return keys of the steps, and after them of the final states, by some variables."""
     has_final = np.flatnonzero(episodes.endings == Followed.STATE)
     keys = []
     for name in names:
@@ -163,7 +163,7 @@ def _told_alike(episodes: Episodes, names: Sequence[str]) -> Keys:
 
 
 def _followed_by(episodes: Episodes, state: Keys) -> Keys:
-    """Return integers for what followed each step: 0 END, 1 unknown, then that of the state."""
+    """Return keys of what followed each step: 0 END, 1 unknown, 2 and more the states."""
     codes = np.empty(episodes.num_steps, dtype=narrowest(state.size + 2))
     codes[:-1] = state.codes[1 : episodes.num_steps]
     codes += 2
@@ -195,7 +195,7 @@ def _successors(
 
 
 def _followed(state: Keys, after: Ints, successor: Successor) -> NDArray[np.int8]:  # [n]
-    """Return what followed; of whole tuples, those without decisions are states."""
+    """Return what followed; a whole tuple without decisions is a state."""
     kinds = np.full(len(after), Followed.STATE, dtype=np.int8)
     kinds[after == 0], kinds[after == 1] = Followed.END, Followed.UNKNOWN
     if successor == "tuple":
@@ -205,7 +205,7 @@ def _followed(state: Keys, after: Ints, successor: Successor) -> NDArray[np.int8
 
 
 def _final(episodes: Episodes, name: str) -> Column:
-    """Return the variable in the final states; nothing of them is known but the state."""
+    """Return the variable in the final states; only state variables are known there."""
     if name in episodes.finals:
         return episodes.finals[name]
     return episodes.columns[name].without_values(len(episodes))
@@ -252,3 +252,35 @@ def _added(groups: Keys, numbers: Ints) -> Ints:  # [groups]
     total = np.zeros(groups.size, dtype=np.int64)
     np.add.at(total, groups.codes, numbers)
     return total
+
+
+# ---- states --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """The distinct states that steps started from or led to."""
+
+    columns: dict[str, Column]  # of I0's variables, [count]
+    count: int
+    of_steps: Ints  # [num_windows]
+    of_successors: Ints  # [num_windows]; -1 where there is none
+
+
+def distinct_states(windows: Windows) -> States:
+    """Return the distinct states of all windows, numbered."""
+    names = windows.schema.information_sets[0]
+    follows = np.flatnonzero(windows.followed <= Followed.STATE)
+    columns = [
+        windows.columns[name].append(windows.next_columns[name].take(follows)) for name in names
+    ]
+    groups = joint_groups(columns, len(windows) + len(follows))
+    members = groups.members()
+    of_successors = np.full(len(windows), -1)
+    of_successors[follows] = groups.codes[len(windows) :]
+    return States(
+        {name: column.take(members) for name, column in zip(names, columns, strict=True)},
+        groups.size,
+        groups.codes[: len(windows)].astype(np.int64),
+        of_successors,
+    )

@@ -1,4 +1,4 @@
-"""Logs to files: CSV, TSV, Parquet or JSON lines, written by DuckDB, whole or not at all.
+"""Logs written to CSV, TSV, Parquet or JSON lines files by DuckDB, whole or not at all.
 
 The same log gives the same bytes.
 """
@@ -30,7 +30,7 @@ def write_episodes(episodes: Episodes, path: str | Path, wide: bool = False) -> 
 
     A long table has the columns episode, time, every variable and terminated, which `from_long`
     reads back; a state that followed a last step is a row of its own. A wide one has a block of the
-    schema's variables for each step, and cannot say what followed a last step.
+    schema's variables for each step; what followed a last step is lost.
     """
     target = Path(path)
     options = FORMATS.get(target.suffix.lower())

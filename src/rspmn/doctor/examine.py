@@ -1,4 +1,4 @@
-"""The examination: all that the doctor looks at, and what was found."""
+"""The examination of a log: everything that is checked, and what was found."""
 
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Unpack
@@ -12,8 +12,7 @@ from rspmn.data.sources.count_windows import MAX_WINDOWS, store_windows
 from rspmn.data.sources.engine import Engine
 from rspmn.data.sources.open import open_source
 from rspmn.data.sources.window_groups import Lengths
-from rspmn.doctor.columns import column_findings
-from rspmn.doctor.findings import Finding
+from rspmn.doctor.findings import Finding, column_findings
 from rspmn.doctor.markov import MarkovTest, markov_test
 from rspmn.doctor.proposal import propose
 from rspmn.doctor.steps import (
@@ -27,13 +26,13 @@ from rspmn.errors import DataError, no_column
 from rspmn.log_format import LogFormat, LogOptions
 from rspmn.schema import Schema, schema_of_log
 
-#: The Markov property is tested on so many rows at most: whole episodes, the first by name.
+#: The Markov property is tested on at most this many rows: whole episodes, the first by name.
 SAMPLE = 200_000
 
 
 @dataclass
 class Diagnosis:
-    """What a log holds, and what was found in it."""
+    """The contents of a log, and what was found in it."""
 
     survey: Survey
     schema: Schema
@@ -106,7 +105,7 @@ def examine(
             _look_at_steps(found, opened)
             sample = _sample(opened, found)
         except DataError as error:
-            advice = "Mend the log, or say what it means, and look again"
+            advice = "Correct the log, or its format in the schema, and examine it again"
             found.findings.insert(0, Finding("error", "log", str(error).rstrip("."), advice))
             if not log.wide and log.time is not None:
                 found.duplicates = _duplicates(opened, [log.episode, log.time])
@@ -119,7 +118,7 @@ def examine(
 
 
 def _check_names(found: Diagnosis) -> None:
-    """Refuse a schema that names columns which are not there: nothing more can be said then."""
+    """Refuse a schema that names columns which the table does not have."""
     schema, names = found.schema, found.survey.names
     if schema.log.wide:
         return
@@ -146,7 +145,7 @@ def _look_at_steps(found: Diagnosis, source: Engine) -> None:
                     "warning",
                     "cardinality",
                     f"{len(stored)} of {found.steps} steps and successors are distinct: hardly any "
-                    "comes twice",
+                    "occurs twice",
                     "Learning will sample them; use fewer or coarser state variables",
                 )
             )
@@ -181,7 +180,7 @@ def _summary(lengths: Lengths) -> dict[str, float]:
 
 
 def _sample(source: Engine, found: Diagnosis) -> Episodes:
-    """Read whole episodes, not too many rows of them."""
+    """Read whole episodes, at most SAMPLE rows of them."""
     frame, log = source.frame.select(source.names), found.schema.log
     if log.wide:
         steps = max(1, found.steps // found.episodes)

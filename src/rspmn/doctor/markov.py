@@ -1,7 +1,7 @@
-"""The Markov property: whether the step before still tells about the next, given this one.
+"""The Markov property: whether the next step depends on the previous one, given this one.
 
-If it does, the state lacks something, and what is learned of the future is an average over what
-it lacks. The test is the stratified G-test of learning: the variables of step t-1 against those of
+If it does, the state lacks a variable, and what is learned of the future is an average over that
+variable. The test is the stratified G-test of learning: the variables of step t-1 against those of
 step t+1 and the utility of step t, given the state and the decisions of step t.
 """
 
@@ -16,34 +16,34 @@ from rspmn.learn.structure.rows import Rows, group_rows
 from rspmn.schema import Kind
 from rspmn.types import Ints
 
-#: How likely it is that a log of a Markov process is said not to be one.
+#: The probability that a log of a Markov process fails the test.
 ALPHA = 0.01
 
 
 @dataclass(frozen=True)
 class MarkovTest:
-    """What the test found."""
+    """The result of the test."""
 
     steps: int  # with one before and one after
     tests: int
-    #: (variable before, variable after, p-value, share of what is open about the latter)
+    #: The dependences: (variable before, variable after, p-value, share of the entropy explained).
     told: tuple[tuple[str, str, float, float], ...]
     not_tested: str = ""  # why
 
     @property
     def findings(self) -> list[Finding]:
-        """What to say of it."""
+        """The result as findings."""
         if self.not_tested:
             said = f"the Markov property was not tested: {self.not_tested}"
-            return [Finding("note", "markov", said, "It can be tested with numbers in classes")]
+            return [Finding("note", "markov", said, "Bin these variables to have it tested")]
         return [
             Finding(
                 "warning",
                 "markov",
-                f"{before!r} of the step before still tells about {after!r} of the next "
-                f"(p = {p:.1g}; {share:.1%} of what is open about it)",
-                f"The state lacks something: add {before!r} of the step before as a state "
-                "variable, or what it stands for",
+                f"{after!r} of the next step depends on {before!r} of the previous one "
+                f"(p = {p:.1g}; it explains {share:.1%} of the remaining entropy)",
+                f"The state lacks a variable: add {before!r} of the previous step as a state "
+                "variable, or the cause of the dependence",
             )
             for before, after, p, share in self.told[:5]
         ]
@@ -59,7 +59,7 @@ def markov_test(log: Episodes, alpha: float = ALPHA) -> MarkovTest:
     schema = log.schema
     numbers = [n for n in schema.state_variables if log.columns[n].kind is Kind.CONTINUOUS]
     if numbers:
-        # given a bin of a number, its exact value still tells: the test would always find that
+        # given a bin of a number, its exact value still matters: the test would always find that
         return MarkovTest(0, 0, (), f"{', '.join(numbers)} hold numbers that are not whole")
     inside = np.ones(log.num_steps, dtype=bool)
     inside[log.offsets[:-1]] = False

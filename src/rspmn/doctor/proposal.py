@@ -1,4 +1,4 @@
-"""A schema proposed for a log: a start to edit, not an answer."""
+"""A schema proposed for a log, to be edited."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from rspmn.errors import DataError
 from rspmn.log_format import LogFormat
 from rspmn.schema import Kind, Schema
 
-#: Names by which a column is taken for what it is; the first that is there counts.
+#: Names by which the role of a column is recognized; the first that the table has is used.
 EPISODES = [
     "episode",
     "episode_id",
@@ -70,13 +70,13 @@ UTILITIES = [
     "r",
     "u",
 ]
-#: Columns that say something about the log, not about the state.
+#: Columns about the log, not about the state.
 ASIDE = ["truncated", "timeout", "timeouts", "info", "index", "row"]
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A proposed schema, and which columns of the log mean what besides."""
+    """A proposed schema, and the columns of the log that are not variables."""
 
     episode: str | None
     time: str | None
@@ -89,7 +89,7 @@ class Proposal:
 
     @property
     def schema(self) -> Schema:
-        """The schema itself, if there is enough for one."""
+        """The schema; refused if no column looks like a decision or a utility."""
         if not self.decisions or self.utility is None:
             lacking = "decisions" if not self.decisions else "a utility"
             raise DataError(
@@ -116,13 +116,13 @@ class Proposal:
         kinds = {name: str(kind) for name, kind in self.kinds if name != self.utility}
         found = self._log_columns()
         lines = [
-            "# A schema proposed from the columns' names and values: read it before you use it.",
+            "# A schema proposed from the columns' names and values: check it before you use it.",
             "# order: what is known first comes first; a decision is a group of its own.",
             tomli_w.dumps({"order": order}, multiline_strings=False).strip(),
-            "# What is decided: whoever acts can choose it."
+            "# The decisions: the variables that can be chosen."
             + ("" if decided else " NAME THEM HERE: no column looks like it."),
             tomli_w.dumps({"decisions": decided}).strip(),
-            "# What is earned in a step; more is better (turn the sign of a cost)."
+            "# The reward of a step; more is better (change the sign of a cost)."
             + ("" if self.utility else " NAME IT HERE: no column looks like it."),
             tomli_w.dumps({"utility": self.utility or ""}).strip(),
             *(f"# left out: {name}: {why}" for name, why in self.left_out),
@@ -138,7 +138,7 @@ class Proposal:
                 if kind is Kind.BOOLEAN and name in self.state and self.terminated is None
             ),
             "",
-            "# Columns of the log that are no variables.",
+            "# The format of the log: its columns that are not variables.",
             tomli_w.dumps({"log": found}).strip(),
             "",
             tomli_w.dumps({"kinds": kinds}).strip(),
@@ -194,13 +194,13 @@ def propose(found: Survey, log: LogFormat | None = None) -> Proposal:
 def _named(
     names: dict[str, SurveyedColumn], wanted: Iterable[str], taken: Iterable[str] = ()
 ) -> SurveyedColumn | None:
-    """Return the first column that is called so."""
-    gone = set(taken)
-    return next((names[n] for n in wanted if n in names and names[n].name not in gone), None)
+    """Return the first column that has one of the names."""
+    used = set(taken)
+    return next((names[n] for n in wanted if n in names and names[n].name not in used), None)
 
 
 def _decisions(columns: Sequence[SurveyedColumn]) -> list[str]:
-    """Return the columns that are called as decisions are, numbered ones too."""
+    """Return the columns that are named as decisions are, numbered ones too."""
     for word in DECISIONS:
         found = [
             column.name
@@ -217,11 +217,11 @@ def _decisions(columns: Sequence[SurveyedColumn]) -> list[str]:
 
 
 def _why_not(column: SurveyedColumn, rows: int) -> str:
-    """Say why a column is no state variable, if it is none."""
+    """Return why a column is not a state variable; empty if it is one."""
     if column.kind is None:
         return f"holds {column.stored}"
     if column.name.lower() in ASIDE:
-        return "says something about the log, not about the state"
+        return "is about the log, not about the state"
     if column.is_constant:
         return "has the same value in every row"
     if column.is_unique(rows):

@@ -1,4 +1,4 @@
-"""What steps and their successors give away: balance, coverage, leaks, loose ends."""
+"""Findings about steps and their successors: balance, coverage, leaks, unknown successors."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,23 +8,22 @@ import numpy as np
 from rspmn.data.columns import Column, same_domain
 from rspmn.data.episodes import Followed
 from rspmn.data.keys import joint_groups
-from rspmn.data.states import distinct_states
-from rspmn.data.windows import Windows
+from rspmn.data.windows import Windows, distinct_states
 from rspmn.doctor.findings import Finding
 from rspmn.schema import Kind
 from rspmn.types import Array, Bools
 
-#: A choice made less often than this is hardly known.
+#: A choice made in a smaller share of the steps is rare.
 RARE = 0.01
-#: Columns that agree this often are the same.
+#: Columns that agree in this share of the steps are the same.
 SAME = 0.999
-#: Fewer steps than this agree by chance.
+#: Fewer steps than this may agree by chance.
 FEW = 20
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """How much of what could be done was done."""
+    """How many of the possible choices were made."""
 
     states: int  # distinct
     states_with_one_choice: int
@@ -48,7 +47,7 @@ def balance_of(windows: Windows) -> dict[str, dict[str, int]]:
 
 
 def coverage_of(windows: Windows) -> Coverage | None:
-    """Return how much was tried; None where states are numbers, none of which comes twice."""
+    """Return how much was tried; None where a state variable is continuous."""
     schema = windows.schema
     if any(windows.columns[n].kind is Kind.CONTINUOUS for n in schema.information_sets[0]):
         return None
@@ -74,7 +73,7 @@ def coverage_of(windows: Windows) -> Coverage | None:
 
 
 def step_findings(windows: Windows, coverage: Coverage | None) -> Iterator[Finding]:
-    """Look at decisions, at what was tried where, and at steps without a successor."""
+    """Return what is found about decisions, what was tried where, and unknown successors."""
     steps = int(windows.counts.sum())
     for name, counts in balance_of(windows).items():
         rare = {value: n for value, n in counts.items() if n < RARE * steps}
@@ -85,7 +84,7 @@ def step_findings(windows: Windows, coverage: Coverage | None) -> Iterator[Findi
                 "balance",
                 f"decision {name!r}: {len(rare)} of {len(counts)} choices were made in less than "
                 f"{RARE:.0%} of steps: {shown}",
-                "Their worth is known from few steps: mind the number of steps behind an answer",
+                "Their value is known from few steps: check the number of steps behind an answer",
             )
     if coverage is not None:
         yield from _coverage_findings(coverage, steps)
@@ -94,7 +93,7 @@ def step_findings(windows: Windows, coverage: Coverage | None) -> Iterator[Findi
         yield Finding(
             "warning" if unknown > 0.2 * steps else "note",
             "successors",
-            f"of {unknown} steps in {steps} ({unknown / steps:.1%}) it is not known what followed",
+            f"{unknown} of {steps} steps ({unknown / steps:.1%}) have no known successor",
             "Keep the state after the last step as a row without decisions, and say which episodes "
             "terminated",
         )
@@ -107,7 +106,7 @@ def _coverage_findings(coverage: Coverage, steps: int) -> Iterator[Finding]:
             "warning",
             "coverage",
             f"in {alone} of {coverage.states} states only one choice was ever made",
-            "Nothing can be compared there: a policy can only repeat it",
+            "No choices can be compared there: a policy can only repeat it",
         )
     if coverage.states_never_acted_in:
         yield Finding(
@@ -115,7 +114,7 @@ def _coverage_findings(coverage: Coverage, steps: int) -> Iterator[Finding]:
             "frontier",
             f"{coverage.states_never_acted_in} states were reached, in {coverage.steps_to_them} "
             "steps, but never acted in",
-            "They are taken as the worst of all",
+            "They are valued as the worst state",
         )
     if coverage.states > 0.5 * steps:
         yield Finding(
@@ -127,7 +126,7 @@ def _coverage_findings(coverage: Coverage, steps: int) -> Iterator[Finding]:
 
 
 def leak_findings(windows: Windows) -> Iterator[Finding]:
-    """Look for state variables that hold what is only known after the decision."""
+    """Return state variables that hold what is only known after the decision."""
     schema = windows.schema
     utility = windows.columns[schema.utility].data
     for name in schema.state_variables:
@@ -145,7 +144,7 @@ def leak_findings(windows: Windows) -> Iterator[Finding]:
     for after, following in windows.next_columns.items():
         now = windows.columns[after]
         if after not in schema.state_variables or _agree(windows, _equal(now, following), known):
-            continue  # it never changes: it is no wonder that it can be told
+            continue  # it never changes, so that it can be predicted is no leak
         for name in schema.state_variables:
             column = windows.columns[name]
             if name != after and _agree(windows, _equal(column, following), known):
@@ -173,7 +172,7 @@ def _equal(one: Column, other: Column) -> Bools:
 
 
 def _agree(windows: Windows, equal: Bools, among: Bools | None = None) -> bool:
-    """Say whether something holds in nearly all steps, of which there must be some."""
+    """Return whether something holds in nearly all steps, of which there must be some."""
     chosen = np.ones(len(windows), dtype=bool) if among is None else among
     steps = windows.counts[chosen].sum()
     return bool(steps >= FEW and windows.counts[chosen & equal].sum() >= SAME * steps)

@@ -53,7 +53,7 @@ class ModelEnv(CodedEnv):
     model
         The model. Its state must be known before the first decision.
     horizon
-        After so many steps an episode is truncated; without it, never for its length.
+        The number of steps after which an episode is truncated; if not given, there is no limit.
     render_mode
         None, or "ansi": `render` returns the last step as text.
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.keys import joint_groups
-from rspmn.data.states import States, distinct_states
-from rspmn.data.windows import Windows
+from rspmn.data.windows import States, Windows, distinct_states
 from rspmn.envs.mdp import MDP
 from rspmn.errors import DataError
 from rspmn.types import Array, Bools, Ints

@@ -13,7 +13,7 @@ import numpy as np
 from rspmn.circuit import Network, NetworkBuilder
 from rspmn.data.episodes import Followed
 from rspmn.data.keys import joint_groups
-from rspmn.data.states import States
+from rspmn.data.windows import States
 from rspmn.infer.compiled.assign import NOWHERE, SEVERAL, Located
 from rspmn.learn.structure.after_decision import RecurrentOutcome
 from rspmn.learn.structure.grow import grow_decisions

@@ -16,7 +16,7 @@ import numpy as np
 from rspmn.circuit import Latent, Network, NetworkBuilder
 from rspmn.circuit.rewrite import graft, with_branches
 from rspmn.data.episodes import Followed
-from rspmn.data.states import States
+from rspmn.data.windows import States
 from rspmn.end_nodes import end_root, marked_root, unknown_root
 from rspmn.infer.compiled.assign import Located, likeliest_roots, visits_of_states
 from rspmn.infer.compiled.state_index import state_part

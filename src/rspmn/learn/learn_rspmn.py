@@ -13,8 +13,7 @@ import numpy as np
 from rspmn.circuit import Latent, Network, walk_down
 from rspmn.data.episodes import Episodes
 from rspmn.data.sources.count_windows import StoredWindows
-from rspmn.data.states import distinct_states
-from rspmn.data.windows import Windows
+from rspmn.data.windows import Windows, distinct_states
 from rspmn.errors import DataError
 from rspmn.infer.compiled.assign import NOWHERE, Located, likeliest_roots
 from rspmn.infer.compiled.state_index import state_part

@@ -30,7 +30,7 @@ from rspmn.data.sources.window_groups import (
     kinds_of,
 )
 from rspmn.data.tables import Table
-from rspmn.data.windows import Successor, Windows, group_windows, told_of
+from rspmn.data.windows import Successor, Windows, group_windows, successor_variables
 from rspmn.errors import DataError, no_rows
 from rspmn.log_format import LogOptions
 from rspmn.schema import Schema, schema_of_log
@@ -180,7 +180,7 @@ def store_windows(
     nothing but a measured utility are counted together, with the moments of it.
     """
     schema = schema_of_log(schema, options)
-    asked = Asked(schema, told_of(schema, successor))
+    asked = Asked(schema, successor_variables(schema, successor))
     with open_source(source, memory_limit) as opened, ExitStack() as stack:
         with opened.named():
             asked.log.check_names(opened.names, schema.variables)

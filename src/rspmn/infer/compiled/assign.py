@@ -12,8 +12,7 @@ import numpy as np
 
 from rspmn.circuit import Network, Utility
 from rspmn.data.episodes import Followed
-from rspmn.data.states import States, distinct_states
-from rspmn.data.windows import Windows
+from rspmn.data.windows import States, Windows, distinct_states
 from rspmn.errors import DataError
 from rspmn.infer.compiled.layers import KINDS, compile_likelihood
 from rspmn.infer.compiled.leaf_tables import Distinct

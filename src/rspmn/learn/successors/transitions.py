@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from rspmn.data.columns import Column
-from rspmn.data.states import States
+from rspmn.data.windows import States
 from rspmn.learn.structure.rows import RowTable
 from rspmn.schema import Kind, Schema
 from rspmn.types import Array, Bools, Ints
