@@ -175,3 +175,20 @@ def test_answers_are_copies() -> None:
     policy = chain([{"l": (0.0, {1: 1.0}), "r": (1.0, {1: 1.0})}], end=True).policy(2)
     policy.choices(0)[0]["a"] = "l"
     assert policy.act({"x": 0}) == "r"
+
+
+def test_utility_beside_a_decision_counts() -> None:
+    """Each step earns 3 whatever is decided; the utility is below a product of its own."""
+    schema = Schema([["x"], ["a"], ["y"]], ["a"], "u")
+    b = NetworkBuilder()
+    decide = b.max("a", {a: b.leaf("y", Categorical.certain(a)) for a in (0, 1)})
+    earned = b.product([b.utility("u", 3.0), b.latent(0)])
+    root = b.product([b.leaf("x", Categorical.certain(0)), earned, decide])
+    model = RSPMN(schema, weighted_top([1.0]), b.build(root))
+    policy = model.policy(2)
+    assert policy.value({"x": 0}) == model.meu({"x": 0}, 2) == 6.0
+    assert [a.utility for a in policy.action_values({"x": 0})] == [6.0, 6.0]
+    beside = b.product([b.leaf("x", Categorical.certain(0)), b.utility("u", 3.0), decide])
+    single = SPMN(schema, b.build(beside)).policy()
+    assert single.value({"x": 0}) == 3.0
+    assert [a.utility for a in single.action_values((0,))] == [3.0, 3.0]

@@ -212,17 +212,24 @@ class Planned:
                 return math.inf
 
     def first_decision(self, index: int) -> int | None:
-        """Return the max node below a node if there is nothing but factors beside it, else None."""
-        nodes = self.model.template.nodes
-        node = nodes[index]
+        """Return the max node below a node if there is nothing but factors beside it, else None.
+
+        What is earned beside a decision would be missing in the worth of its branches.
+        """
+        node = self.model.template.nodes[index]
         if isinstance(node, Max):
             return index
         if not isinstance(node, Product):
             return None
-        if any(isinstance(nodes[child], Utility | Latent) for child in node.children):
-            return None  # what is earned beside the decision is not in its branches
-        found = [at for c in node.children if (at := self.first_decision(c)) is not None]
-        return found[0] if len(found) == 1 else None
+        others = [child for child in node.children if not self._is_factor(child)]
+        return self.first_decision(others[0]) if len(others) == 1 else None
+
+    def _is_factor(self, index: int) -> bool:
+        """Tell whether nothing is below a node but random variables."""
+        node = self.model.template.nodes[index]
+        if isinstance(node, Max | Utility | Latent):
+            return False
+        return all(map(self._is_factor, node.children))
 
 
 def _made_together(schema: Schema) -> list[str]:
