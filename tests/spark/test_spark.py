@@ -16,11 +16,13 @@ import pytest
 import rspmn
 from rspmn import Episodes, Schema, Windows
 from rspmn.cli import main
+from rspmn.data.sources.spark import Spark
 from rspmn.data.write import write_episodes
 from rspmn.doctor import examine
 from rspmn.envs.domains import DOMAINS
 from rspmn.errors import DataError
 from rspmn.learn import LearnConfig, learn_rspmn
+from rspmn.testing import check_engine
 from same_windows import assert_same
 
 pyspark = pytest.importorskip("pyspark")
@@ -183,3 +185,10 @@ def test_a_job_on_a_cluster_of_two_workers(tmp_path: Path) -> None:
     sampled = [*command[:-1], str(tmp_path / "sampled.json"), "--max-windows", "60"]
     done = subprocess.run(sampled, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_the_engine_conforms(spark: Any) -> None:
+    def make(table: dict[str, list[Any]]) -> Any:
+        return spark.createDataFrame(pl.DataFrame(table).to_arrow())
+
+    check_engine(Spark, make)

@@ -50,7 +50,7 @@ class SampleInfo:
 def sample_of(stored: StoredWindows, most: int, seed: int) -> tuple[Windows, SampleInfo]:
     """Return a weighted sample of about `most` windows."""
     share = _share(*stored.occurrences(), most)
-    schema = stored.told_schema
+    schema = stored.typed_schema
     parts = [_from_json(text, schema) for text in stored.sample(share, seed, _to_json, BATCH)]
     found = reduce(add, parts)
     info = SampleInfo(len(stored), stored.lengths.steps, share, len(found))

@@ -1,4 +1,4 @@
-"""Pairing rows as stored: right if they are in order, and marked if they are not."""
+"""Pairing rows as stored: right if they are in order, and noticed if they are not."""
 
 from functools import partial
 from itertools import pairwise
@@ -16,13 +16,13 @@ from effort import share_of_examples
 from odd_logs import SCHEMA, Table, logs, long_table, shuffled
 from rspmn import Episodes, Windows
 from rspmn.data.sources import log_files as files
-from rspmn.data.sources.log_rows import Asked
+from rspmn.data.sources.log_rows import LogQuery
 from rspmn.data.sources.open import open_source
-from rspmn.data.sources.pair_codes import MARK, UNORDERED
-from rspmn.data.sources.pair_streamed import marked_groups, streamed_counts
+from rspmn.data.sources.pair_codes import CODE, UNORDERED
+from rspmn.data.sources.pair_streamed import coded_groups, streamed_counts
 from same_windows import assert_same
 
-ASKED = Asked(SCHEMA.with_log(terminated="done"), ("x", "y"))
+QUERY = LogQuery(SCHEMA.with_log(terminated="done"), ("x", "y"))
 #: Names of episodes: plain, far apart, below zero, text.
 NAMED: dict[str, Any] = {
     "plain": lambda k: k,
@@ -34,11 +34,11 @@ NAMED: dict[str, Any] = {
 
 
 def marks_of(source: Any) -> set[int]:
-    """Return the marks of all pairs of rows in the order in which they are stored."""
+    """Return the codes of all pairs of rows in the order in which they are stored."""
     with open_source(source) as opened:
-        queries = streamed_counts(opened, ASKED)
-        with opened.keep_ranges(queries, partial(marked_groups, asked=ASKED)) as kept:
-            return set(opened.read(kept.frame).cells(MARK).present.tolist())
+        queries = streamed_counts(opened, QUERY)
+        with opened.keep_ranges(queries, partial(coded_groups, asked=QUERY)) as kept:
+            return set(opened.read(kept.frame).cells(CODE).present.tolist())
 
 
 def typed(rows: Table) -> pl.DataFrame:
@@ -52,7 +52,7 @@ def typed(rows: Table) -> pl.DataFrame:
 def test_rows_that_are_not_in_order_are_seen(
     tmp_path: Path, named: str, log: Any, seed: int, zero: int
 ) -> None:
-    """The plan that sorts nothing marks a pair if and only if the rows are not sorted."""
+    """Pairing as stored finds a fault if and only if the rows are not sorted."""
     table = long_table(log, zero)
     table["episode"] = [NAMED[named](episode) for episode in table["episode"]]
     rng = np.random.default_rng(seed)
@@ -85,10 +85,10 @@ def test_rows_that_are_not_in_order_are_seen(
     st.sampled_from([1, 3]),
 )  # fmt: skip
 def test_parquet_is_counted_as_memory_is(
-    tmp_path: Path, log: Any, zero: int, seed: int, successor: Any, apart: int
+    tmp_path: Path, log: Any, zero: int, seed: int, successor: Any, ungrouped: int
 ) -> None:
     table = long_table(log, zero)
-    table["episode"] = [apart * episode - 4 for episode in table["episode"]]
+    table["episode"] = [ungrouped * episode - 4 for episode in table["episode"]]
     expected = Windows.from_episodes(
         Episodes.from_long(table, SCHEMA, terminated="done"), successor
     )
@@ -111,9 +111,9 @@ def test_a_state_and_a_step_at_one_time(steps: int, tmp_path: Path) -> None:
         rspmn.windows(tmp_path / "log.parquet", SCHEMA, terminated="done")
 
 
-def test_more_files_than_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several files are a part, in the order of the numbers in their names."""
-    monkeypatch.setattr(files, "MAX_PARTS", 3)
+def test_more_files_than_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several files are one range, in the order of the numbers in their names."""
+    monkeypatch.setattr(files, "MAX_RANGES", 3)
     step = {"x": "p", "y": 1, "a": "l", "u": 0.0}
     table = long_table([([step] * 3, "state")] * 5, 0)
     frame = typed(table)

@@ -53,7 +53,7 @@ def test_one_late_cell_counts(late: str, tmp_path: Path) -> None:
         (["a,A\n1,2\n"], "columns 'a' and 'A' differ in case only: rename one"),
         (["a,b\n1,2\n3\n"], "expected 2 cells, found 1 in line 3"),
         (["\n1,2\n3\n"], "its first line is empty: expected the names of columns"),
-        (["a,b\r1,2\r3,4\r"], "its first line is not one of names"),
+        (["a,b\r1,2\r3,4\r"], "its first line is not a header"),
         (['a,b\n1,"2\n3,4\n'], "a quote is not closed"),
     ],
 )

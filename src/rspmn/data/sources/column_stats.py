@@ -1,4 +1,4 @@
-"""A survey of a table: what each column holds, asked of the engine that holds it."""
+"""Statistics of each column of a table, computed by the engine that holds it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,22 +8,22 @@ import numpy as np
 
 from rspmn.data.columns import infer_kind
 from rspmn.data.sources.engine import Engine
-from rspmn.data.sources.log_rows import count_where, gone, plain_column
+from rspmn.data.sources.log_rows import count_where, is_missing, plain_column
 from rspmn.errors import no_rows
 from rspmn.schema import Kind
 
-#: Look at so many rows to tell what sort of values a column has.
-GLANCE = 1000
-#: What cannot be learned from.
-STRANGE = (nw.Binary, nw.Time, nw.Duration)
+#: The number of first rows that examples and kinds are taken from.
+HEAD = 1000
+#: Types that cannot be learned from.
+UNSUPPORTED = (nw.Binary, nw.Time, nw.Duration)
 
 
 @dataclass(frozen=True)
 class SurveyedColumn:
-    """What a column holds."""
+    """Statistics of a column."""
 
     name: str
-    kind: Kind | None  # None: nothing that can be learned from
+    kind: Kind | None  # None: a type that cannot be learned from
     stored: str  # the engine's type
     missing: int  # rows
     distinct: int  # values
@@ -32,19 +32,19 @@ class SurveyedColumn:
     examples: tuple[Any, ...] = ()
 
     def is_unique(self, rows: int) -> bool:
-        """Say whether nearly every row has a value of its own, as identifiers do."""
+        """Return whether nearly every row has a value of its own, as identifiers have."""
         present = rows - self.missing
         return present > 20 and self.distinct > 0.9 * present and self.kind is not Kind.CONTINUOUS
 
     @property
     def is_constant(self) -> bool:
-        """Whether it never varies."""
+        """Whether it has at most one value."""
         return self.distinct <= 1
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What a table holds."""
+    """Statistics of all columns of a table."""
 
     rows: int
     columns: tuple[SurveyedColumn, ...]
@@ -59,22 +59,25 @@ class Survey:
 
 
 def survey(source: Engine) -> Survey:
-    """Survey all columns of a table."""
+    """Return statistics of all columns of a table."""
     types = dict(source.frame.collect_schema())
-    names = [n for n in source.names if not types[n].is_nested() and types[n] not in STRANGE]
-    asked = [nw.len().alias("rows")]
+    names = [n for n in source.names if not types[n].is_nested() and types[n] not in UNSUPPORTED]
+    queries = [nw.len().alias("rows")]
     for k, name in enumerate(names):
         column = plain_column(types, name)
-        asked += [count_where(gone(types, name)).alias(f"m{k}"), column.n_unique().alias(f"d{k}")]
+        queries += [
+            count_where(is_missing(types, name)).alias(f"m{k}"),
+            column.n_unique().alias(f"d{k}"),
+        ]
         if types[name].is_numeric():
-            asked += [column.min().alias(f"a{k}"), column.max().alias(f"b{k}")]
+            queries += [column.min().alias(f"a{k}"), column.max().alias(f"b{k}")]
         if types[name].is_float():
-            parts = ~gone(types, name) & (column != column.floor())
-            asked.append(count_where(parts).alias(f"p{k}"))
-    found = source.read(source.frame.select(*asked))
+            parts = ~is_missing(types, name) & (column != column.floor())
+            queries.append(count_where(parts).alias(f"p{k}"))
+    found = source.read(source.frame.select(*queries))
     if not int(found.cells("rows").present[0]):
         raise no_rows()
-    first = source.read(source.frame.select(names).head(GLANCE))
+    first = source.read(source.frame.select(names).head(HEAD))
     facts = {n: _one(found.cells(n)) for n in found.names}
     columns = []
     for name in source.names:
@@ -93,7 +96,7 @@ def survey(source: Engine) -> Survey:
                 kind,
                 str(types[name]),
                 missing,
-                int(facts[f"d{k}"]) - (missing > 0),  # nothing is a value of its own here
+                int(facts[f"d{k}"]) - (missing > 0),  # engines count null as a value
                 facts.get(f"a{k}"),
                 facts.get(f"b{k}"),
                 tuple(dict.fromkeys(cells.present[:20].tolist()))[:3],

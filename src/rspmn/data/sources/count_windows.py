@@ -1,4 +1,4 @@
-"""Windows that an engine keeps: counted there, and read as a whole or in parts."""
+"""Windows counted by the engine that holds the log, and read as a whole or in batches."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -11,23 +11,23 @@ import numpy as np
 
 from rspmn.data.episodes import Episodes
 from rspmn.data.sources.engine import Engine, Frame, Kept
-from rspmn.data.sources.log_rows import Asked, columns_of, rows_of
+from rspmn.data.sources.log_rows import LogQuery, coded_rows, pair_columns
 from rspmn.data.sources.open import open_source
-from rspmn.data.sources.pair_codes import MARK, SKIPPED, UNORDERED, Marks
-from rspmn.data.sources.pair_sorted import in_time
-from rspmn.data.sources.pair_streamed import marked_groups, streamed_counts
-from rspmn.data.sources.pair_wide import check_block, in_blocks
+from rspmn.data.sources.pair_codes import CODE, FINAL_STATE, UNORDERED, PairCodes
+from rspmn.data.sources.pair_sorted import sorted_pairs
+from rspmn.data.sources.pair_streamed import coded_groups, streamed_counts
+from rspmn.data.sources.pair_wide import check_block, wide_pairs
 from rspmn.data.sources.sample import sampled
-from rspmn.data.sources.utility_bins import Moments
+from rspmn.data.sources.utility_bins import UtilityBins
 from rspmn.data.sources.validate import EngineRows, Validator, count_lacking
 from rspmn.data.sources.window_groups import (
     COUNT,
     Endings,
     GroupReader,
     Lengths,
-    endings_in,
-    grouped,
-    kinds_of,
+    ending_counts,
+    inferred_kinds,
+    pair_counts,
 )
 from rspmn.data.tables import Table
 from rspmn.data.windows import Successor, Windows, group_windows, successor_variables
@@ -54,7 +54,7 @@ class StoredWindows:
 
     @property
     def schema(self) -> Schema:
-        """What the columns mean."""
+        """The meaning of the columns."""
         return self.reader.asked.schema
 
     def read(self) -> Windows:
@@ -63,46 +63,46 @@ class StoredWindows:
             return self.reader(self.source.read(self.kept.frame))
 
     def occurrences(self) -> tuple[Ints, Ints]:
-        """Return how often windows occurred, and how many did so often."""
+        """Return the counts that windows have, and the number of windows with each."""
         groups = self.kept.frame.group_by(COUNT).agg(nw.len().alias("windows"))
         table = self.source.read(groups)
         counts, number = (table.cells(name).present.astype(np.int64) for name in (COUNT, "windows"))
         return counts, number
 
     def map(self, function: Callable[[Windows], str], size: int) -> Iterator[str]:
-        """Return what a function says of every batch of windows, of at most so many.
+        """Apply a function to every batch of at most `size` windows.
 
-        A cluster runs it where the windows are; only what it says comes back.
+        A cluster runs it where the windows are; only its results come back.
         """
-        reader = self._told
+        reader = self._typed_reader
         return self.source.map_batches(self.kept, lambda table: function(reader(table)), size)
 
     def sample(
         self, share: float, seed: int, function: Callable[[Windows], str], size: int
     ) -> Iterator[str]:
-        """Return what a function says of a share of the steps of every batch.
+        """Apply a function to a sample of the steps of every batch.
 
-        Which are taken hangs on what they are, not on how they lie in batches.
+        Whether a step is in the sample depends on its values, not on the batches.
         """
-        reader = self._told
+        reader = self._typed_reader
 
         def of_table(table: Table) -> str:
-            marks = table.cells(MARK).present.astype(np.int64)
-            taken = sampled(reader.apart(table), share, seed, marks)
+            codes = table.cells(CODE).present.astype(np.int64)
+            taken = sampled(reader.ungrouped(table), share, seed, codes)
             return function(group_windows(*taken.parts))
 
         return self.source.map_batches(self.kept, of_table, size)
 
     @property
-    def told_schema(self) -> Schema:
+    def typed_schema(self) -> Schema:
         """The schema with the kinds of all variables."""
-        return self._told.asked.schema
+        return self._typed_reader.asked.schema
 
     @cached_property
-    def _told(self) -> GroupReader:
-        """A reader that knows the kind of every variable: a batch may show less."""
-        here, after = columns_of(self.reader.asked)
-        kinds = kinds_of(self.kept.frame, self.source, self.schema, here, after)
+    def _typed_reader(self) -> GroupReader:
+        """A reader with the kind of every variable, which a batch alone may not show."""
+        here, after = pair_columns(self.reader.asked)
+        kinds = inferred_kinds(self.kept.frame, self.source, self.schema, here, after)
         asked = replace(self.reader.asked, schema=self.schema.with_kinds(kinds))
         return replace(self.reader, asked=asked)
 
@@ -177,61 +177,61 @@ def store_windows(
 
     For logs with more distinct windows than memory holds; `learn_rspmn` takes what it needs of
     them. The parameters are those of `windows`; more windows than `max_windows` that differ in
-    nothing but a measured utility are counted together, with the moments of it.
+    nothing but a measured utility are counted together, with its mean and variance.
     """
     schema = schema_of_log(schema, options)
-    asked = Asked(schema, successor_variables(schema, successor))
+    asked = LogQuery(schema, successor_variables(schema, successor))
     with open_source(source, memory_limit) as opened, ExitStack() as stack:
         with opened.named():
             asked.log.check_names(opened.names, schema.variables)
             if asked.log.wide:
                 kept, found_rows = _kept_wide(opened, asked, stack)
             else:
-                rows = rows_of(opened, asked)
-                found_rows = EngineRows(opened, asked, partial(in_time, opened, rows, asked))
+                rows = coded_rows(opened, asked)
+                found_rows = EngineRows(opened, asked, partial(sorted_pairs, opened, rows, asked))
                 kept = stack.enter_context(_kept_long(opened, rows, asked))
             if not kept.rows:
                 raise no_rows()
-            # dropped here, where there are few rows: engines move a filter before the grouping
-            groups = kept.frame.filter(nw.col(MARK) != SKIPPED)
+            # filtered after grouping, where there are few rows
+            groups = kept.frame.filter(nw.col(CODE) != FINAL_STATE)
             number = opened.read(groups.select(nw.len().alias(COUNT))).cells(COUNT).present
-            found = opened.read(endings_in(groups, asked))
-            marks = found.cells(MARK).present.astype(np.int64)
+            found = opened.read(ending_counts(groups, asked))
+            codes = found.cells(CODE).present.astype(np.int64)
             validator = Validator(asked.log, found_rows)
-            validator.check_codes(marks)
-            validator.check_flags(Marks(marks))
+            validator.check_codes(codes)
+            validator.check_flags(PairCodes(codes))
             validator.check_complete(count_lacking(groups, opened, asked))
             endings = Endings.found(found, asked, time_limit)
             lengths = endings.lengths(found, asked)
-            kept, moments = Kept(groups, int(number[0])), None
+            kept, bins = Kept(groups, int(number[0])), None
             if kept.rows > max_windows:
-                earned = columns_of(asked)[0][schema.utility]
-                moments = Moments.wanted(groups, opened, earned)
-            if moments is not None:
-                kept = stack.enter_context(opened.keep(moments.collapsed(groups)))
-        yield StoredWindows(kept, opened, GroupReader(asked, endings, moments), lengths)
+                earned = pair_columns(asked)[0][schema.utility]
+                bins = UtilityBins.for_groups(groups, opened, earned)
+            if bins is not None:
+                kept = stack.enter_context(opened.keep(bins.binned(groups)))
+        yield StoredWindows(kept, opened, GroupReader(asked, endings, bins), lengths)
 
 
-def _kept_wide(source: Engine, asked: Asked, stack: ExitStack) -> tuple[Kept, EngineRows]:
+def _kept_wide(source: Engine, asked: LogQuery, stack: ExitStack) -> tuple[Kept, EngineRows]:
     """Count the pairs of a wide table."""
     block = check_block(asked.schema, len(source.names))
-    rows = EngineRows(source, asked, partial(_numbered_blocks, source, asked, block))
-    return stack.enter_context(source.keep(grouped(in_blocks(source, asked, block)))), rows
+    rows = EngineRows(source, asked, partial(_numbered_pairs, source, asked, block))
+    return stack.enter_context(source.keep(pair_counts(wide_pairs(source, asked, block)))), rows
 
 
 @contextmanager
-def _kept_long(source: Engine, rows: Frame, asked: Asked) -> Iterator[Kept]:
-    """Count the pairs of a long table: as its rows stand if they are in order, else sorted."""
+def _kept_long(source: Engine, rows: Frame, asked: LogQuery) -> Iterator[Kept]:
+    """Count the pairs of a long table: as stored if the rows are in order, sorted otherwise."""
     queries = streamed_counts(source, asked)
     if queries:
-        with source.keep_ranges(queries, partial(marked_groups, asked=asked)) as kept:
-            unordered = kept.frame.filter(nw.col(MARK) == UNORDERED).head(1)
-            if not source.read(unordered.select(MARK)).rows:
+        with source.keep_ranges(queries, partial(coded_groups, asked=asked)) as kept:
+            unordered = kept.frame.filter(nw.col(CODE) == UNORDERED).head(1)
+            if not source.read(unordered.select(CODE)).rows:
                 yield kept
                 return
-    with source.keep(grouped(in_time(source, rows, asked))) as kept:
+    with source.keep(pair_counts(sorted_pairs(source, rows, asked))) as kept:
         yield kept
 
 
-def _numbered_blocks(source: Engine, asked: Asked, block: Sequence[str]) -> Frame:
-    return in_blocks(source.numbered(), asked, block)
+def _numbered_pairs(source: Engine, asked: LogQuery, block: Sequence[str]) -> Frame:
+    return wide_pairs(source.numbered(), asked, block)

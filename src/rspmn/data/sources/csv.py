@@ -1,8 +1,8 @@
-"""Text files of tables: what their columns are called, and what they hold.
+"""Text files of tables: the names and the types of their columns.
 
-Nothing is guessed from some rows. All cells are loaded as text; a column of which every cell is a
-whole number is one of whole numbers, one of which every cell is a number is one of numbers, and any
-other is text. Whole numbers that do not fit into 64 bits are names, and stay text.
+Types are not guessed from the first rows. All cells are loaded as text. A column is of integers if
+every cell is an integer, of numbers if every cell is a number, and of text otherwise. Integers that
+do not fit into 64 bits are identifiers, and stay text.
 """
 
 import csv
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     import duckdb
 
 
-#: What may stand between the cells of a text file; the most frequent in its header does.
+#: Possible delimiters; a file's is the most frequent one in its header.
 DELIMITERS = ",;\t|"
 
 
 def load_text(
     paths: Sequence[str], files: str, name: str, connection: "duckdb.DuckDBPyConnection"
 ) -> str:
-    """Load text files into a table of a name; return a query of it with the types of columns."""
+    """Load text files into a table; return a query of it in which columns have types."""
     sign, names = _columns(paths)
     columns = ", ".join(f"{literal(column)}: 'VARCHAR'" for column in names)
     connection.execute(
@@ -34,9 +34,10 @@ def load_text(
         f"columns = {{{columns}}}, hive_partitioning = false)"
     )
     checks = ", ".join(f"{_whole(c)}, {_number(c)}" for c in map(quoted, names))
-    ((*told,),) = connection.execute(f"SELECT {checks} FROM {name}").fetchall()
+    ((*found,),) = connection.execute(f"SELECT {checks} FROM {name}").fetchall()
     types = [
-        "BIGINT" if w else "DOUBLE" if n else "" for w, n in zip(told[::2], told[1::2], strict=True)
+        "BIGINT" if w else "DOUBLE" if n else ""
+        for w, n in zip(found[::2], found[1::2], strict=True)
     ]
     shown = [
         f"CAST({_cell(c)} AS {dtype}) AS {c}" if dtype else c
@@ -46,12 +47,12 @@ def load_text(
 
 
 def _cell(column: str) -> str:
-    """Return a cell without spaces around it, null if nothing is in it."""
+    """Return a cell without spaces around it, null if it is empty."""
     return f"nullif(trim({column}), '')"
 
 
 def _whole(column: str) -> str:
-    """Say whether all cells are whole numbers: most are written as DuckDB would write them."""
+    """Return whether all cells are integers; most are written as DuckDB writes them."""
     cell, number = _cell(column), f"TRY_CAST({_cell(column)} AS BIGINT)"
     return (
         f"bool_and(CASE WHEN {cell} IS NULL THEN NULL WHEN CAST({number} AS VARCHAR) = {cell} "
@@ -60,7 +61,7 @@ def _whole(column: str) -> str:
 
 
 def _number(column: str) -> str:
-    """Say whether all cells are numbers; DuckDB would take 1_000 for one."""
+    """Return whether all cells are numbers; 1_000, which DuckDB reads as one, is not."""
     cell = _cell(column)
     return (
         f"bool_and(CASE WHEN {cell} IS NULL THEN NULL "
@@ -74,7 +75,7 @@ def _number(column: str) -> str:
 
 
 def _columns(paths: Sequence[str]) -> tuple[str, list[str]]:
-    """Return what stands between cells, and the names of columns, the same in all files."""
+    """Return the delimiter and the names of columns, which are the same in all files."""
     header = _header(paths[0])
     if not header.strip():
         raise DataError(f"{paths[0]}: its first line is empty: expected the names of columns")
@@ -108,7 +109,7 @@ def _split(header: str, sign: str, path: str) -> list[str]:
         return next(csv.reader([header], delimiter=sign, skipinitialspace=True), [])
     except csv.Error as error:
         raise DataError(
-            f"{path}: its first line is not one of names: {error}: save it with a line for each row"
+            f"{path}: its first line is not a header: {error}: save it with a line for each row"
         ) from None
 
 

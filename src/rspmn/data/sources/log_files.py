@@ -1,7 +1,7 @@
-"""Files of tables, read by DuckDB: out of core, with a limit on memory.
+"""Files of tables, read by DuckDB out of core, within a memory limit.
 
-Parquet is read where it lies. Text is read once, into a table on disk: to read it is most of what
-it costs, and a log is looked at more than once.
+Parquet files are queried as they are. Text is loaded once, into a table on disk: parsing is most of
+the cost, and a log is queried several times.
 """
 
 import re
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import duckdb
 
 
-#: How DuckDB reads each kind of file, compressed ones too.
+#: The function of DuckDB that reads each kind of file, compressed ones too.
 READERS = {
     ".csv": "read_csv",
     ".tsv": "read_csv",
@@ -32,8 +32,8 @@ READERS = {
     ".json": "read_json",
 }
 
-#: Files are read in at most so many parts; of more files, several are a part.
-MAX_PARTS = 64
+#: The largest number of row ranges; if there are more files, several are one range.
+MAX_RANGES = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,16 +44,16 @@ class LogFiles:
     paths: list[str]
     reader: str
     query: str  # all rows
-    options: str = ""  # how they are read
+    options: str = ""  # of the reader
 
     @property
     def is_text(self) -> bool:
-        """Whether cells were text: booleans are words."""
+        """Whether cells are read from text, so that booleans are words."""
         return self.reader == "read_csv"
 
     @property
     def is_parquet(self) -> bool:
-        """Whether they are read where they lie, and know the least and the most they hold."""
+        """Whether they are Parquet files, which are queried as they are."""
         return self.reader == "read_parquet"
 
     @cached_property
@@ -62,16 +62,16 @@ class LogFiles:
         return self.connection.sql(self.query)
 
     def cursor(self) -> "duckdb.DuckDBPyConnection":
-        """Return another connection, so that several parts can be read at the same time."""
+        """Return another connection, so that several ranges can be read at the same time."""
         cursor = self.connection.cursor()
         cursor.execute(SETTINGS)
         return cursor
 
     def queries(self) -> list[str]:
-        """Return queries of the rows in parts, each as its rows stand."""
+        """Return a query for each range of rows, in stored order."""
         if not self.is_parquet or len(self.paths) == 1:
             return [self.query]
-        size = -(-len(self.paths) // MAX_PARTS)
+        size = -(-len(self.paths) // MAX_RANGES)
         return [self._query(self.paths[k : k + size]) for k in range(0, len(self.paths), size)]
 
     def _query(self, paths: list[str]) -> str:
@@ -90,31 +90,31 @@ class LogFiles:
 def find_files(path: Paths) -> list[str]:
     """Return the files that paths or patterns name, sorted; numbers in names count as such."""
     if not isinstance(path, str | Path):
-        found = sorted({name for each in path for name in find_files(each)}, key=_by_number)
-        return _checked(found, f"{len(found)} files")
+        found = sorted({name for each in path for name in find_files(each)}, key=_natural_key)
+        return _check_kinds(found, f"{len(found)} files")
     named = str(path)
     if not has_magic(named) or Path(named).exists():
         source = Path(named)
         if not source.exists():
             raise DataError(f"{path}: no such file")
         if source.is_dir():
-            inside = sorted(p.suffix for p in source.iterdir() if _kind(p.name) is not None)
+            inside = sorted(p.suffix for p in source.iterdir() if _reader_of(p.name) is not None)
             hint = f": name its files, '{source}/*{inside[0]}'" if inside else ""
             raise DataError(f"{path}: a folder, not a file{hint}")
         found = [named]
     else:
         found = [p for p in glob(named, recursive=True) if Path(p).is_file()]  # noqa: PTH207
-        found.sort(key=_by_number)
+        found.sort(key=_natural_key)
         if not found:
             raise DataError(f"{path}: no file has such a name")
-    return _checked(found, named)
+    return _check_kinds(found, named)
 
 
-def _checked(found: list[str], named: str) -> list[str]:
-    """Refuse files that are no tables, or tables of different kinds."""
-    kinds = {_kind(name) for name in found}
+def _check_kinds(found: list[str], named: str) -> list[str]:
+    """Refuse files that are no tables, or are of different kinds."""
+    kinds = {_reader_of(name) for name in found}
     if None in kinds:
-        odd = next(name for name in found if _kind(name) is None)
+        odd = next(name for name in found if _reader_of(name) is None)
         raise DataError(f"{odd}: expected a name ending in {', '.join(READERS)}, .gz included")
     if len(kinds) > 1:
         raise DataError(f"{named}: files of different kinds, {', '.join(found[:3])}: name one kind")
@@ -129,7 +129,7 @@ def open_files(path: Paths, connection: "duckdb.DuckDBPyConnection") -> LogFiles
     import duckdb
 
     paths = find_files(path)
-    reader = _kind(paths[0]) or ""
+    reader = _reader_of(paths[0]) or ""
     options = ""
     with errors_named((duckdb.Error,), paths):
         if reader == "read_csv":
@@ -138,10 +138,10 @@ def open_files(path: Paths, connection: "duckdb.DuckDBPyConnection") -> LogFiles
             connection.execute(f"CREATE TABLE log AS {_json_query(paths, connection)}")
             query = "SELECT * FROM log"
         else:
-            options = _of_folders(paths, connection)
+            options = _folder_option(paths, connection)
             query = _query(reader, paths, options)
         files = LogFiles(connection, paths, reader, query, options)
-        files.table.columns  # noqa: B018  (what cannot be read is told now)
+        files.table.columns  # noqa: B018  (fails now if the files cannot be read)
     return files
 
 
@@ -152,16 +152,16 @@ def _query(reader: str, paths: list[str], options: str = "") -> str:
 
 
 def _files(paths: list[str]) -> str:
-    """Return paths as SQL has them; DuckDB would take them for patterns."""
+    """Return paths in SQL, escaped because DuckDB reads them as patterns."""
     return list_of(re.sub(r"([*?\[])", r"[\1]", path) for path in paths)
 
 
-#: Text in JSON is what it says, and so are numbers and words that stand in one column.
+#: Types of JSON that are read as text: nothing is guessed from how text looks.
 AS_TEXT = ("DATE", "TIME", "TIMESTAMP", "UUID", "JSON")
 
 
 def _json_query(paths: list[str], connection: "duckdb.DuckDBPyConnection") -> str:
-    """Return a query with the types that all rows have; none is a guess at what text means."""
+    """Return a query with types that hold all rows."""
     options = ", sample_size = -1, hive_partitioning = false"
     query = _query("read_json", paths, options)
     found = connection.sql(query)
@@ -173,18 +173,18 @@ def _json_query(paths: list[str], connection: "duckdb.DuckDBPyConnection") -> st
     return f"SELECT * FROM read_json({_files(paths)}, columns = {{{columns}}})"
 
 
-def _of_folders(paths: list[str], connection: "duckdb.DuckDBPyConnection") -> str:
-    """Say whether folders called name=value are columns: only if files do not have them."""
+def _folder_option(paths: list[str], connection: "duckdb.DuckDBPyConnection") -> str:
+    """Return the option by which folders named name=value are columns, unless files have them."""
     names = {part.split("=")[0].lower() for part in Path(paths[0]).parts[:-1] if "=" in part}
     off = ", hive_partitioning = false"
     columns = connection.sql(_query("read_parquet", paths, off)).columns if names else []
     return "" if names and not names & {name.lower() for name in columns} else off
 
 
-def _kind(name: str) -> str | None:
+def _reader_of(name: str) -> str | None:
     return READERS.get(Path(Path(name).name.lower().removesuffix(".gz")).suffix)
 
 
-def _by_number(path: str) -> list[tuple[int, str]]:
-    """Return what paths are sorted by: part-10 comes after part-9."""
+def _natural_key(path: str) -> list[tuple[int, str]]:
+    """Return a sort key by which part-10 comes after part-9."""
     return [(int(p), "") if p.isdecimal() else (-1, p) for p in re.split(r"([0-9]+)", path)]

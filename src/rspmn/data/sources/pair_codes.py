@@ -1,8 +1,8 @@
-"""Marks: what a pair of rows tells besides its values, in one integer.
+"""Codes of pairs of rows: all about a pair except its values, in one integer.
 
-Whether a step or only a state follows, what the flags say, whether it is the first step and, if it
-is the last, how many there were. So a pair costs one key more, and all that can be wrong with it
-can be read off its mark.
+A code says whether a step or only a state follows, what the flags are, whether the row is the first
+step and, if it is the last, how many steps there were. Negative codes are faults. So a pair needs
+one more key to be grouped by, and faults show in the groups.
 """
 
 from dataclasses import dataclass, field
@@ -13,29 +13,29 @@ import numpy as np
 from rspmn.data.sources.engine import Frame
 from rspmn.types import Bools, Ints
 
-MARK = "mark"
-HINT, NEXT_HINT = "h", "nh"
+CODE = "code"
+ROW_CODE, NEXT_ROW_CODE = "r", "nr"
 
 #: What follows a row: another step, a row without decisions, no row.
 STEP, STATE, NOTHING = 0, 1, 2
-#: What a terminated flag says: no, yes, nothing, something that is neither.
-NO, YES, UNSAID, NEITHER = 0, 1, 2, 3
-#: A mark is what follows + 3 · flag + 12 · next row's flag + 48 · is first + 96 · length if last.
+#: A terminated flag: no, yes, missing, none of these.
+NO, YES, MISSING, INVALID = 0, 1, 2, 3
+#: A code: what follows + 3 · flag + 12 · next flag + 48 · is first + 96 · length if last.
 BY_FLAG, BY_NEXT_FLAG, BY_FIRST, BY_LENGTH = 3, 12, 48, 96
-#: Marks of what must not be: a step is missing, a time stands twice, no episode or time; an empty
-#: block before a full one, an empty row; an episode without a step; rows that are not in order.
-GAP, TIE, EMPTY, HOLE, VOID, NO_STEP, UNORDERED = -1, -2, -3, -4, -5, -6, -7
-#: The mark of a row that is not a step, but the state after the last one.
-SKIPPED = -8
-#: A decided row's hint is its flag; an undecided one's is more by this.
-ADD = 4
+#: Codes of faults: a missing step, a duplicate time, a missing episode or time; an empty block
+#: before a full one, an empty row; an episode without a step; rows that are not in order.
+GAP, TIE, NO_KEY, HOLE, EMPTY_ROW, NO_STEP, UNORDERED = -1, -2, -3, -4, -5, -6, -7
+#: The code of a row that is not a step, but the state after the last step.
+FINAL_STATE = -8
+#: The code of a row that is a step is its flag; that of a state is its flag plus this.
+STATE_ROW = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Marks:
-    """Marks taken apart."""
+class PairCodes:
+    """The parts of codes."""
 
-    marks: Ints  # [n], none below 0
+    codes: Ints  # [n], none below 0
     follows: Ints = field(init=False)
     flags: Ints = field(init=False)
     next_flags: Ints = field(init=False)
@@ -43,7 +43,7 @@ class Marks:
     lengths: Ints = field(init=False)  # steps of the episode; 0 if it goes on
 
     def __post_init__(self) -> None:
-        marks = self.marks
+        codes = self.codes
         for name, by, below in (
             ("follows", 1, BY_FLAG),
             ("flags", BY_FLAG, BY_NEXT_FLAG),
@@ -51,46 +51,42 @@ class Marks:
             ("first", BY_FIRST, BY_LENGTH),
             ("lengths", BY_LENGTH, np.iinfo(np.int64).max),
         ):
-            part = marks % below // by
+            part = codes % below // by
             object.__setattr__(self, name, part == 1 if name == "first" else part)
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a row stands in its episode."""
+    """The place of a row in its episode."""
 
     sound: nw.Expr  # whether the row beside it is the next one of its episode
     ends: nw.Expr  # whether it is the last one
     first: nw.Expr
     count: nw.Expr  # steps of the episode up to it
-    wrong: nw.Expr  # the mark of what must not be, if it is neither
+    wrong: nw.Expr  # the code of the fault, if it is neither
 
 
 def is_key(name: str) -> bool:
-    """Return whether a column of pairs is a value or a mark: what makes pairs different."""
-    return name == MARK or (name[0] in "vn" and name[1:].isdigit())
+    """Return whether pairs are grouped by a column: it is a value or the code."""
+    return name == CODE or (name[0] in "vn" and name[1:].isdigit())
 
 
-def marked(paired: Frame, place: Place, also: list[str]) -> Frame:
-    """Return values, the next row's values and a mark; rows that are final states are SKIPPED.
+def coded_pairs(paired: Frame, place: Place, also: list[str]) -> Frame:
+    """Return values, the next row's values, the code and other columns of pairs.
 
-    Most rows are a step like any other: the first branch tells them, and engines do not look
-    further. So what a mark is made of stands in it, and is not computed before.
+    Most rows are steps followed by steps. The outermost case is theirs, and engines do not evaluate
+    the others for them.
     """
     values = [name for name in paired.collect_schema() if is_key(name)]
-    hint, then = nw.col(HINT), nw.col(NEXT_HINT)
+    row, then = nw.col(ROW_CODE), nw.col(NEXT_ROW_CODE)
     first = nw.when(place.first).then(nw.lit(BY_FIRST)).otherwise(nw.lit(0))
-    step = hint * BY_FLAG + first
+    step = row * BY_FLAG + first
     ends = step + place.count * BY_LENGTH
-    lone = nw.when(place.first).then(nw.lit(NO_STEP)).otherwise(nw.lit(SKIPPED))
-    last = nw.when(hint >= ADD).then(lone).otherwise(ends + NOTHING)
-    mark = nw.when(place.ends).then(last).otherwise(place.wrong)
-    then_state = ends + (then - ADD) * BY_NEXT_FLAG + STATE
-    mark = nw.when(place.sound & (hint < ADD)).then(then_state).otherwise(mark)
-    mark = nw.when(place.sound & (then < ADD) & (hint < ADD)).then(step).otherwise(mark)
-    mark = nw.when(place.sound & (then < ADD) & (hint == NO)).then(first).otherwise(mark)
-    return paired.select(
-        *values,
-        mark.cast(nw.Int64).alias(MARK),
-        *also,
-    )
+    lone = nw.when(place.first).then(nw.lit(NO_STEP)).otherwise(nw.lit(FINAL_STATE))
+    last = nw.when(row >= STATE_ROW).then(lone).otherwise(ends + NOTHING)
+    code = nw.when(place.ends).then(last).otherwise(place.wrong)
+    then_state = ends + (then - STATE_ROW) * BY_NEXT_FLAG + STATE
+    code = nw.when(place.sound & (row < STATE_ROW)).then(then_state).otherwise(code)
+    code = nw.when(place.sound & (then < STATE_ROW) & (row < STATE_ROW)).then(step).otherwise(code)
+    code = nw.when(place.sound & (then < STATE_ROW) & (row == NO)).then(first).otherwise(code)
+    return paired.select(*values, code.cast(nw.Int64).alias(CODE), *also)

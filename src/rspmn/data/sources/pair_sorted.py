@@ -1,4 +1,4 @@
-"""Pairing by sorting: the engine puts beside each row the one after it in time.
+"""Pairing by sorting: each row with the next one of its episode in time.
 
 It works on every engine and for rows in any order.
 """
@@ -11,18 +11,28 @@ from rspmn.data.sources.log_rows import (
     EPISODE,
     NEXT_TIME,
     TIME,
-    Asked,
-    columns_of,
+    LogQuery,
     count_where,
+    pair_columns,
     refuse_infinite_times,
 )
-from rspmn.data.sources.pair_codes import EMPTY, GAP, HINT, NEXT_HINT, TIE, Place, marked
+from rspmn.data.sources.pair_codes import (
+    GAP,
+    NEXT_ROW_CODE,
+    NO_KEY,
+    ROW_CODE,
+    TIE,
+    Place,
+    coded_pairs,
+)
 
 
-def in_time(source: Engine, rows: Frame, asked: Asked) -> Frame:
+def sorted_pairs(source: Engine, rows: Frame, asked: LogQuery) -> Frame:
     """Pair the rows of each episode in the order of their times."""
-    here, after = columns_of(asked)
-    coming = {NEXT_TIME: TIME, NEXT_HINT: HINT} | {after[name]: here[name] for name in after}
+    here, after = pair_columns(asked)
+    coming = {NEXT_TIME: TIME, NEXT_ROW_CODE: ROW_CODE} | {
+        after[name]: here[name] for name in after
+    }
     paired = rows.with_columns(
         nw.col(TIME).cum_count().over(EPISODE, order_by=TIME).alias(COUNT),
         *(nw.col(v).shift(-1).over(EPISODE, order_by=TIME).alias(n) for n, v in coming.items()),
@@ -37,13 +47,13 @@ def in_time(source: Engine, rows: Frame, asked: Asked) -> Frame:
         ends=then.is_null() & ~nowhere,
         first=nw.col(COUNT) == 1,
         count=nw.col(COUNT),
-        wrong=nw.when(nowhere).then(nw.lit(EMPTY)).otherwise(wrong),
+        wrong=nw.when(nowhere).then(nw.lit(NO_KEY)).otherwise(wrong),
     )
-    return marked(paired, place, [EPISODE, TIME, NEXT_TIME, COUNT])
+    return coded_pairs(paired, place, [EPISODE, TIME, NEXT_TIME, COUNT])
 
 
-def _counts_steps(source: Engine, rows: Frame, asked: Asked) -> bool:
-    """Say whether times count steps: whole numbers, and not the numbers of rows."""
+def _counts_steps(source: Engine, rows: Frame, asked: LogQuery) -> bool:
+    """Return whether times count steps: they are whole, and not the numbers of rows."""
     dtype = rows.collect_schema()[TIME]
     if asked.log.time is None or not dtype.is_numeric():
         return False

@@ -3,9 +3,9 @@
 This costs far less than sorting, and is right if the rows are in order. A pair is sound if its
 second row is the next step of the same episode, or the first step of a later episode. If all pairs
 are sound, the rows are sorted by episode and time, so each was paired with its successor. A pair
-that is not sound is marked UNORDERED, and then the rows are sorted after all.
+that is not sound gets the code UNORDERED, and then the rows are sorted after all.
 
-Little is computed for every row: equal pairs are counted first, and marked afterwards.
+Little is computed for every row: equal pairs are counted first, and coded afterwards.
 """
 
 import re
@@ -22,24 +22,24 @@ from rspmn.data.sources.log_rows import (
     FIRST,
     FLAG,
     TIME,
-    Asked,
-    cells_of,
-    columns_of,
-    either,
-    flag_of,
-    hint_of,
+    LogQuery,
+    flag_code,
+    named_cells,
+    pair_columns,
+    row_code,
+    state_or_step,
 )  # fmt: skip
 from rspmn.data.sources.pair_codes import (
-    ADD,
     BY_FLAG,
-    HINT,
-    MARK,
-    NEXT_HINT,
+    CODE,
+    NEXT_ROW_CODE,
     NO,
     NOTHING,
+    ROW_CODE,
+    STATE_ROW,
     UNORDERED,
     Place,
-    marked,
+    coded_pairs,
 )  # fmt: skip
 from rspmn.data.sources.window_groups import COUNT
 
@@ -48,23 +48,23 @@ from rspmn.data.sources.window_groups import COUNT
 #: null if the pair is not sound.
 STATE_FLAG, NEXT_STATE_FLAG, FOLLOWS = "s", "ns", "follows"
 NEXT_EPISODE, NEXT_TIME = "ne", "nt"
-#: Longer episodes are sorted: marks hold their lengths.
+#: Longer episodes are sorted: codes hold their lengths.
 MAX_STEPS = 2**40
 
 #: A row, its cells as text.
 Row = Mapping[str, str | None]
 
 
-def streamed_counts(source: Engine, asked: Asked) -> dict[RowRange, str]:
-    """Return queries that count the pairs of each part of a log, its rows being as stored.
+def streamed_counts(source: Engine, asked: LogQuery) -> dict[RowRange, str]:
+    """Return a query for each range of rows that counts its pairs, the rows being as stored.
 
-    Files are parts that are read at the same time, in the order of their first rows. The last row
-    of each is paired with the first one of the next. No query is returned if the rows cannot be
-    shown to be in order: the engine does not keep it, or times do not count steps.
+    Ranges are in the order of their first rows, and the last row of each is paired with the first
+    one of the next. No query is returned if rows cannot be shown to be in order: the engine does
+    not keep their order, or times do not count steps.
     """
     if asked.log.time is None or asked.log.gaps == "allow":
         return {}
-    if not cells_of(source.frame, asked).collect_schema()[TIME].is_integer():
+    if not named_cells(source.frame, asked).collect_schema()[TIME].is_integer():
         return {}
     with source.errors_named():
         ranges = source.row_ranges()
@@ -76,13 +76,15 @@ def streamed_counts(source: Engine, asked: Asked) -> dict[RowRange, str]:
         return {}  # an episode or a time is missing: sorting finds the row
     zero = int(heads[0][1][TIME] or 0)
     following = [*(head for _, head in heads[1:]), None]
-    return {part: rows.counts(zero, then) for (part, _), then in zip(heads, following, strict=True)}
+    return {
+        range_: rows.counts(zero, then) for (range_, _), then in zip(heads, following, strict=True)
+    }
 
 
-def marked_groups(groups: Frame, asked: Asked) -> Frame:
-    """Return what the counted pairs of all parts mean: values, the next row's values and a mark."""
-    _, after = columns_of(asked)
-    follows, then, mark = nw.col(FOLLOWS), nw.col(NEXT_STATE_FLAG), nw.col(MARK)
+def coded_groups(groups: Frame, asked: LogQuery) -> Frame:
+    """Return the counted pairs of all ranges with their codes."""
+    _, after = pair_columns(asked)
+    follows, then, code = nw.col(FOLLOWS), nw.col(NEXT_STATE_FLAG), nw.col(CODE)
     place = Place(
         sound=follows >= 0,
         ends=follows < 0,
@@ -91,11 +93,11 @@ def marked_groups(groups: Frame, asked: Asked) -> Frame:
         wrong=nw.lit(UNORDERED),
     )
     groups = groups.with_columns(
-        hint_of(groups, asked).alias(HINT),
-        nw.when(then > 0).then(then - 1 + ADD).otherwise(nw.lit(NO)).alias(NEXT_HINT),
+        row_code(groups, asked).alias(ROW_CODE),
+        nw.when(then > 0).then(then - 1 + STATE_ROW).otherwise(nw.lit(NO)).alias(NEXT_ROW_CODE),
     )
-    groups = marked(groups, place, [COUNT])
-    is_followed = (mark >= 0) & (mark % BY_FLAG != NOTHING)
+    groups = coded_pairs(groups, place, [COUNT])
+    is_followed = (code >= 0) & (code % BY_FLAG != NOTHING)
     groups = groups.with_columns(  # the next row of other pairs belongs to another episode
         nw.when(is_followed).then(nw.col(name)).alias(name) for name in after.values()
     )
@@ -104,7 +106,7 @@ def marked_groups(groups: Frame, asked: Asked) -> Frame:
 
 
 def _key(head: tuple[RowRange, Row]) -> tuple[int, str, int]:
-    """Return what parts are ordered by; if it misleads, a pair is not sound."""
+    """Return the sort key of a range; if it misleads, a pair is not sound."""
     episode, time = head[1][EPISODE] or "", int(head[1][TIME] or 0)
     is_number = re.fullmatch(r"-?\d+", episode)
     return (int(episode), "", time) if is_number else (0, episode, time)
@@ -114,36 +116,36 @@ def _key(head: tuple[RowRange, Row]) -> tuple[int, str, int]:
 class _Rows:
     """The rows of a log in SQL."""
 
-    asked: Asked
+    asked: LogQuery
     query: str  # of a table called RANGE
     types: Mapping[str, str]
 
     @classmethod
-    def of(cls, source: Engine, asked: Asked) -> "_Rows":
+    def of(cls, source: Engine, asked: LogQuery) -> "_Rows":
         """Write the expression of rows as SQL, by way of an empty table like the log."""
         wanted = {asked.log.episode, asked.log.time, asked.log.flag, *asked.schema.variables}
         with source.empty_range({name for name in wanted if name is not None}) as table:
-            cells = cells_of(table, asked)
-            state = either(cells, asked, state=flag_of(cells, asked) + 1, step=nw.lit(0))
+            cells = named_cells(table, asked)
+            state = state_or_step(cells, asked, state=flag_code(cells, asked) + 1, step=nw.lit(0))
             rows = nw.to_native(cells.with_columns(state.alias(STATE_FLAG)))
             found = dict(zip(rows.columns, map(str, rows.types), strict=True))
             return cls(asked, rows.sql_query(), found)
 
-    def heads(self, parts: Sequence[RowRange]) -> Iterator[tuple[RowRange, Row]]:
-        """Return parts with their first rows, if they have any."""
+    def heads(self, ranges: Sequence[RowRange]) -> Iterator[tuple[RowRange, Row]]:
+        """Return the ranges that have rows, with their first rows."""
         as_text = ", ".join(f"CAST({name} AS VARCHAR)" for name in self.types)
         query = f"SELECT {as_text} FROM ({self.query}) LIMIT 1"
         with ThreadPoolExecutor() as pool:
-            for part, rows in zip(parts, pool.map(lambda p: p.ask(query), parts), strict=True):
+            for range_, rows in zip(ranges, pool.map(lambda r: r.ask(query), ranges), strict=True):
                 for row in rows:
-                    yield part, dict(zip(self.types, row, strict=True))
+                    yield range_, dict(zip(self.types, row, strict=True))
 
     def counts(self, zero: int, then: Row | None) -> str:
-        """Return a query that pairs the rows of a part, the last with a row given, and counts.
+        """Return a query that pairs the rows of a range and counts equal pairs.
 
-        Episodes begin at time zero.
+        The last row is paired with `then`; episodes begin at time `zero`.
         """
-        here, after = columns_of(self.asked)
+        here, after = pair_columns(self.asked)
         coming = {NEXT_EPISODE: EPISODE, NEXT_TIME: TIME, NEXT_STATE_FLAG: STATE_FLAG}
         coming |= {after[name]: here[name] for name in after}
         # Without PARTITION BY and ORDER BY this streams: nothing is sorted, nothing is kept.
@@ -166,7 +168,7 @@ class _Rows:
 
 
 def _follows(zero: int) -> str:
-    """Return the SQL of what follows; most rows are steps before steps, the first case."""
+    """Return the SQL of FOLLOWS; most rows are steps followed by steps, the first case."""
     sound = f"{NEXT_EPISODE} = {EPISODE} AND {NEXT_TIME} = {TIME} + 1"
     begins = f"{NEXT_EPISODE} > {EPISODE} AND {NEXT_TIME} = {zero}"
     is_last = f"{NEXT_EPISODE} IS NULL AND {EPISODE} IS NOT NULL"

@@ -1,4 +1,4 @@
-"""Pairing in the wide layout: a step and the one after it stand side by side already."""
+"""Pairing in the wide layout: each block of columns with the next block of the same row."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -9,33 +9,42 @@ from rspmn.data.sources.engine import ROW, Engine, Frame
 from rspmn.data.sources.log_rows import (
     COUNT,
     FIRST,
-    Asked,
-    columns_of,
+    LogQuery,
     count_where,
-    gone,
+    is_missing,
+    pair_columns,
     plain_column,
 )
-from rspmn.data.sources.pair_codes import ADD, HINT, HOLE, NEXT_HINT, NO, VOID, Place, marked
+from rspmn.data.sources.pair_codes import (
+    EMPTY_ROW,
+    HOLE,
+    NEXT_ROW_CODE,
+    NO,
+    ROW_CODE,
+    STATE_ROW,
+    Place,
+    coded_pairs,
+)
 from rspmn.errors import DataError
 from rspmn.schema import Schema
 
-#: Whether a step follows, whether there is none, and what must not be.
-SAME, GONE, WRONG = "same", "gone", "wrong"
+#: Columns: whether a block follows, whether the block is empty, the code of a fault.
+FOLLOWED, EMPTY, WRONG = "followed", "empty", "wrong"
 
 
-def in_blocks(source: Engine, asked: Asked, block: Sequence[str]) -> Frame:
+def wide_pairs(source: Engine, asked: LogQuery, block: Sequence[str]) -> Frame:
     """Pair the blocks of a wide table: one row per episode, a block of columns for each step."""
-    here, after = columns_of(asked)
+    here, after = pair_columns(asked)
     blocks = _Blocks(source, block)
     pairs = [blocks.pair(t, here, after, asked.chosen) for t in range(blocks.steps)]
-    same, first, count, wrong = map(nw.col, (SAME, FIRST, COUNT, WRONG))
-    place = Place(same & (wrong == 0), ~same & (wrong == 0), first, count, wrong)
+    followed, first, count, wrong = map(nw.col, (FOLLOWED, FIRST, COUNT, WRONG))
+    place = Place(followed & (wrong == 0), ~followed & (wrong == 0), first, count, wrong)
     names = [ROW, COUNT] if blocks.is_numbered else []
-    return marked(nw.concat(pairs, how="vertical"), place, names)
+    return coded_pairs(nw.concat(pairs, how="vertical"), place, names)
 
 
 def check_block(schema: Schema, found: int) -> list[str]:
-    """Return the variables of a block in order, or say why a table cannot be made of blocks."""
+    """Return the variables of a block in order; refuse tables that cannot be made of blocks."""
     block = list(schema.log.columns or schema.variables)
     if sorted(block) != sorted(schema.variables):
         raise DataError(f"columns: expected {sorted(schema.variables)}, found {sorted(block)}")
@@ -66,7 +75,7 @@ class _Blocks:
     def _type(self, name: str) -> Any:
         """Return the type that holds all of a variable's columns."""
         found = {self.types[c] for c in self.columns[name] if c not in self.empty}
-        found -= {nw.Unknown()}  # a column of nothing has no type
+        found -= {nw.Unknown()}  # the type of a column without values
         if len(found) <= 1:
             return next(iter(found), nw.String())
         if all(dtype.is_integer() for dtype in found):
@@ -79,7 +88,7 @@ class _Blocks:
         )
 
     def cell(self, name: str, t: int) -> nw.Expr:
-        """Return a variable's column in a step, empty after the last."""
+        """Return a variable's column in a step; all of it is missing after the last."""
         wanted = self.wanted[name]
         column = self.columns[name][t] if t < self.steps else None
         if column is None or column in self.empty:
@@ -87,48 +96,48 @@ class _Blocks:
         found = plain_column(self.types, column)
         return found if self.types[column] == wanted else found.cast(wanted)
 
-    def gone(self, name: str, t: int) -> nw.Expr:
+    def is_missing(self, name: str, t: int) -> nw.Expr:
         """Return whether a variable is missing in a step."""
         if t == self.steps or self.columns[name][t] in self.empty:
             return nw.lit(True)
-        return gone(self.types, self.columns[name][t])
+        return is_missing(self.types, self.columns[name][t])
 
-    def all_gone(self, names: Iterable[str], t: int) -> nw.Expr:
+    def all_missing(self, names: Iterable[str], t: int) -> nw.Expr:
         """Return whether some variables are all missing in a step."""
-        return nw.all_horizontal(*(self.gone(name, t) for name in names), ignore_nulls=False)
+        return nw.all_horizontal(*(self.is_missing(name, t) for name in names), ignore_nulls=False)
 
-    def _hint(self, chosen: Sequence[str], t: int) -> nw.Expr:
-        return nw.when(self.all_gone(chosen, t)).then(nw.lit(ADD)).otherwise(nw.lit(NO))
+    def _row_code(self, chosen: Sequence[str], t: int) -> nw.Expr:
+        return nw.when(self.all_missing(chosen, t)).then(nw.lit(STATE_ROW)).otherwise(nw.lit(NO))
 
     def pair(
         self, t: int, here: Mapping[str, str], after: Mapping[str, str], chosen: Sequence[str]
     ) -> Frame:
         """Return each episode's step t with the step after it."""
-        empty, then_empty = self.all_gone(self.columns, t), self.all_gone(self.columns, t + 1)
+        empty, then_empty = self.all_missing(self.columns, t), self.all_missing(self.columns, t + 1)
         paired = self.frame.select(
             *(self.cell(name, t).alias(alias) for name, alias in here.items()),
             *(self.cell(name, t + 1).alias(alias) for name, alias in after.items()),
             *([ROW] if self.is_numbered else []),
-            self._hint(chosen, t).alias(HINT),
-            self._hint(chosen, t + 1).alias(NEXT_HINT),
-            empty.alias(GONE),
-            (~then_empty).alias(SAME),
+            self._row_code(chosen, t).alias(ROW_CODE),
+            self._row_code(chosen, t + 1).alias(NEXT_ROW_CODE),
+            empty.alias(EMPTY),
+            (~then_empty).alias(FOLLOWED),
             nw.lit(t == 0).alias(FIRST),
             nw.lit(t + 1).alias(COUNT),
         )
-        nothing = nw.when(nw.col(FIRST)).then(nw.lit(VOID)).otherwise(nw.lit(0))
-        empty = nw.when(nw.col(SAME)).then(nw.lit(HOLE)).otherwise(nothing)
-        wrong = nw.when(nw.col(GONE)).then(empty).otherwise(nw.lit(0))
+        nothing = nw.when(nw.col(FIRST)).then(nw.lit(EMPTY_ROW)).otherwise(nw.lit(0))
+        empty = nw.when(nw.col(FOLLOWED)).then(nw.lit(HOLE)).otherwise(nothing)
+        wrong = nw.when(nw.col(EMPTY)).then(empty).otherwise(nw.lit(0))
         paired = paired.with_columns(wrong.alias(WRONG))
-        return paired.filter(~nw.col(GONE) | (nw.col(WRONG) < 0))
+        return paired.filter(~nw.col(EMPTY) | (nw.col(WRONG) < 0))
 
 
 def _empty_text(
     source: Engine, columns: Mapping[str, Sequence[str]], types: Mapping[str, Any]
 ) -> set[str]:
-    """Return columns of text that hold nothing, where other steps' columns hold something else.
+    """Return columns of text without values, where other steps' columns are of another type.
 
-    A text file does not say what an empty column would have held.
+    In a text file an empty column has no type.
     """
     doubtful = [
         column
@@ -139,6 +148,6 @@ def _empty_text(
     ]
     if not doubtful:
         return set()
-    full = [count_where(~gone(dict(types), c)).alias(f"c{k}") for k, c in enumerate(doubtful)]
+    full = [count_where(~is_missing(dict(types), c)).alias(f"c{k}") for k, c in enumerate(doubtful)]
     counts = source.read(source.frame.select(*full))
     return {c for k, c in enumerate(doubtful) if not counts.cells(f"c{k}").present.any()}

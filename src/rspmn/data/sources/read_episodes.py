@@ -23,21 +23,21 @@ from rspmn.data.sources.pair_codes import (
     BY_FLAG,
     BY_LENGTH,
     BY_NEXT_FLAG,
-    EMPTY,
+    EMPTY_ROW,
+    FINAL_STATE,
     GAP,
     HOLE,
-    NEITHER,
+    INVALID,
+    MISSING,
     NO,
+    NO_KEY,
     NO_STEP,
     NOTHING,
-    SKIPPED,
     STATE,
     STEP,
     TIE,
-    UNSAID,
-    VOID,
     YES,
-    Marks,
+    PairCodes,
 )  # fmt: skip
 from rspmn.data.sources.pair_wide import check_block
 from rspmn.data.sources.validate import Fault, Location, Validator
@@ -115,7 +115,7 @@ def _long_rows(table: Table, schema: Schema) -> MemoryRows:
         if log.gaps == "error" and times.dtype.kind in "iu":
             wrong[:-1][times[1:] > times[:-1] + 1] = GAP
     wrong[last] = 0
-    wrong[missing[order]] = EMPTY
+    wrong[missing[order]] = NO_KEY
     offsets = np.concatenate([[0], np.flatnonzero(last) + 1])
     codes = _pair_codes(columns, schema, offsets, flags, wrong)
     return MemoryRows(columns, offsets, ids[episodes[last]], codes, times)
@@ -168,9 +168,9 @@ def _flags(table: Table, name: str) -> Ints:  # [n]
     cells = with_booleans(table.cells(name, "terminated column"))
     column = encode(cells, None, name)
     if column.kind is Kind.CONTINUOUS:
-        return np.where(column.missing, UNSAID, NEITHER)
-    said = [YES if value == 1 else NO if value == 0 else NEITHER for value in column.domain]
-    return np.asarray(np.array([*said, UNSAID])[column.data])
+        return np.where(column.missing, MISSING, INVALID)
+    said = [YES if value == 1 else NO if value == 0 else INVALID for value in column.domain]
+    return np.asarray(np.array([*said, MISSING])[column.data])
 
 
 # ---- the wide layout -----------------------------------------------------------------
@@ -192,7 +192,7 @@ def _wide_rows(table: Table, schema: Schema) -> MemoryRows:
     episode, step = np.nonzero(np.arange(steps) < lengths[:, None])
     read = {name: _code_blocks(cells[name], name, schema) for name in schema.variables}
     columns = {name: column.take(step * table.rows + episode) for name, column in read.items()}
-    wrong = np.where(filled[step, episode], 0, np.where(void[episode], VOID, HOLE))
+    wrong = np.where(filled[step, episode], 0, np.where(void[episode], EMPTY_ROW, HOLE))
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     codes = _pair_codes(columns, schema, offsets, np.full(len(step), NO), wrong)
     return MemoryRows(columns, offsets, np.arange(table.rows), codes)
@@ -217,7 +217,7 @@ def _pair_codes(
     flags: Ints,
     wrong: Ints,  # [n], the code of what must not be, or 0
 ) -> Ints:  # [n]
-    """Return the code of each row with the one after it, as `pair_codes.marked` has it."""
+    """Return the code of each row with the one after it, as `pair_codes.coded_pairs` has it."""
     first, last = np.zeros((2, len(flags)), dtype=bool)
     first[offsets[:-1]], last[offsets[1:] - 1] = True, True
     chosen = (*schema.decisions, schema.utility)
@@ -229,7 +229,7 @@ def _pair_codes(
     codes = np.where(then_lone, ends + then_flags * BY_NEXT_FLAG + STATE, step + STEP)
     codes[lone] = 0  # a step that lacks everything, if rows follow it
     codes[last] = ends[last] + NOTHING
-    codes[last & lone] = SKIPPED
+    codes[last & lone] = FINAL_STATE
     codes[last & lone & first] = NO_STEP
     return np.where(wrong < 0, wrong, codes)
 
@@ -238,15 +238,15 @@ def _assemble(rows: MemoryRows, schema: Schema) -> Episodes:
     """Check the rows, tell steps from final states, and find out how each episode ended."""
     validator = Validator(schema.log, rows)
     validator.check_codes(rows.codes)
-    is_step = rows.codes != SKIPPED
-    marks = Marks(rows.codes[is_step])
-    validator.check_flags(marks)
+    is_step = rows.codes != FINAL_STATE
+    codes = PairCodes(rows.codes[is_step])
+    validator.check_flags(codes)
     chosen = (*schema.decisions, schema.utility)
     validator.check_complete(
         {name: int((rows.columns[name].missing & is_step).sum()) for name in chosen}
     )
-    is_last = marks.follows != STEP
-    ends = Marks(marks.marks[is_last])
+    is_last = codes.follows != STEP
+    ends = PairCodes(codes.codes[is_last])
     last = rows.offsets[1:] - 1
     unseen = [rows.columns[name].missing[last] for name in schema.information_sets[0]]
     seen = ~np.logical_and.reduce(unseen, initial=True)

@@ -1,13 +1,13 @@
-"""Utilities of many values: windows that differ in nothing else, counted together.
+"""Utilities of many values: windows that differ in nothing else are counted together.
 
-Where a utility is a measured number, hardly any window comes twice. Then those that earn about the
-same are one, and what travels with it is how many steps it stands for, the sum of their utilities
-and of their squares: means are exact, and no step counts as the middle of a bin.
+If a utility is a measured number, hardly any window occurs twice. Then windows whose utilities are
+in the same bin become one, with the number of steps, the sum of their utilities and the sum of
+their squares. So means are exact: no step counts as the middle of a bin.
 
-Sums are of whole numbers, so that they are the same whatever engine adds them up and in whatever
-order: a utility is scaled by a power of two and cut into a high and a low part of 28 bits each,
-which is more than a float as large as the largest of them has. Squares are of the distance to the
-lower border of the bin, in 28 bits of its width.
+Sums are of integers, so that they do not depend on the engine or on the order of rows. A utility is
+scaled by a power of two and split into a high and a low part of 28 bits each, more than a float as
+large as the largest utility has. Squares are of the distance to the lower edge of the bin, in 28
+bits of its width.
 """
 
 import math
@@ -23,7 +23,7 @@ from rspmn.data.tables import Table
 from rspmn.errors import DataError
 from rspmn.schema import Kind
 
-#: Utilities of at most so many values are left as they are; others are put into as many bins.
+#: Utilities of at most so many values stay as they are; others are put into so many bins.
 BINS = 1024
 #: The bits of each part of a utility, and of a square.
 BITS = 28
@@ -33,16 +33,16 @@ BIN, HIGH, LOW, SQUARES, MOST, COUNT = "bin", "high", "low", "squares", "most", 
 
 
 @dataclass(frozen=True)
-class Moments:
-    """How utilities are put into bins: by a width that is a power of two."""
+class UtilityBins:
+    """Bins of utilities, whose width is a power of two."""
 
     column: str  # of the utility, in pairs
     width: float
     scale: float  # of the high part
 
     @classmethod
-    def wanted(cls, groups: Frame, source: Engine, column: str) -> "Moments | None":
-        """Return how to put utilities into bins; None if they have few values."""
+    def for_groups(cls, groups: Frame, source: Engine, column: str) -> "UtilityBins | None":
+        """Return bins for the utilities of some groups; None if they have few values."""
         u = nw.col(column)
         found = source.read(
             groups.filter(~u.is_null()).select(
@@ -56,13 +56,13 @@ class Moments:
         if not math.isfinite(most - least):
             raise DataError("the utility: expected finite numbers, found an infinite one")
         largest = max(abs(least), abs(most))
-        if not 1e-100 < largest < 1e100:  # squares would not be numbers any more
+        if not 1e-100 < largest < 1e100:  # squares would overflow or underflow
             return None
         width = 2.0 ** math.ceil(math.log2((most - least) / BINS))
         return cls(column, width, 2.0 ** (BITS - math.ceil(math.log2(largest)) - 1))
 
-    def collapsed(self, groups: Frame) -> Frame:
-        """Count together what differs in the utility alone, and not by a bin."""
+    def binned(self, groups: Frame) -> Frame:
+        """Return groups in which windows that differ only within a bin are one."""
         u, count = nw.col(self.column).cast(nw.Float64), nw.col(COUNT)
         keys = [n for n in groups.collect_schema() if is_key(n) and n != self.column]
         part = 2.0**BITS
@@ -80,20 +80,20 @@ class Moments:
         most = nw.col(self.column).max().alias(MOST)
         return split.group_by([*keys, BIN]).agg(count.sum().cast(nw.Int64), least, most, *added)
 
-    def column_of(self, table: Table) -> Column:
-        """Return mean and variance of the utility of each group."""
+    def utilities(self, table: Table) -> Column:
+        """Return the mean and the variance of the utility of each group."""
         names = (COUNT, HIGH, LOW, SQUARES, BIN, self.column, MOST)
         found = (table.cells(name).present.astype(np.float64) for name in names)
         count, high, low, squares, bin_, least, most = found
         part = 2.0**BITS
         mean = (high / count + low / part / count) / self.scale
-        mean = np.clip(mean, least, most)  # rounding does not lead outside
+        mean = np.clip(mean, least, most)  # rounding must not lead outside
         from_border = mean - bin_ * self.width
-        spread = squares / part / count * self.width**2 - from_border**2
+        variance = squares / part / count * self.width**2 - from_border**2
         alike = least == most
         return Column(
             Kind.CONTINUOUS,
             np.where(alike, least, mean) + 0.0,
             (),
-            np.where(alike, 0.0, np.maximum(spread, 0.0)),
+            np.where(alike, 0.0, np.maximum(variance, 0.0)),
         )

@@ -11,22 +11,30 @@ from typing import Any, Protocol
 import narwhals as nw
 
 from rspmn.data.sources.engine import ROW, Engine, Frame
-from rspmn.data.sources.log_rows import COUNT, EPISODE, NEXT_TIME, TIME, Asked, columns_of, gone
+from rspmn.data.sources.log_rows import (
+    COUNT,
+    EPISODE,
+    NEXT_TIME,
+    TIME,
+    LogQuery,
+    is_missing,
+    pair_columns,
+)
 from rspmn.data.sources.pair_codes import (
     BY_FLAG,
     BY_NEXT_FLAG,
-    EMPTY,
+    CODE,
+    EMPTY_ROW,
     GAP,
     HOLE,
-    MARK,
-    NEITHER,
+    INVALID,
+    MISSING,
+    NO_KEY,
     NO_STEP,
     STEP,
     TIE,
-    UNSAID,
-    VOID,
     YES,
-    Marks,
+    PairCodes,
 )  # fmt: skip
 from rspmn.errors import DataError
 from rspmn.log_format import LogFormat
@@ -62,17 +70,17 @@ class Validator:
 
     def check_codes(self, codes: Ints) -> None:
         """Refuse pairs of rows that must not be."""
-        for code in (EMPTY, VOID, HOLE, NO_STEP, TIE, GAP):
+        for code in (NO_KEY, EMPTY_ROW, HOLE, NO_STEP, TIE, GAP):
             if (codes == code).any():
                 raise DataError(self._text_of(code))
 
     def _text_of(self, code: int) -> str:
         found = self.rows.first(lambda codes: codes == code)
-        if code == EMPTY:
+        if code == NO_KEY:
             if found.episode is None:
                 return f"episode column {self.log.episode!r}: a row is empty"
             return f"time column {self.log.time!r}: a row of episode {found.episode} is empty"
-        if code == VOID:
+        if code == EMPTY_ROW:
             return f"row {found.episode} is empty: every row must be an episode"
         if code == HOLE:
             return f"row {found.episode}: step {found.step} is empty, but later steps are not"
@@ -87,17 +95,17 @@ class Validator:
             "gaps='allow'"
         )
 
-    def check_flags(self, marks: Marks) -> None:
+    def check_flags(self, codes: PairCodes) -> None:
         """Refuse flags that say nothing, or that an episode ended before its end."""
-        if (marks.flags == NEITHER).any() or (marks.next_flags == NEITHER).any():
+        if (codes.flags == INVALID).any() or (codes.next_flags == INVALID).any():
             raise DataError(
                 f"terminated column {self.log.flag!r}: expected true and false, or 1 and 0, found "
                 "something else"
             )
-        if (marks.flags == UNSAID).any():
-            found = self.rows.first(lambda codes: _flag_of(codes) == UNSAID)
+        if (codes.flags == MISSING).any():
+            found = self.rows.first(lambda codes: _flag_of(codes) == MISSING)
             raise DataError(f"{_named(found)}: the terminated flag is empty")
-        if ((marks.flags == YES) & (marks.follows == STEP)).any():
+        if ((codes.flags == YES) & (codes.follows == STEP)).any():
             found = self.rows.first(
                 lambda codes: (_flag_of(codes) == YES) & (codes % BY_FLAG == STEP) & (codes >= 0)
             )
@@ -135,16 +143,16 @@ class EngineRows:
     """The rows of a log that an engine holds."""
 
     source: Engine
-    asked: Asked
+    asked: LogQuery
     pairs: Callable[[], Frame]  # with what names a row: episode, time and step, or the row's number
 
     def first(self, fault: Fault, lacking: str | None = None) -> Location:
         """Return the first row whose pair has a fault, and lacks a variable if one is given."""
         pairs = self.pairs()
-        chosen = fault(nw.col(MARK))
+        chosen = fault(nw.col(CODE))
         if lacking is not None:
-            here, _ = columns_of(self.asked)
-            chosen = chosen & gone(dict(pairs.collect_schema()), here[lacking])
+            here, _ = pair_columns(self.asked)
+            chosen = chosen & is_missing(dict(pairs.collect_schema()), here[lacking])
         is_long = EPISODE in pairs.collect_schema()
         order = [EPISODE, TIME] if is_long else [ROW, COUNT]
         first = pairs.filter(chosen).sort(*order, nulls_last=False).head(1)
@@ -158,12 +166,12 @@ class EngineRows:
         return Location(row[ROW], row[COUNT] - 1)
 
 
-def count_lacking(groups: Frame, source: Engine, asked: Asked) -> dict[str, int]:
+def count_lacking(groups: Frame, source: Engine, asked: LogQuery) -> dict[str, int]:
     """Return how many steps lack each decision, and the utility."""
-    here, _ = columns_of(asked)
+    here, _ = pair_columns(asked)
     types = dict(groups.collect_schema())
     counts = [
-        nw.when(gone(types, here[name])).then(nw.col("count")).otherwise(nw.lit(0)).sum()
+        nw.when(is_missing(types, here[name])).then(nw.col("count")).otherwise(nw.lit(0)).sum()
         for name in asked.chosen
     ]
     found = source.read(groups.select(*(c.alias(f"c{k}") for k, c in enumerate(counts))))
