@@ -13,7 +13,7 @@ All that the first hour needs is an attribute of this module, and is imported wh
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rspmn import circuit, data, doctor, envs, errors, evaluate, infer, learn
+    from rspmn import circuit, data, doctor, envs, errors, evaluate, infer, learn, testing
     from rspmn.circuit import Network, NetworkBuilder
     from rspmn.data.episodes import Episodes, Followed
     from rspmn.data.gymnasium import collect
@@ -66,7 +66,9 @@ _HOMES = {
     "true_value": "rspmn.evaluate",
     "windows": "rspmn.data.sources.count_windows",
 }
-_MODULES = ("circuit", "data", "doctor", "envs", "errors", "evaluate", "infer", "learn")
+_MODULES = (
+    "circuit", "data", "doctor", "envs", "errors", "evaluate", "infer", "learn", "testing",
+)  # fmt: skip
 
 if not TYPE_CHECKING:  # with it, type checkers would accept any name
 
@@ -122,6 +124,7 @@ __all__ = [
     "load",
     "refit",
     "store_windows",
+    "testing",
     "true_value",
     "windows",
 ]

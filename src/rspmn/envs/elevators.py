@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from rspmn.envs.factored import Bits, factored
+from rspmn.envs.explore import Bits, factored
 from rspmn.envs.mdp import MDP
 
 FLOORS = ["f0", "f1", "f2"]

@@ -215,7 +215,7 @@ def test_gaps_may_be_allowed() -> None:
 # ---- the wide layout -----------------------------------------------------------------
 
 
-@share_of_examples(0.25)
+@share_of_examples(0.15)
 @given(logs, st.sampled_from(["end", "short", "final_row"]))
 def test_the_wide_layout(log: Any, ending: Any) -> None:
     longest = max(len(steps) + (end == "state") for steps, end in log)

@@ -47,7 +47,7 @@ def typed(rows: Table) -> pl.DataFrame:
     return pl.DataFrame(rows, schema_overrides=types)
 
 
-@share_of_examples(0.15)
+@share_of_examples(0.1)
 @given(st.sampled_from(list(NAMED)), logs, st.integers(0, 2**32), st.integers(-1, 2))
 def test_rows_that_are_not_in_order_are_seen(
     tmp_path: Path, named: str, log: Any, seed: int, zero: int

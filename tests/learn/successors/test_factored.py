@@ -374,7 +374,7 @@ def worth(mdp: MDP, model: RSPMN) -> float:
 TRIALS = [
     pytest.param("Elevators", 10_000, -7.334, marks=pytest.mark.soak),
     pytest.param("Elevators", 1000, -7.895, marks=pytest.mark.soak),
-    ("CrossingTraffic", 1000, -4.429),
+    pytest.param("CrossingTraffic", 1000, -4.429, marks=pytest.mark.soak),
     pytest.param("CrossingTraffic", 300, -4.906, marks=pytest.mark.soak),
     ("SkillTeaching", 100, -3.682),
 ]

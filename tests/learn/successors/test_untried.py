@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from effort import seeds
 from rspmn import RSPMN, Episodes, Schema
 from rspmn.cli import main
 from rspmn.envs.paper_grid import paper_grid
@@ -117,7 +118,7 @@ def test_several_decisions_in_one_step() -> None:
 def test_extrapolated_branches_help_where_factors_are_right() -> None:
     """A ring of machines from 100 episodes: most decisions were tried once or never in a state."""
     ring = sys_admin()
-    for seed in range(2):
+    for seed in seeds(1, 2):
         model, _ = learn_rspmn(ring.generate(100, 20, seed, "final"))
         known = true_value(ring, model.policy(20), 20)
         assert true_value(ring, model.policy(20, allow_untried=True), 20) > known
