@@ -130,8 +130,8 @@ def test_flows_of_parts_add_up() -> None:
                                                  terminated="terminated"))
         for keep in (True, False)
     )  # fmt: skip
-    total = count(model, assign(model, whole), whole, with_leaves=True)
-    flows = [count(model, assign(model, w), w, with_leaves=True) for w in (one, other)]
+    total = count(model, assign(model, whole, leaves=True), whole)
+    flows = [count(model, assign(model, w, leaves=True), w) for w in (one, other)]
     added = Flows.from_json(flows[0].to_json()) + flows[1]
     for name in ("passed", "steps", "starts", "visits", "arrived", "led_from", "led_to", "led"):
         assert np.array_equal(getattr(added, name), getattr(total, name)), name
@@ -154,7 +154,7 @@ def test_batches_without_a_place_flow_nowhere() -> None:
     step = {"x": 99, "y": 99, "action": "up", "reward": 0.0}
     strange = Episodes.from_steps([[step, step]], log.schema, [Followed.END])
     for windows in (empty, Windows.from_episodes(strange)):
-        flows = count(model, assign(model, windows), windows, with_leaves=True)
+        flows = count(model, assign(model, windows, leaves=True), windows)
         assert flows.steps.sum() == 0
         assert flows.leaves == {}
 

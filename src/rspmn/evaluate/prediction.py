@@ -7,10 +7,10 @@ import numpy as np
 
 from rspmn.data.episodes import Episodes
 from rspmn.data.windows import Windows
-from rspmn.infer.compiled.assign import assign
+from rspmn.infer.compiled.assign import assign, known_columns
 from rspmn.infer.compiled.forward_backward import entries_of
 from rspmn.infer.compiled.smoothing import mixed, visits_and_end
-from rspmn.infer.compiled.ways import Sites, steps_behind
+from rspmn.infer.compiled.ways import Sites, Ways, steps_behind
 from rspmn.model import RSPMN
 from rspmn.types import Array, Ints
 
@@ -67,9 +67,9 @@ def predictions(model: RSPMN, log: Episodes | Windows) -> Predictions:
     """
     windows = log if isinstance(log, Windows) else Windows.from_episodes(log)
     assigned = assign(model, windows)
-    row, _, site, logs, _ = entries_of(assigned.ways)
-    known = assigned.after[row] >= 0
-    way, site, logs = row[known], site[known], logs[known]
+    row = assigned.window[assigned.after[assigned.window] >= 0]
+    ways = Ways(assigned.trees, known_columns(windows), row, assigned.here[row])
+    way, _, site, logs, _ = entries_of(ways)
     sites = assigned.trees.sites
     window, which = np.unique(way, return_inverse=True)
     # ways are weighed by their likelihood; the utility is not used

@@ -83,37 +83,34 @@ def estimate(
     return model, Estimate(assigned, transitions, sites, weights, info)
 
 
-def count(
-    template: Template, assigned: Assigned, windows: Windows, with_leaves: bool = False
-) -> Flows:
+def count(template: Template, assigned: Assigned, windows: Windows) -> Flows:
     """Count the steps through every position; only those with a known successor."""
-    ways, trees = assigned.ways, assigned.trees
-    counts = windows.counts.astype(np.float64)
-    steps = np.where(assigned.after[ways.row] >= 0, counts[ways.row], 0.0)
-    flow = np.where(assigned.on, steps[ways.pair], 0.0)  # [instances]
+    trees, counts = assigned.trees, windows.counts.astype(np.float64)
+    known = assigned.after >= 0
+    steps = np.where(known, counts, 0.0)
     found = Flows.none(trees)
-    found.passed = trees.shared(weigh(ways.position, flow, len(trees)))
-    _count_utilities(found, assigned, windows, flow)
-    reached = assigned.after[assigned.window] >= 0
+    found.passed = trees.shared(weigh(assigned.passed, steps[assigned.passed_by], len(trees)))
+    _count_utilities(found, assigned, windows, steps)
+    reached = known[assigned.window]
     window, site = assigned.window[reached], assigned.site[reached]
     found.count_successors(site, assigned.after[window], counts[window])
-    if with_leaves:
-        found.leaves = leaf_flows(ways, windows, flow)
+    if assigned.leaves:
+        found.leaves = leaf_flows(assigned, windows, steps)
     at = (assigned.here >= 0) & (assigned.here != frontier_of(template))
-    to = assigned.after >= 0
     size = len(trees.template.roots)
     found.starts = weigh(assigned.here[at], windows.starts[at].astype(np.float64), size)
     found.visits = weigh(assigned.here[at], counts[at], size)
-    found.arrived = weigh(assigned.after[to], counts[to], size)
+    found.arrived = weigh(assigned.after[known], counts[known], size)
     return found
 
 
-def _count_utilities(found: Flows, assigned: Assigned, windows: Windows, flow: Array) -> None:
-    ways, trees = assigned.ways, assigned.trees
-    here = np.flatnonzero((trees.kind[ways.position] == KINDS[Utility]) & (flow > 0))
-    row, column = ways.row[ways.pair[here]], windows.columns[windows.schema.utility]
+def _count_utilities(found: Flows, assigned: Assigned, windows: Windows, steps: Array) -> None:
+    earning = assigned.trees.kind[assigned.passed] == KINDS[Utility]
+    here = np.flatnonzero(earning & (steps[assigned.passed_by] > 0))
+    row, column = assigned.passed_by[here], windows.columns[windows.schema.utility]
+    position = assigned.passed[here].astype(np.int64)
     within = None if column.spread is None else column.spread[row]
-    found.count_utilities(ways.position[here], column.data[row], flow[here], within)
+    found.count_utilities(position, column.data[row], steps[row], within)
 
 
 def transitions_of(

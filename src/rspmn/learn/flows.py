@@ -11,7 +11,8 @@ import numpy as np
 
 from rspmn.circuit import Leaf
 from rspmn.data.windows import Windows
-from rspmn.infer.compiled.ways import Trees, Ways
+from rspmn.infer.compiled.assign import Assigned
+from rspmn.infer.compiled.ways import Trees
 from rspmn.learn.structure.leaves import weighted_values
 from rspmn.learn.structure.rows import weigh
 from rspmn.learn.successors.transitions import SuccessorWeights
@@ -130,24 +131,23 @@ def _added(
     return found
 
 
-def leaf_flows(ways: Ways, windows: Windows, flow: Array) -> dict[int, dict[Value, float]]:
-    """Return the statistics of what each leaf saw.
-
-    `flow` is that of each instance.
-    """
-    trees = ways.trees
-    variable = trees.variable[ways.node]
+def leaf_flows(assigned: Assigned, windows: Windows, steps: Array) -> dict[int, dict[Value, float]]:
+    """Return the statistics of what each leaf saw, each window counted as so many steps."""
+    trees = assigned.trees
+    variable = trees.variable[trees.node[assigned.passed]]
     found: dict[int, dict[Value, float]] = {}
     for number, name in enumerate(trees.leaves):
-        here = np.flatnonzero((variable == number) & (flow > 0) & ~ways.missing)
-        here = here[np.argsort(ways.position[here], kind="stable")]
-        row, position = ways.row[ways.pair[here]], ways.position[here]
+        column = windows.columns[name]
+        counted = (steps > 0) & ~column.missing  # [num_windows]
+        here = np.flatnonzero((variable == number) & counted[assigned.passed_by])
+        here = here[np.argsort(assigned.passed[here], kind="stable")]
+        row, position = assigned.passed_by[here], assigned.passed[here]
         starts = np.flatnonzero(np.diff(position, prepend=-1))
         stops = np.append(starts[1:], len(here))[: len(starts)]
         for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
             leaf = trees.template.nodes[int(trees.node[position[start]])]
             assert isinstance(leaf, Leaf)
-            column = windows.columns[name].take(row[start:stop])
-            values, weights = weighted_values(column, flow[here[start:stop]])
+            part = row[start:stop]
+            values, weights = weighted_values(column.take(part), steps[part])
             found[int(position[start])] = leaf.distribution.statistics(values, weights)
     return found

@@ -31,8 +31,8 @@ from rspmn.types import Ints
 
 #: At most this many windows are read, and sampled, at a time.
 BATCH = 200_000
-#: At most about this many floats are held at a time while flows are counted.
-CHUNK = 1_000_000
+#: At most this many windows are counted at a time.
+COUNTED = 40_000
 
 
 @dataclass
@@ -76,15 +76,14 @@ def count_all(
     counts of all windows.
     """
     trees = Trees(model.template)
-    size = max(1000, min(BATCH, CHUNK // model.num_interfaces))
 
     def flows_of(windows: Windows) -> str:
-        assigned = assign(model, windows)
-        flows = count(model, assigned, windows, with_leaves=True)
+        assigned = assign(model, windows, leaves=True)
+        flows = count(model, assigned, windows)
         return json.dumps([int(windows.counts[assigned.here >= 0].sum()), flows.to_json()])
 
     total = Flows.none(trees)
-    for text in stored.map(flows_of, size):
+    for text in stored.map(flows_of, COUNTED):
         steps, flows = json.loads(text)
         total += Flows.from_json(flows)
         info.steps_placed += steps

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rspmn.circuit import Network, Utility
 from rspmn.data.episodes import Followed
@@ -19,7 +20,7 @@ from rspmn.infer.compiled.leaf_tables import Distinct
 from rspmn.infer.compiled.state_index import state_part
 from rspmn.infer.compiled.ways import Trees, Ways
 from rspmn.schema import Schema
-from rspmn.types import Array, Bools, Ints
+from rspmn.types import Array, Ints
 
 #: The interface node of a state that all interface nodes exclude.
 NOWHERE = -1
@@ -27,8 +28,12 @@ NOWHERE = -1
 SEVERAL = -2
 #: At most this many floats are evaluated per chunk of states.
 CHUNK = 4_000_000
+#: At most this many windows are sent down at once.
+ROWS = 20_000
 #: The log-likelihood, over that of any value, of a missing value where the value is always missing.
 ABSENT = 1e6
+
+Int32s = NDArray[np.int32]
 
 
 class Template(Protocol):
@@ -73,13 +78,16 @@ class Assigned:
     here: Ints  # [num_windows], the interface node of each step, NOWHERE or SEVERAL
     after: Ints  # [num_windows], that of what followed; NOWHERE also where it is unknown
     trees: Trees
-    ways: Ways  # of the windows that have an interface node and are followed by something known
-    on: Bools  # [instances], whether they are on the likeliest way of their window
-    window: Ints  # [assigned], the windows that reach an S_L
+    window: Ints  # [assigned], the windows that reach an S_L, sorted
     site: Ints  # [assigned], its position
+    passed: Int32s  # [visits], the positions on the likeliest way of each window that are counted
+    passed_by: Int32s  # [visits], that window
+    leaves: bool  # whether leaves are among them
 
 
-def assign(template: Template, windows: Windows, located: Located | None = None) -> Assigned:
+def assign(
+    template: Template, windows: Windows, located: Located | None = None, leaves: bool = False
+) -> Assigned:
     """Send every window down its interface node, to the S_L that fits it best.
 
     Parameters
@@ -90,6 +98,8 @@ def assign(template: Template, windows: Windows, located: Located | None = None)
         The log.
     located
         The interface nodes of its states, where they are known already.
+    leaves
+        Whether the leaves on each way are kept, to be estimated from what they saw.
     """
     schema = template.schema
     if sorted(schema.variables) != sorted(windows.schema.variables):
@@ -99,18 +109,33 @@ def assign(template: Template, windows: Windows, located: Located | None = None)
         )
     located = located or locate(template, distinct_states(windows))
     here, after = located.of_steps(), located.of_successors(windows, template.end)
-    names = [name for name in schema.variables if name != schema.utility]
-    columns = {name: Distinct.of(windows.columns[name]) for name in names}
-    row = np.flatnonzero((here >= 0) & (windows.followed != Followed.UNKNOWN))
+    columns = known_columns(windows)
+    rows = np.flatnonzero((here >= 0) & (windows.followed != Followed.UNKNOWN))
     trees = Trees(template.template)
-    ways = Ways(trees, columns, row, here[row])
-    earned = windows.columns[schema.utility].data[row]
-    on = ways.likeliest(ways.up(_fit(ways, earned)))
-    site = np.flatnonzero(on & (ways.site >= 0))
-    site = site[np.argsort(ways.pair[site])]
+    counted = trees.counted(leaves)
+    earned = windows.columns[schema.utility].data
+    passed, passed_by = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
+    for start in range(0, len(rows), ROWS):
+        row = rows[start : start + ROWS]
+        ways = Ways(trees, columns, row, here[row])
+        likeliest = ways.likeliest(ways.up(_fit(ways, earned[row])))
+        on = np.flatnonzero(likeliest & counted[ways.position])
+        passed.append(ways.position[on].astype(np.int32))
+        passed_by.append(row[ways.pair[on]].astype(np.int32))
+    position, window = np.concatenate(passed), np.concatenate(passed_by)
+    ends = np.flatnonzero(trees.site[position] >= 0)
+    ends = ends[np.argsort(window[ends], kind="stable")]
     return Assigned(
-        located, here, after, trees, ways, on, row[ways.pair[site]], ways.position[site]
-    )
+        located, here, after, trees,
+        window[ends].astype(np.int64), position[ends].astype(np.int64), position, window, leaves,
+    )  # fmt: skip
+
+
+def known_columns(windows: Windows) -> dict[str, Distinct]:
+    """Return all variables of the steps but the utility."""
+    utility = windows.schema.utility
+    return {name: Distinct.of(windows.columns[name])
+            for name in windows.schema.variables if name != utility}  # fmt: skip
 
 
 def locate(template: Template, states: States) -> Located:

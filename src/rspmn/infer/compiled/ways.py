@@ -92,6 +92,12 @@ class Trees:
                 codes[edge] = known.setdefault(value, len(known))
         return codes, numbers
 
+    def counted(self, leaves: bool) -> Bools:  # [positions]
+        """Say where parameters come from counts: utilities, sites, children of sums; leaves too."""
+        below_sum = (self.parent >= 0) & (self.kind[self.parent] == KINDS[Sum])
+        found = (self.kind == KINDS[Utility]) | (self.site >= 0) | below_sum
+        return np.asarray(found | (leaves & (self.kind == KINDS[Leaf])))
+
     def shared(self, flow: Array) -> Array:  # [positions]
         """Return the flow with that of factors added up over all positions of the same factor.
 
