@@ -1,8 +1,8 @@
 """Step 2: the one-step network and its root interface nodes (Algs. 2 and 3).
 
-Our one-step network comes without the successor's variables, so nothing has to be removed from it:
-where the successor was stands a latent. Every way through the sums above the first decision gives
-one interface node. A sum inside a factor is not a choice of behaviour and is not expanded.
+Our one-step network is learned without the successor's variables, so nothing has to be removed: a
+latent is in their place. Every way through the sums above the first decision gives one interface
+node. A sum inside a factor is not a choice of behaviour and is not expanded.
 """
 
 from itertools import product

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rspmn.learn.successors.contexts import Contexts
-from rspmn.learn.successors.splits import EVERY, LEAF, Entries, Open, tells
+from rspmn.learn.successors.splits import EVERY, LEAF, Entries, Open, dependent_components
 from rspmn.learn.successors.trees import Tied, Trees, grow_trees
 
 Codes = list[tuple[int, ...]]
@@ -167,7 +167,7 @@ def test_a_variable_that_comes_first() -> None:
     value = context % 2  # what x1 is
     tied = Tied.learn(seen, context, [value], np.full(4, 50.0), "x0")
     assert tied.trees.variable[0] == 0
-    free = Tied.learn(seen, context, [value], np.full(4, 50.0), "x0", if_it_tells=True)
+    free = Tied.learn(seen, context, [value], np.full(4, 50.0), "x0", if_relevant=True)
     assert free.trees.variable[0] == 1
 
 
@@ -175,9 +175,9 @@ def test_outcomes_never_shared_add_up() -> None:
     """Each context was seen twice: no test has any power, but all together are telling."""
     rest = np.repeat(np.arange(10), 2)  # pairs of contexts that differ in one variable
     context = list(range(20))
-    assert tells(entries(context, [c % 2 for c in context]), rest) == [0]
-    assert tells(entries(context, [0] * 20), rest) == []
+    assert dependent_components(entries(context, [c % 2 for c in context]), rest) == [0]
+    assert dependent_components(entries(context, [0] * 20), rest) == []
     rng = np.random.default_rng(0)
     context = rng.integers(20, size=2000).tolist()
     noise = Entries.count(np.array(context), [rng.integers(2, size=2000)], np.ones(2000))
-    assert tells(noise, rest) == []
+    assert dependent_components(noise, rest) == []

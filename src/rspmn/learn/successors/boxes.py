@@ -1,8 +1,8 @@
 """Boxes: the states of interface nodes, as sets of values of each component.
 
-Where rows were divided by values, the states of an interface node are all that have certain values
-of each variable: a box. The mass that a product of factors puts on a box is a product over
-components, and no state has to be looked at, least of all those that were never seen.
+Where rows were divided by values, the states of an interface node are all states with certain
+values of each variable: a box. The mass that a product of factors puts on a box is a product over
+components. No single state has to be looked at, seen or not.
 """
 
 from dataclasses import dataclass
@@ -22,15 +22,15 @@ class Boxes:
     count: int
     of_states: Ints  # [num_states], the box of each, -1 if none
     members: list[Sparse]  # of each component, [values, boxes], 1 where the box has the value
-    interfaces: Sparse  # [boxes, interfaces], how a box is shared out; rows sum to 1
+    interfaces: Sparse  # [boxes, interfaces], the shares of a box; rows sum to 1
 
 
 def boxes_of(transitions: Transitions, components: list[Component], arrivals: Array) -> Boxes:
     """Return the boxes of all interface nodes.
 
-    States at the edge of the log, those that lack values, and all states where clusters may
-    overlap are boxes of their own. Such a box may hold numbers of several interface nodes; it is
-    shared out as states in it were arrived at. `arrivals`: [num_states]
+    States at the edge of the log, states that lack values, and all states where clusters may
+    overlap are boxes of their own. Such a box may hold numbers of several interface nodes; its mass
+    is divided among them by `arrivals` [num_states].
     """
     from scipy.sparse import csr_array
 

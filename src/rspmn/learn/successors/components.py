@@ -1,6 +1,6 @@
-"""Components: which variables of the next step depend on each other, all before them given.
+"""Components: sets of next-step variables that depend on each other, given all that was before.
 
-Variables that do are drawn together, as one; others each for themselves.
+The variables of a component have a joint distribution; components are independent.
 """
 
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ from rspmn.learn.successors.transitions import Transitions
 from rspmn.learn.successors.trees import Tied
 from rspmn.types import Array, Bools, Ints
 
-#: How likely it may be to join any two variables that are independent. Where contexts are many and
-#: hardly seen, statistics spread more than they should: it happens some times as often.
+#: The probability of joining any two variables that are independent. With many contexts that are
+#: rarely seen the statistics spread more than they should, and it happens a few times as often.
 ALPHA = 0.001
 
 
 @dataclass(frozen=True, eq=False)
 class Component:
-    """Variables that are drawn together, and the value that they have in each state."""
+    """Variables with a joint distribution, and the joint value that they have in each state."""
 
     names: tuple[str, ...]
     values: Ints  # [num_states], numbered from 0
@@ -35,18 +35,18 @@ def find_components(
 ) -> list[Component]:
     """Return the components of the state.
 
-    Given is, of each move, its context, the state that it leads to and how often it occurred.
-    Whether two variables depend on each other is asked where both trees have their leaves: there
-    each is distributed alike, whatever else the contexts differ in.
+    Arguments are, of each transition, its context, the state that it leads to and how often it
+    occurred. Two variables are tested within each pair of leaves of their trees: there, the
+    distribution of each is the same in all contexts.
     """
     codes = transitions.state_codes
     varying = [name for name, code in codes.items() if np.ptp(code[after]) > 0]
-    groups = [tuple(name for name in codes if name not in varying)]  # of one value, together
+    groups = [tuple(name for name in codes if name not in varying)]  # with one value, together
     if len(varying) > 1:
         values = [codes[name][after] for name in varying]
         utility = transitions.schema.utility
         first = utility if utility in contexts.names else None
-        tied = Tied.learn(contexts, context, values, weights, first, if_it_tells=True)
+        tied = Tied.learn(contexts, context, values, weights, first, if_relevant=True)
         leaves = [tied.trees.find(contexts, k)[context] for k in range(len(varying))]
         groups += components(varying, _dependent(values, leaves, weights))
     else:
@@ -62,7 +62,7 @@ def find_components(
 def _dependent(
     values: list[Ints], leaves: list[Ints], weights: Array
 ) -> Bools:  # [variables, variables]
-    """Test all pairs: G and X², each added up over the places where both have their leaves."""
+    """Test all pairs: G and X², each summed over the pairs of leaves of both trees."""
     size = len(values)
     dependent = np.zeros((size, size), dtype=bool)
     level = ALPHA / (size * (size - 1) / 2)

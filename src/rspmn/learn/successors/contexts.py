@@ -1,4 +1,4 @@
-"""Contexts: all that a next step may depend on, in codes for each distinct one."""
+"""Contexts: the joint values of all that a next step may depend on, as codes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,17 +12,17 @@ from rspmn.types import Ints
 
 @dataclass(frozen=True, eq=False)
 class Contexts:
-    """Distinct values of some variables together; 0 stands for a missing value."""
+    """Distinct joint values of some variables; 0 is the code of a missing value."""
 
     names: tuple[str, ...]
-    sizes: Ints  # [variables], how many codes each has
+    sizes: Ints  # [variables], the number of codes of each
     codes: Ints  # [contexts, variables]
 
     def __len__(self) -> int:
         return len(self.codes)
 
     def only(self, names: Sequence[str]) -> "Contexts":
-        """Return some of the variables of each."""
+        """Return the contexts with some of the variables only; they need not be distinct."""
         at = [self.names.index(name) for name in names]
         return Contexts(tuple(names), self.sizes[at], self.codes[:, at])
 
@@ -32,7 +32,7 @@ class Contexts:
         return Contexts((*self.names, name), np.append(self.sizes, size), wider)
 
     def key(self, names: Sequence[str]) -> Ints:  # [contexts]
-        """Return one number for the values of some variables together."""
+        """Return one number for the joint value of some variables."""
         at = [self.names.index(name) for name in names]
         columns = [(self.codes[:, k], int(self.sizes[k])) for k in at]
         if not columns:
@@ -43,7 +43,7 @@ class Contexts:
 def contexts_of(
     transitions: Transitions, names: Sequence[str], windows: Ints
 ) -> tuple[Contexts, Ints]:
-    """Return the distinct contexts of some windows, and which each has."""
+    """Return the distinct contexts of some windows, and the number of each window's context."""
     columns = [transitions.codes_of(name, windows) for name in names]
     _, first, which = np.unique(joint_key(columns), return_index=True, return_inverse=True)
     sizes = np.array([size for _, size in columns], dtype=np.int64)

@@ -97,7 +97,7 @@ class Learned:
         utility = transitions.schema.utility
         tied = Tied.learn(
             self.contexts, self.context, values, self.weights,
-            utility if utility in self.contexts.names else None, if_it_tells=True,
+            utility if utility in self.contexts.names else None, if_relevant=True,
         )  # fmt: skip
         arrivals = weigh(self.after, self.weights, states.count)
         boxes = boxes_of(transitions, components, arrivals)

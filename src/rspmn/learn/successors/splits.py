@@ -1,8 +1,8 @@
-"""Splits: which variable of a context tells most about what follows, in many nodes at once.
+"""Splits: the variable of a context that what follows depends on most, in many nodes at once.
 
-Worth of a split is the logarithm of how much likelier the data are with it than without: Dirichlet
-priors of the weight of one step, spread over the values that the node has seen. Less, what it takes
-to say which of the possible splits it is.
+The gain of a split is the log of the Bayes factor of the data with it over without it, under
+Dirichlet priors worth one step, uniform over the values seen in the node; less the log of the
+number of possible splits.
 """
 
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from rspmn.learn.structure.rows import weigh
 from rspmn.learn.successors.contexts import Contexts
 from rspmn.types import Array, Ints
 
-#: The weight of the prior: that of one step.
+#: The weight of the prior, in steps.
 STRENGTH = 1.0
 #: The variable of a node that is not split.
 LEAF = -1
 #: The value of a node that is split by all values of its variable.
 EVERY = -1
-#: Less is the error of rounding.
+#: Smaller gains are rounding errors.
 LEAST = 1e-9
 
 
@@ -86,7 +86,7 @@ class Open:
         return np.where(gain > LEAST, variable, LEAF), np.where(gain > LEAST, value, EVERY)
 
     def _by_variable(self, variable: int, size: int) -> "_Gains":
-        """Return what it gains to split by a variable: by all its values, by the best alone."""
+        """Return the gains of splits by a variable: by all its values, and by the best value."""
         at = (self.number * size + self.codes[:, variable]) * self.values + self.value
         key, weight = distinct_weights(at, self.weight)
         cells, cell = np.unique(key // self.values, return_inverse=True)  # (node, code) that occur
@@ -101,14 +101,14 @@ class Open:
         rest = self.seen[node] - weigh(cell, weight)
         others = self.whole[node] - _ends(self.seen[node]) + less + _ends(rest)
         single = np.where(number[node] > 2, apart + others - self.whole[node], -np.inf)
-        order = np.lexsort((-code, single, node))  # of each node the best stands last
+        order = np.lexsort((-code, single, node))  # the best of each node is last
         last = order[np.append(node[order][1:] != node[order][:-1], True)]
         return _Gains(number, np.where(number > 1, every, -np.inf), single[last], code[last])
 
 
 @dataclass(frozen=True, eq=False)
 class _Gains:
-    """What splitting by one variable gains in each node."""
+    """The gains of splits by one variable in each node."""
 
     cells: Ints  # [nodes], how many values it has there
     every: Array  # [nodes], by all values; -∞ if there is one
@@ -116,12 +116,12 @@ class _Gains:
     value: Ints  # [nodes], that one
 
 
-def tells(entries: Entries, rest: Ints) -> list[int]:
-    """Return the components that tell contexts apart which are alike in all but one variable.
+def dependent_components(entries: Entries, rest: Ints) -> list[int]:
+    """Return the components that depend on one variable of the contexts, given all others.
 
-    Given all else, is what followed likelier with the variable than without? `rest` numbers all
-    else, [contexts]. What is asked is asked of all contexts together: even where each was seen
-    once or twice, outcomes that are never shared add up.
+    `rest` [contexts] numbers the joint values of all other variables. The Bayes factor is that of
+    all contexts together: outcomes that are never shared add up, even if each context was seen once
+    or twice.
     """
     values = int(entries.value.max()) + 1
     components = int(entries.component.max()) + 1

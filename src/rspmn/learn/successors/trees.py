@@ -13,12 +13,12 @@ import numpy as np
 
 from rspmn.learn.structure.rows import weigh
 from rspmn.learn.successors.contexts import Contexts
-from rspmn.learn.successors.splits import EVERY, LEAF, Entries, Open, tells
+from rspmn.learn.successors.splits import EVERY, LEAF, Entries, Open, dependent_components
 from rspmn.types import Array, Ints
 
-#: A sparse matrix of scipy's, in rows.
+#: A `scipy.sparse.csr_array`.
 Sparse = Any
-#: More than any variable has codes.
+#: More than the codes of any variable.
 BRANCHES = 2**32
 
 
@@ -33,7 +33,7 @@ class Trees:
     cells: tuple[Ints, Ints, Array]  # nodes, values, and how often they were seen there
 
     def find(self, contexts: Contexts, component: int) -> Ints:  # [contexts]
-        """Return the last node on each context's way down: a leaf, if it had seen its like."""
+        """Return the lowest node that each context reaches: a leaf, unless a value is new there."""
         children, keys = self._children
         at = np.full(len(contexts), component)
         moving = np.arange(len(contexts)) if len(keys) else np.empty(0, dtype=np.int64)
@@ -57,7 +57,7 @@ class Trees:
 
     @cached_property
     def _children(self) -> tuple[Ints, Ints]:
-        """All nodes but roots in the order of their keys, and these."""
+        """All nodes but roots in the order of their keys, and the keys."""
         below = np.flatnonzero(self.parent != np.arange(len(self.parent)))
         keys = _key(self.parent[below], self.branch[below])
         order = np.argsort(keys)
@@ -67,7 +67,7 @@ class Trees:
 def grow_trees(contexts: Contexts, entries: Entries, first: dict[int, int]) -> Trees:
     """Grow a tree for each component.
 
-    `first` gives variables that some components' roots are split by, whatever the data say.
+    `first` has the variable that the root of some components is split by in any case.
     """
     roots = np.arange(int(entries.component.max()) + 1)
     parents, branches = [roots], [np.zeros_like(roots)]
@@ -124,7 +124,7 @@ class Tied:
         weights: Array,
         first: str | None = None,
         *,
-        if_it_tells: bool = False,
+        if_relevant: bool = False,
     ) -> "Tied":
         """Grow a tree for each component.
 
@@ -133,24 +133,26 @@ class Tied:
         contexts
             All that the components may depend on.
         context
-            Which of them each step has. [steps]
+            The number of the context of each step. [steps]
         values
-            Of each component, its value after each step. [steps] each
+            The value of each component after each step. [steps] each
         weights
             How often each step occurred. [steps]
         first
-            A variable that divides everything before any other does.
-        if_it_tells
-            Only where, given all else, it tells anything about a component.
+            A variable that the root of every tree is split by.
+        if_relevant
+            Only of the components that depend on it, given all else.
         """
         from scipy.sparse import csr_array
 
         entries = Entries.count(context, values, weights)
-        told = list(range(len(values))) if first is not None else []
-        if first is not None and if_it_tells:
-            told = tells(entries, contexts.key([n for n in contexts.names if n != first]))
+        split = list(range(len(values))) if first is not None else []
+        if first is not None and if_relevant:
+            split = dependent_components(
+                entries, contexts.key([n for n in contexts.names if n != first])
+            )
         at = contexts.names.index(first) if first is not None else LEAF
-        trees = grow_trees(contexts, entries, dict.fromkeys(told, at))
+        trees = grow_trees(contexts, entries, dict.fromkeys(split, at))
         node, value, weight = trees.cells
         shape = len(trees.parent), int(entries.value.max()) + 1
         counts = csr_array((weight, (node, value)), shape=shape)
