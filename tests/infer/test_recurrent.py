@@ -170,7 +170,7 @@ def test_without_discount_values_may_have_no_limit() -> None:
     with pytest.raises(ConvergenceError, match="change by 9 per step for ever.* give a horizon"):
         paper_grid().meu()
     circle = chain([{"on": (1.0, {1: 1.0})}, {"on": (-1.0, {0: 1.0})}])  # bounded, never settled
-    with pytest.raises(ConvergenceError, match="go round in a circle for ever"):
+    with pytest.raises(ConvergenceError, match="oscillate for ever"):
         circle.meu()
     # but there is a way out that is worth more than staying: then there is a limit
     way_out = chain([{"pay": (-1.0, {0: 1.0}), "leave": (-5.0, {1: 1.0})}], end=True)

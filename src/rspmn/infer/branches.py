@@ -1,4 +1,4 @@
-"""The branches of max nodes, as a criterion is told of them."""
+"""The branches of max nodes, as a criterion gets them."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -50,7 +50,7 @@ class Branches:
 
     @cached_property
     def _edges(self) -> Sequence[Sequence[Edge]]:  # [branches]
-        # One edge each, but for a question on partial evidence: there an action stands for the
+        # One edge each, but for a question on partial evidence: there an action is the
         # branches of all max nodes that it may be taken in.
         return self._find_edges()
 
@@ -61,7 +61,7 @@ class Branches:
 
     @cached_property
     def values(self) -> Array:  # [branches], of objects
-        """The value of the decision, the action, that each branch stands for."""
+        """The value of the decision, the action, of each branch."""
         return _objects([self._max(node).values[k] for ((node, k), *_) in self._edges])
 
     @cached_property
@@ -102,7 +102,7 @@ class Branches:
 
 
 class Context:
-    """What stands above and below the max nodes of a network."""
+    """What is above and below the max nodes of a network."""
 
     def __init__(self, network: Network) -> None:
         self.network = network

@@ -38,7 +38,7 @@ class Policy:
     """The best decisions of a model. Made by `RSPMN.policy` and `SPMN.policy`.
 
     A state is a mapping from variables to values, a pandas Series, a record, or a row: values in
-    the schema's order. None stands for the start of an episode.
+    the schema's order. None is the start of an episode.
 
     Parameters
     ----------

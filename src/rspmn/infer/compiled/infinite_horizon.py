@@ -6,7 +6,7 @@ limit is solved for, not waited for; a last update shows that it is one.
 
 With a discount below 1 there always is a limit, found by policy iteration. Without discount,
 values settle if every part of the chain that is never left earns 0 per step on average, and is
-not a circle that is walked around in step.
+not periodic.
 """
 
 import math
@@ -71,7 +71,7 @@ def _by_updates(greedy: "_Greedy", values: Array) -> tuple[Array, float]:
     """Update until nothing moves.
 
     Where frontier nodes do as the worst of others do, the choices of the best and of the worst may
-    go round in a circle, but each update brings the values nearer to their limit.
+    alternate, but each update brings the values nearer to their limit.
     """
     discount = greedy.discount
     nearer = math.log(SETTLED * (1 - discount)) / math.log(discount)
@@ -192,7 +192,7 @@ def _settle_part(chain: Chain, inside: NDArray[Any], values: Array) -> tuple[Arr
     if not rewards.any():
         return np.full(size, average), ""
     if _period(moves) > 1:
-        return None, "values go round in a circle for ever"
+        return None, "values oscillate for ever"
     bias = np.linalg.solve(np.eye(size) - moves + stationary, rewards - gain)
     return bias + average, ""
 

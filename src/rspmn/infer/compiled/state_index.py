@@ -75,7 +75,7 @@ class StateIndex:
 
     @cached_property
     def compiled(self) -> CompiledLikelihood:
-        """The states' likelihood, for what the tables cannot tell."""
+        """The likelihood of states, where there are no tables."""
         return compile_likelihood(self.network)
 
     def scores(self, known: Mapping[str, Value]) -> Array:  # [interfaces]

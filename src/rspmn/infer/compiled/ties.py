@@ -1,7 +1,7 @@
 """Ties without a horizon: choices that earn what is promised.
 
 Without discount it is not enough to choose what is worth most. At the start of a corridor
-with a reward at its end, to stay is worth as much as to go, as long as one goes later; who always
+with a reward at its end, to stay is worth as much as to go, if one goes later; a policy that always
 stays earns nothing. Let V be the limit and call a branch greedy if it is worth V. A policy π of
 greedy branches, with rewards r and moves P, has V = r + P V, so by repetition
 
@@ -56,8 +56,8 @@ def delays_of_limit(
         if discount < 1 or _earns(bellman, tied.choose(delays), values, bound):
             return delays
     raise ConvergenceError(
-        "no policy without a horizon was found that earns the limit of the values: it is only "
-        "reached by who knows how many steps are left; give a horizon or a discount below 1"
+        "no policy without a horizon was found that earns the limit of the values: it takes "
+        "knowing how many steps are left; give a horizon or a discount below 1"
     )
 
 
