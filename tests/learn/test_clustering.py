@@ -12,7 +12,7 @@ from rspmn import Schema
 from rspmn.learn import BehaviouralSplit, KMeansClustering
 from rspmn.learn.structure.rows import Rows, read_rows
 from rspmn.learn.structure.targets import targets_after, targets_within
-from rspmn.learn.structure.value_groups import OutcomeTable
+from rspmn.learn.structure.value_groups import OutcomeTable, outcome_table
 
 SCHEMA = Schema([["x"], ["a"]], ["a"], "u")
 
@@ -96,3 +96,16 @@ def test_k_means_divides_by_distance() -> None:
     rows, _ = read_rows(kinds, SCHEMA, bins=10)
     parts = KMeansClustering(2)(rows, ["x"], targets_within(rows, ("x",)), rng)
     assert len(parts) == 2
+
+
+def test_what_is_enough_reaches_the_clustering() -> None:
+    """Values seen 20 times each are merged if 10 observations are enough, and not if 30 are."""
+    x = np.repeat(np.arange(4), 20)
+    table = {"x": x, "a": [0] * 80, "u": np.tile([0.0, 1.0], 40)}
+    rows, schema = read_rows(table, SCHEMA, bins=10)
+    counts = []
+    for enough in (10.0, 30.0):
+        targets = targets_after(rows, schema, 0, ("u",), enough=enough)
+        groups = outcome_table(rows, "x", targets, alpha=0.01).group_values()
+        counts.append(int(groups.max()) + 1)
+    assert counts == [1, 4]

@@ -206,3 +206,13 @@ def test_factors_of_the_sample_stay_beside_the_counts() -> None:
                 assert info.future is not None
                 assert info.future.strength > 0
     assert edges["factored"] > edges["counts"]
+
+
+def test_seeds_of_numpy_are_seeds() -> None:
+    """A numpy integer as a seed gives what the same Python integer gives."""
+    with rspmn.store_windows(measured(2_000, 0), SCHEMA, ending="cut") as stored:
+        config = LearnConfig(max_windows=500)
+        one, _ = learn_rspmn(stored, config, 3)
+        other, info = learn_rspmn(stored, config, np.int64(3))  # type: ignore[arg-type]
+    assert info.sample is not None
+    assert one == other

@@ -66,7 +66,7 @@ class Broken:
                 return found[1:] or found
             case "overlapping":
                 half = len(rows) // 2
-                return [rows.at(np.arange(half)), rows.at(np.arange(half, len(rows)))]
+                return [rows.where(np.arange(half)), rows.where(np.arange(half, len(rows)))]
             case _:
                 return [rows]
 

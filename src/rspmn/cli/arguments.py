@@ -239,8 +239,8 @@ def _add_reproducing(sub: argparse.ArgumentParser) -> None:
 
 
 def _seed(text: str) -> int:
-    if int(text) < 0:
-        raise argparse.ArgumentTypeError(f"expected 0 or more, found {text}")
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a whole number of 0 or more, found {text!r}")
     return int(text)
 
 

@@ -39,7 +39,11 @@ def learn(arguments: argparse.Namespace) -> None:
     )
     if config.em_passes and arguments.time_limit is not None:
         raise DataError("--time-limit and --em-passes do not go together: pass one of them")
-    options: Any = {"successor": config.successor, "time_limit": arguments.time_limit}
+    options: Any = {
+        "successor": config.successor,
+        "time_limit": arguments.time_limit,
+        "max_windows": config.max_windows,
+    }
     with store_windows(
         arguments.log, schema, memory_limit=arguments.memory_limit, **options
     ) as stored:

@@ -18,7 +18,8 @@ def policy_array(mdp: MDP, policy: Policy, horizon: int) -> Ints:  # [horizon, S
     number = {action: index for index, action in enumerate(mdp.actions)}
     first = dict(zip(mdp.schema.decisions, mdp.actions[0], strict=True))
     found = np.empty((horizon, len(mdp.states)), dtype=np.int64)
-    plan = policy.plan(states, range(horizon), otherwise=policy.otherwise or first)
+    otherwise = first if policy.otherwise is None else policy.otherwise
+    plan = policy.plan(states, range(horizon), otherwise=otherwise)
     for t, acts in enumerate(plan):
         made = acts if isinstance(acts, dict) else {mdp.schema.decisions[0]: acts}
         for state, chosen in enumerate(zip(*(made[d].tolist() for d in made), strict=True)):

@@ -58,8 +58,6 @@ def grow_spmn(learner: Learner, schema: Schema, rows: Rows, finish: AfterDecisio
 def grow_decisions(learner: Learner, schema: Schema, rows: Rows, finish: AfterDecision) -> int:
     """Add the network of some rows of one state, from the first decision on."""
     growth = _Growth(learner, schema, finish)
-    if not schema.decisions:
-        return growth.information(rows, 0, schema.information_sets[0], 0)
     return growth.decision(rows, 0, 0)
 
 
@@ -110,7 +108,8 @@ class _Growth:
         learner, config = self.learner, self.learner.config
         targets = targets_after(
             rows, self.schema, place, self.finish.beyond,
-            config.given_decisions, config.unavailable_from, self.finish.recurs and place == 0,
+            config.given_decisions, config.unavailable_from, config.enough,
+            self.finish.recurs and place == 0,
         )  # fmt: skip
         relevant = relevant_variables(learner, rows, names, targets)
         kept = with_dependents(learner, rows, names, relevant)

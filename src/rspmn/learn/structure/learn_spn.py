@@ -27,7 +27,7 @@ def learn_spn(
     0.5
     """
     config = config or LearnConfig()
-    rows = source if isinstance(source, Rows) else read_columns(source, names, config.bins)
+    rows = read_columns(source, names, config.bins)
     learner = Learner(config, np.random.default_rng(rng), rows, None, report)
     root = grow_spn(learner, rows, tuple(names or rows.table.columns), 0)
     learner.report_done(rows.total)

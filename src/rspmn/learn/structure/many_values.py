@@ -20,7 +20,7 @@ MANY = 100
 
 
 def has_many_values(rows: Rows, name: str, values: Ints, targets: Targets) -> bool:
-    """Say whether a variable has many values, and so has something that targets."""
+    """Say whether a variable has many values, and so has one of its targets."""
     after = (n for target in targets.outcomes for n in target.names if n != name)
     return len(values) > MANY and any(rows.table.sizes[n] > MANY for n in after)
 
@@ -36,9 +36,7 @@ class _Cells:
     owner: Ints  # [cells], the variable of each
 
 
-def group_many_values(
-    rows: Rows, name: str, targets: Targets, alpha: float, enough: float
-) -> Ints:  # [values]
+def group_many_values(rows: Rows, name: str, targets: Targets, alpha: float) -> Ints:  # [values]
     """Put each value, heaviest first, to the group it resembles most, or into a new one."""
     codes = rows.codes(name)
     here = np.flatnonzero(codes >= 0)
@@ -48,7 +46,7 @@ def group_many_values(
     size = np.bincount(cells.owner[np.unique(cells.cell)])
     shared = cells.owner == int(size.argmax())  # [cells], those of the variable with most of them
     weight = weigh(number, rows.weights[here], len(values))
-    groups = _Groups(cells, choices, shared, alpha, targets.unavailable_from, enough)
+    groups = _Groups(cells, choices, shared, alpha, targets.unavailable_from, targets.enough)
     for value in np.argsort(-weight, kind="stable").tolist():
         groups.add(value)
     first = np.full(len(groups.cells), len(values))  # numbered by their first value

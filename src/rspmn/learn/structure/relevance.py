@@ -96,7 +96,7 @@ def _mark_by_bayes_factor(
     left = [n for n in found if not found[n] and n not in rows.table.ordered]
     if not left or learner.out_of_time():
         return
-    enough = observed_enough(rows, left, targets.outcomes[-1], learner.config.enough)
+    enough = observed_enough(rows, left, targets.outcomes[-1], targets.enough)
     left = [name for name, often in zip(left, enough, strict=True) if not often]
     if left:
         gains = log_bayes_factors(rows, left, targets.outcomes)

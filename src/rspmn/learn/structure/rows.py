@@ -95,10 +95,6 @@ class Rows:
         )
         return len(values) > 0 and bool((values != values[0]).any())
 
-    def at(self, places: Ints) -> "Rows":
-        """Return the rows at some positions."""
-        return Rows(self.table, self.index[places], self.weights[places])
-
     def numbers(self, name: str) -> Array:  # [n]
         """Return the values of a variable of numbers, NaN where it is missing."""
         return self.column(name).numbers()
@@ -118,8 +114,8 @@ class Rows:
         taken = np.concatenate([part.origin for part in parts])
         return self.where(~np.isin(self.origin, taken))
 
-    def where(self, chosen: Bools) -> "Rows":
-        """Return the rows that are chosen."""
+    def where(self, chosen: Bools | Ints) -> "Rows":
+        """Return the rows of a mask, or at some positions."""
         return Rows(self.table, self.index[chosen], self.weights[chosen])
 
     def joint_codes(self, names: Sequence[str]) -> Ints:  # [n]
@@ -152,17 +148,10 @@ def rebinned(rows: Rows) -> Rows:
             binned |= {name} if still else set()
         else:
             codes[name] = codes[name][rows.index]
-    table = RowTable(
-        columns,
-        codes,
-        sizes,
-        rows.table.ordered,
-        frozenset(binned),
-        rows.table.bins,
-        rows.origin,
-        rows.table.spans,
-        rows.table.absent,
-    )
+    table = replace(
+        rows.table, columns=columns, codes=codes, sizes=sizes, binned=frozenset(binned),
+        origin=rows.origin,
+    )  # fmt: skip
     return Rows(table, np.arange(len(rows)), rows.weights)
 
 

@@ -44,14 +44,12 @@ class BehaviouralSplit:
     alpha
         The level of the tests that distinguish the outcomes of two values. With 1 every value is
         a cluster of its own.
-    enough
-        Two categories are merged only if each was observed so often with each decision: that a
-        test does not distinguish two rare ones says nothing. Ten observations distinguish a fair
-        coin from a certain outcome.
+
+    Two categories are merged only if each was observed often with each decision
+    (`LearnConfig.enough`): that a test does not distinguish two rare ones says nothing.
     """
 
     alpha: float = 0.01
-    enough: float = 10.0
 
     @property
     def disjoint(self) -> bool:
@@ -70,7 +68,7 @@ class BehaviouralSplit:
         values, groups = self._group_values(rows, best, targets)
         if groups.max(initial=0) == 0:
             weight = weigh(np.searchsorted(values, _present(rows.codes(best))), _known(rows, best))
-            if best in rows.table.ordered and weight.min() < self.enough:
+            if best in rows.table.ordered and weight.min() < targets.enough:
                 return [rows]  # too few observations for a finer interval
             # Relevant only together with other variables: every value is split off.
             groups = np.arange(len(values))
@@ -94,8 +92,8 @@ class BehaviouralSplit:
             return values, np.arange(len(values))
         ordered = name in rows.table.ordered
         if not ordered and has_many_values(rows, name, values, targets):
-            return values, group_many_values(rows, name, targets, self.alpha, self.enough)
-        table = outcome_table(rows, name, targets, self.alpha, self.enough)
+            return values, group_many_values(rows, name, targets, self.alpha)
+        table = outcome_table(rows, name, targets, self.alpha)
         return values, table.group_intervals() if ordered else table.group_values()
 
 
@@ -110,7 +108,7 @@ def _divide(rows: Rows, name: str, values: Ints, groups: Ints) -> list[Rows]:
     group = groups[np.searchsorted(values, codes[present])]
     order = np.argsort(group, kind="stable")
     parts = np.split(present[order], np.flatnonzero(np.diff(group[order])) + 1)
-    found = [rows.at(part) for part in parts]
+    found = [rows.where(part) for part in parts]
     if name in rows.table.ordered:
         found = _spanned(rows, name, found)
     return [rebinned(part) for part in found]

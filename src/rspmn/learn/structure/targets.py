@@ -31,6 +31,8 @@ class Targets:
     choices: tuple[Target, ...]  # one decision each, given those before it
     #: A decision value never seen where at least so many were expected is unavailable there.
     unavailable_from: float = 10.0
+    #: A value observed less often than this with a decision is too rare to call it irrelevant.
+    enough: float = 10.0
     recurs: bool = False  # whether the set is a state that other states follow
 
     def may_be_unavailable(self, rows: Rows, names: tuple[str, ...], choice: Target) -> bool:
@@ -53,6 +55,7 @@ def targets_after(
     beyond: tuple[str, ...],
     given_decisions: bool = True,
     unavailable_from: float = 10.0,
+    enough: float = 10.0,
     recurs: bool = False,
 ) -> Targets:
     """Return the targets of information set number `place`; `beyond` comes after the last set.
@@ -63,7 +66,8 @@ def targets_after(
     if not given_decisions:
         later = [n for group in schema.information_sets[place + 1 :] for n in group]
         everything = (*later, *schema.decisions[place:], *beyond)
-        return Targets((Target(everything, np.zeros(len(rows), np.int64)),), ())
+        whole = Target(everything, np.zeros(len(rows), np.int64))
+        return Targets((whole,), (), unavailable_from, enough)
     outcomes, choices = [], []
     for k in range(place + 1, last + 1):
         between = schema.decisions[place:k]
@@ -71,7 +75,7 @@ def targets_after(
         if names:
             outcomes.append(Target(names, rows.joint_codes(between)))
         choices.append(Target((between[-1],), rows.joint_codes(between[:-1])))
-    return Targets(tuple(outcomes), tuple(choices), unavailable_from, recurs)
+    return Targets(tuple(outcomes), tuple(choices), unavailable_from, enough, recurs)
 
 
 def targets_within(rows: Rows, names: tuple[str, ...]) -> Targets:

@@ -18,9 +18,7 @@ from rspmn.types import Array, Bools, Ints
 FEW = 32
 
 
-def outcome_table(
-    rows: Rows, name: str, targets: Targets, alpha: float, enough: float
-) -> "OutcomeTable":
+def outcome_table(rows: Rows, name: str, targets: Targets, alpha: float) -> "OutcomeTable":
     """Count what follows each value of a variable, the variable itself left out."""
     tables, blocks, owners = [], [], []
     shift = 0
@@ -39,7 +37,7 @@ def outcome_table(
         choice_tables(rows, name, targets),
         alpha,
         targets.unavailable_from,
-        enough,
+        targets.enough,
     )
 
 
