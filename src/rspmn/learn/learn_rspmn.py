@@ -161,8 +161,7 @@ def _learn_large(
 ) -> tuple[RSPMN, RSPMNInfo]:
     """Learn the structure from a sample of the windows, and the parameters from all of them."""
     clock = time.monotonic()
-    drawn = isinstance(rng, np.random.Generator)
-    seed = int(rng.integers(2**31)) if drawn else int(rng)
+    seed = int(rng.integers(2**31)) if isinstance(rng, np.random.Generator) else int(rng)
     sample, sampled = sample_of(log, config.max_windows, seed)
     taken = time.monotonic() - clock
     if config.max_seconds is not None:
