@@ -1,8 +1,12 @@
 """How tests run: the examples of hypothesis, and where examples in documents write."""
 
 import os
+from pathlib import Path
 
 import pytest
+
+#: Modules that tests share. As doctest modules they would be imported a second time.
+collect_ignore = [str(path) for path in Path(__file__).parent.glob("tests/[!t]*.py")]
 
 
 @pytest.hookimpl(tryfirst=True)

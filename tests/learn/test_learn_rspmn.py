@@ -16,7 +16,7 @@ from rspmn.errors import DataError
 from rspmn.evaluate import true_value
 from rspmn.learn import LearnConfig, RSPMNInfo, learn_rspmn
 
-SEEDS = seeds(2, 5)
+SEEDS = seeds(1, 5)
 
 
 def domain(name: str) -> MDP:

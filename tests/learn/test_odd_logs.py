@@ -270,7 +270,7 @@ def test_questions_that_make_no_sense() -> None:
     with pytest.raises(EvidenceError, match="unknown variable 'y'"):
         policy.act({"y": 0})
     with pytest.raises(EvidenceError, match="expected values by variable"):
-        policy.act([0])
+        policy.act(0)
 
 
 def test_learned_models_are_files(tmp_path: Any) -> None:
