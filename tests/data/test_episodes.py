@@ -306,12 +306,19 @@ def test_gaps_may_be_allowed() -> None:
 
 def test_wrong_wide_tables_are_answered() -> None:
     schema = Schema([["x"], ["a"]], ["a"], "u")
-    with pytest.raises(DataError, match="blocks of 3 columns .* the table has 4 columns"):
-        Episodes.from_wide(np.zeros((1, 4)), schema, ending="cut")
-    with pytest.raises(DataError, match="row 1 is empty: every row must be an episode"):
-        Episodes.from_wide(np.array([[0, 1, 2], [NAN] * 3]), schema, ending="cut")
-    with pytest.raises(DataError, match="row 0: step 0 is empty, but later steps are not"):
-        Episodes.from_wide(np.array([[NAN, NAN, NAN, 0, 1, 2]]), schema, ending="cut")
+    wrong: list[tuple[Any, str]] = [
+        (np.zeros((1, 4)), "blocks of 3 columns .* the table has 4 columns"),
+        (np.array([[0, 1, 2], [NAN] * 3]), "row 1 is empty: every row must be an episode"),
+        (np.array([[NAN, NAN, NAN, 0, 1, 2]]), "row 0: step 0 is empty, but later steps are not"),
+        (np.array([[0, NAN, NAN]]), "episode 0 has no step with a decision"),
+        (np.array([[0, NAN, 2, 0, 1, 2]]), "episode 0, step 0: 'a' is missing"),
+    ]
+    for table, message in wrong:
+        with pytest.raises(DataError, match=message) as caught:
+            Episodes.from_wide(table, schema, ending="cut")
+        with pytest.raises(DataError) as by_engine:
+            rspmn.windows(table, schema, wide=True, ending="cut")
+        assert str(by_engine.value) == str(caught.value)
     with pytest.raises(DataError, match="columns: expected"):
         Episodes.from_wide(np.zeros((1, 3)), schema, columns=["x", "a", "a"], ending="cut")
     with pytest.raises(DataError, match="expected a path, a pandas, Polars or PyArrow table"):

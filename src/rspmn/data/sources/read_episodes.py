@@ -103,11 +103,13 @@ def _long_rows(table: Table, schema: Schema) -> MemoryRows:
         cells = table.cells(log.time, "time column")
         missing |= cells.missing
         times = _times(cells, log.time)
-    order = np.argsort(episodes, kind="stable") if times is None else np.lexsort((times, episodes))
     columns = {name: code_cells(table.cells(name), name, schema) for name in schema.variables}
-    columns = {name: column.take(order) for name, column in columns.items()}
-    flags = np.full(table.rows, NO) if log.flag is None else _flags(table, log.flag)[order]
-    episodes, times = episodes[order], None if times is None else times[order]
+    flags = np.full(table.rows, NO) if log.flag is None else _flags(table, log.flag)
+    order = _order(episodes, times)
+    if order is not None:
+        columns = {name: column.take(order) for name, column in columns.items()}
+        flags, episodes, missing = flags[order], episodes[order], missing[order]
+        times = None if times is None else times[order]
     last = np.append(episodes[1:] != episodes[:-1], True)
     wrong = np.zeros(table.rows, dtype=np.int64)
     if times is not None:
@@ -115,10 +117,20 @@ def _long_rows(table: Table, schema: Schema) -> MemoryRows:
         if log.gaps == "error" and times.dtype.kind in "iu":
             wrong[:-1][times[1:] > times[:-1] + 1] = GAP
     wrong[last] = 0
-    wrong[missing[order]] = NO_KEY
+    wrong[missing] = NO_KEY
     offsets = np.concatenate([[0], np.flatnonzero(last) + 1])
     codes = _pair_codes(columns, schema, offsets, flags, wrong)
     return MemoryRows(columns, offsets, ids[episodes[last]], codes, times)
+
+
+def _order(episodes: Ints, times: NDArray[Any] | None) -> Ints | None:
+    """Return the order of rows by episode and time; None if they are in order."""
+    further = np.diff(episodes)
+    in_order = further > 0
+    in_order |= (further == 0) & (True if times is None else times[1:] >= times[:-1])
+    if in_order.all():
+        return None
+    return np.lexsort((episodes,) if times is None else (times, episodes))
 
 
 def _episode_codes(cells: Cells, name: str) -> tuple[NDArray[Any], Ints]:
@@ -192,7 +204,9 @@ def _wide_rows(table: Table, schema: Schema) -> MemoryRows:
     episode, step = np.nonzero(np.arange(steps) < lengths[:, None])
     read = {name: _code_blocks(cells[name], name, schema) for name in schema.variables}
     columns = {name: column.take(step * table.rows + episode) for name, column in read.items()}
-    wrong = np.where(filled[step, episode], 0, np.where(void[episode], EMPTY_ROW, HOLE))
+    wrong = np.zeros(len(step), dtype=np.int64)
+    if (~filled & (np.arange(steps)[:, None] < lengths)).any():
+        wrong = np.where(filled[step, episode], 0, np.where(void[episode], EMPTY_ROW, HOLE))
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     codes = _pair_codes(columns, schema, offsets, np.full(len(step), NO), wrong)
     return MemoryRows(columns, offsets, np.arange(table.rows), codes)
@@ -218,19 +232,20 @@ def _pair_codes(
     wrong: Ints,  # [n], the code of what must not be, or 0
 ) -> Ints:  # [n]
     """Return the code of each row with the one after it, as `pair_codes.coded_pairs` has it."""
-    first, last = np.zeros((2, len(flags)), dtype=bool)
-    first[offsets[:-1]], last[offsets[1:] - 1] = True, True
+    starts, last = offsets[:-1], offsets[1:] - 1
     chosen = (*schema.decisions, schema.utility)
     lone = np.logical_and.reduce([columns[name].missing for name in chosen])  # no step
-    step = flags * BY_FLAG + first * BY_FIRST
-    number = np.arange(1, len(flags) + 1) - np.repeat(offsets[:-1], np.diff(offsets))
-    ends = step + number * BY_LENGTH
-    then_lone, then_flags = np.append(lone[1:], False), np.append(flags[1:], NO)
-    codes = np.where(then_lone, ends + then_flags * BY_NEXT_FLAG + STATE, step + STEP)
+    codes = flags * BY_FLAG + STEP
+    codes[starts] += BY_FIRST
+    before = np.flatnonzero(lone[1:])  # rows with a state after them
+    codes[before] += flags[before + 1] * BY_NEXT_FLAG + STATE
+    codes[last] = flags[last] * BY_FLAG + (last == starts) * BY_FIRST + NOTHING
+    ends = np.union1d(before, last)
+    number = ends + 1 - offsets[np.searchsorted(offsets, ends, side="right") - 1]
+    codes[ends] += number * BY_LENGTH
     codes[lone] = 0  # a step that lacks everything, if rows follow it
-    codes[last] = ends[last] + NOTHING
-    codes[last & lone] = FINAL_STATE
-    codes[last & lone & first] = NO_STEP
+    final = last[lone[last]]
+    codes[final] = np.where(np.isin(final, starts), NO_STEP, FINAL_STATE)
     return np.where(wrong < 0, wrong, codes)
 
 
@@ -239,23 +254,27 @@ def _assemble(rows: MemoryRows, schema: Schema) -> Episodes:
     validator = Validator(schema.log, rows)
     validator.check_codes(rows.codes)
     is_step = rows.codes != FINAL_STATE
-    codes = PairCodes(rows.codes[is_step])
-    validator.check_flags(codes)
+    codes = rows.codes[is_step]
+    if schema.log.flag is not None:
+        validator.check_flags(PairCodes(codes))
     chosen = (*schema.decisions, schema.utility)
     validator.check_complete(
         {name: int((rows.columns[name].missing & is_step).sum()) for name in chosen}
     )
-    is_last = codes.follows != STEP
-    ends = PairCodes(codes.codes[is_last])
+    ends = PairCodes(codes[codes % BY_FLAG != STEP])
     last = rows.offsets[1:] - 1
     unseen = [rows.columns[name].missing[last] for name in schema.information_sets[0]]
     seen = ~np.logical_and.reduce(unseen, initial=True)
     longest = int(ends.lengths.max(initial=0))
     endings = Endings(longest, 0).of(ends, seen, schema.log)
     final = np.where(endings == Followed.STATE, last, -1)
+    columns = rows.columns
+    if not is_step.all():
+        steps = np.flatnonzero(is_step)
+        columns = {name: column.take(steps) for name, column in columns.items()}
     return Episodes(
         schema.with_kinds({name: column.kind for name, column in rows.columns.items()}),
-        {name: column.take(np.flatnonzero(is_step)) for name, column in rows.columns.items()},
+        columns,
         np.concatenate([[0], np.cumsum(ends.lengths)]),
         endings,
         {name: rows.columns[name].take(final) for name in schema.information_sets[0]},
