@@ -58,7 +58,7 @@ class StoredWindows:
         return self.reader.asked.schema
 
     def read(self) -> Windows:
-        """Read all of them into memory."""
+        """Read all windows into memory."""
         with self.source.named():
             return self.reader(self.source.read(self.kept.frame))
 
@@ -124,19 +124,19 @@ def windows(
     source
         The path of a CSV, TSV, Parquet or JSON lines file, gzipped text too, or a pattern such as
         "log/*.parquet", or a list of them; a pandas, Polars or PyArrow table; a DuckDB relation; a
-        PySpark data frame; a mapping of names to arrays; `Episodes`. Files are read by DuckDB, and
-        Polars, DuckDB and Spark count what they hold: only windows leave them.
+        PySpark data frame; an opened `Engine`; a mapping of names to arrays; `Episodes`. Files are
+        read by DuckDB. Polars, DuckDB and Spark count their own rows: only windows leave them.
     schema
-        What the columns mean, and the format of the log.
+        The meaning of the columns, and the format of the log.
     successor, time_limit
         As in `Windows.from_episodes`.
     memory_limit
-        What DuckDB may take to read files, "1GB" if not given. What does not fit goes to a
-        temporary folder.
+        The memory that DuckDB may use to read files, "1GB" by default. What does not fit goes to
+        a temporary folder.
     max_windows
-        More windows than this are not read into memory. If they are so many because the utility is
-        a measured number, those that earn about the same are counted together, with the sum of
-        their utilities and squares; if they are too many all the same, they are refused.
+        The largest number of windows that is read into memory. If there are more because the
+        utility is a measured number, windows of about the same utility are counted together, with
+        the sums of their utilities and squares. A log that still has more is refused.
     **options
         Fields of `LogFormat` that override the schema's: episode, time, terminated, ending, gaps,
         wide, columns.
