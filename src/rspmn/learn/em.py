@@ -1,4 +1,4 @@
-"""Further expectation maximisation over sequences (Alg. 5, repeated).
+"""Further expectation maximisation over sequences (Alg. 6, repeated).
 
 The first pass of hard EM needs windows only. Where states do not tell interface nodes apart, as
 with overlapping clusters or missing values, what came before and after does. Then sequences are

@@ -1,4 +1,4 @@
-"""Step 4 (Alg. 5): assign the log to a template, count, weigh S_L, rebuild.
+"""Step 4 (Alg. 6): assign the log to a template, count, weigh S_L, rebuild.
 
 One mechanism for the first estimate, which starts from the initial template with its uniform S_L,
 for `refit`, which starts from a model, and for logs that are counted batch by batch.

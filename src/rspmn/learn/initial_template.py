@@ -1,4 +1,4 @@
-"""Step 3 (Alg. 4): the initial template, a uniform S_L beside every utility.
+"""Step 3 (Alg. 5): the initial template, a uniform S_L beside every utility.
 
 Its roots are, in this order: the interface nodes of Step 2; one for each state in which decisions
 were made but nothing known followed; the frontier, all states in which no decision is known; END;

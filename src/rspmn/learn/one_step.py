@@ -1,4 +1,4 @@
-"""Step 2: the one-step network and its root interface nodes (Algs. 2 and 3).
+"""Step 2: the one-step network and its root interface nodes (Algs. 3 and 4).
 
 Our one-step network is learned without the successor's variables, so nothing has to be removed: a
 latent is in their place. Every way through the sums above the first decision gives one interface
@@ -30,7 +30,7 @@ def _above(network: Network, kind: type[Max] | type[Latent]) -> list[bool]:
 
 
 def _ways(network: Network, index: int, led: list[bool]) -> list[Interface]:
-    """Return IrChildren of a node (Alg. 3)."""
+    """Return IrChildren of a node (Alg. 4)."""
     node = network.nodes[index]
     match node:
         case Sum() if led[index]:

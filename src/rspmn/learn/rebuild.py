@@ -1,4 +1,4 @@
-"""Algorithm 5, maximisation: a model of the flows through a template.
+"""Algorithm 6, maximisation: a model of the flows through a template.
 
 Sec. 4, Step 4: the weight of an edge is the flow through it over the flow to its sum; edges
 without flow are pruned; a sum that no step reached keeps its weights. An S_L of the initial

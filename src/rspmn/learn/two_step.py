@@ -1,4 +1,4 @@
-"""Step 1 (Alg. 1): windows as rows of two steps, and the two-step network.
+"""Step 1 (Alg. 2): windows as rows of two steps, and the two-step network.
 
 Only windows whose successor is known are learned from. The successor's variables have names of
 their own, with a prime. One more variable says whether there is a successor at all: where an

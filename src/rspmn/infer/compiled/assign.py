@@ -1,4 +1,4 @@
-"""Algorithm 5, expectation: the interface node of every step, and its likeliest way down.
+"""Algorithm 6, expectation: the interface node of every step, and its likeliest way down.
 
 With the uniform S_L of an initial template, and with any S_L where states tell interface nodes
 apart, the likeliest interface node of a step depends on that step alone.

@@ -245,7 +245,7 @@ class Ways:
         return at
 
     def likeliest(self, logs: Array) -> Bools:  # [instances]
-        """Say which instances are on the likeliest way of each pair (Alg. 5).
+        """Say which instances are on the likeliest way of each pair (Alg. 6).
 
         A factor that lacks values, so that several children of a sum are possible, is not entered:
         nobody knows which of them it was.
