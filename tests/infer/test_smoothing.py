@@ -14,7 +14,7 @@ from rspmn.envs.logs import LAYOUTS, Layout
 from rspmn.errors import EvidenceError
 from rspmn.infer.compiled.leaf_tables import Distinct
 from rspmn.infer.compiled.smoothing import Background, mixed, visits_and_end
-from rspmn.infer.compiled.ways import Trees, steps_behind
+from rspmn.infer.compiled.ways import RootTrees, steps_behind
 from rspmn.infer.evidence import Known, known_values
 from rspmn.infer.likelihood import evidence_of, log_weighted_sum, node_log_likelihoods
 from rspmn.learn import learn_rspmn
@@ -83,7 +83,7 @@ def plain_log_likelihood(model: RSPMN, log: Episodes, episode: int, weight: floa
     """Return the smoothed log-likelihood of an episode, node by node."""
     visits, background = visits_and_end(model), Background.of(model.template)
     shares, total = (visits / visits.sum()).tolist(), visits.sum() / weight
-    sites = Trees(model.template).sites
+    sites = RootTrees(model.template).sites
     behind = steps_behind(model.template, sites) / weight
     odds = dict(zip(sites.nodes.tolist(), behind.tolist(), strict=True))
 

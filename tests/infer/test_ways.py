@@ -10,7 +10,7 @@ from random_models import Setting, random_rspmn, random_setting
 from rspmn import RSPMN
 from rspmn.circuit import Max, Sum
 from rspmn.infer.compiled.leaf_tables import Distinct
-from rspmn.infer.compiled.ways import Trees, Ways
+from rspmn.infer.compiled.ways import RootTrees, Ways
 from rspmn.infer.likelihood import node_log_likelihoods
 from rspmn.values import Value
 
@@ -37,7 +37,7 @@ def ways_of(model: RSPMN, setting: Setting, rows: list[dict[str, Value]]) -> Way
     }  # fmt: skip
     pairs = np.arange(ROWS * model.num_interfaces)
     row, root = np.divmod(pairs, model.num_interfaces)
-    return Ways(Trees(model.template), columns, row, root)
+    return Ways(RootTrees(model.template), columns, row, root)
 
 
 @pytest.mark.parametrize("lost", [0.0, 0.3])

@@ -9,7 +9,7 @@ import io
 import textwrap
 from typing import Any
 
-from rspmn.circuit.layout import Place, lay_out
+from rspmn.circuit.layout import Placed, lay_out
 from rspmn.circuit.network import Network
 from rspmn.circuit.nodes import Latent, Leaf, Max, Node, Product, Sum, Utility
 from rspmn.errors import CircuitError, MissingExtraError
@@ -64,7 +64,7 @@ def dot(network: Network) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _dot_style(place: Place) -> dict[str, str]:
+def _dot_style(place: Placed) -> dict[str, str]:
     shapes = {
         Sum: "circle",
         Product: "circle",
@@ -124,7 +124,7 @@ def render(network: Network, format: str) -> bytes:
     return picture.getvalue()
 
 
-def _draw_edge(axes: Any, parent: Place, child: Place, text: str) -> None:
+def _draw_edge(axes: Any, parent: Placed, child: Placed, text: str) -> None:
     axes.plot([parent.x, child.x], [parent.layer, child.layer], color="#555555", lw=0.9, zorder=1)
     if text:
         text = "\n".join(textwrap.wrap(text, 13))
@@ -134,7 +134,7 @@ def _draw_edge(axes: Any, parent: Place, child: Place, text: str) -> None:
         _write(axes, x, y, text, 7, bbox=box, zorder=2)
 
 
-def _draw_node(axes: Any, place: Place, interface: int | None) -> None:
+def _draw_node(axes: Any, place: Placed, interface: int | None) -> None:
     from matplotlib.patches import Ellipse, FancyBboxPatch, Polygon
 
     node, x, y = place.node, place.x, place.layer

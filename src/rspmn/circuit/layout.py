@@ -23,7 +23,7 @@ ABOVE = -1
 
 
 @dataclass
-class Place:
+class Placed:
     """One drawn node."""
 
     index: int  # in the network
@@ -33,7 +33,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Edge:
+class Line:
     """One drawn edge between two places, labelled with weights or values of the decision."""
 
     parent: int
@@ -45,8 +45,8 @@ class Edge:
 class Drawing:
     """All nodes and edges with their places."""
 
-    places: list[Place] = field(default_factory=list)
-    edges: list[Edge] = field(default_factory=list)
+    places: list[Placed] = field(default_factory=list)
+    edges: list[Line] = field(default_factory=list)
     roots: list[int] = field(default_factory=list)  # the place of each root
 
 
@@ -128,9 +128,9 @@ class _Layout:
         """Draw a node with edges from some parents; return what it passes to its children."""
         drawing = self.drawing
         layer = max(arrival.layer for arrival in above)
-        drawing.places.append(Place(index, node, layer, left + self.widths[index] / 2))
+        drawing.places.append(Placed(index, node, layer, left + self.widths[index] / 2))
         here = len(drawing.places) - 1
-        drawing.edges.extend(Edge(a.parent, here, a.label) for a in above if a.parent != ABOVE)
+        drawing.edges.extend(Line(a.parent, here, a.label) for a in above if a.parent != ABOVE)
         onward = []
         for child, label in _labelled_children(node):
             inside = self._has_column_in(index, child)

@@ -12,7 +12,7 @@ import numpy as np
 from rspmn.circuit import Leaf
 from rspmn.data.windows import Windows
 from rspmn.infer.compiled.assign import Assigned
-from rspmn.infer.compiled.ways import Trees
+from rspmn.infer.compiled.ways import RootTrees
 from rspmn.learn.structure.leaves import weighted_values
 from rspmn.learn.structure.rows import weigh
 from rspmn.learn.successors.transitions import SuccessorWeights
@@ -38,7 +38,7 @@ class Flows:
     leaves: dict[int, dict[Value, float]] = field(default_factory=dict)
 
     @classmethod
-    def none(cls, trees: Trees) -> "Flows":
+    def none(cls, trees: RootTrees) -> "Flows":
         """Return no flow at all."""
         edges, none = np.empty(0, dtype=np.int64), np.zeros(len(trees))
         each = np.zeros(len(trees.template.roots))

@@ -25,7 +25,7 @@ from rspmn.types import Array, Bools, Ints
 
 
 @dataclass(frozen=True, eq=False)
-class Edge:
+class Border:
     """The edge of a log."""
 
     network: Network | None  # decisions that lead to nothing known, a root for each node of `at`
@@ -35,7 +35,7 @@ class Edge:
     acted_in: Ints  # the states acted in, but never with a known successor
 
 
-def edge_of(two: TwoSteps, located: Located, learned: Bools, learner: Learner) -> Edge:
+def edge_of(two: TwoSteps, located: Located, learned: Bools, learner: Learner) -> Border:
     """Return the decisions and states at the edge of a log.
 
     `located` are the states among the interface nodes of Step 2, `learned` says which windows
@@ -59,7 +59,7 @@ def edge_of(two: TwoSteps, located: Located, learned: Bools, learner: Learner) -
     arrived[states.of_successors[states.of_successors >= 0]] = True
     acted_in = np.sort(-1 - at[at < 0])
     nowhere = np.flatnonzero((located.node == NOWHERE) & arrived)
-    return Edge(
+    return Border(
         learner.builder.build(*roots) if roots else None,
         at,
         len(np.unique(pair[untried])),
@@ -78,7 +78,7 @@ def state_leaves(
 
 
 def frontier_leaves(
-    builder: NetworkBuilder, states: States, edge: Edge, arrivals: Array, names: Sequence[str],
+    builder: NetworkBuilder, states: States, edge: Border, arrivals: Array, names: Sequence[str],
     bins: int,
 ) -> list[int]:  # fmt: skip
     """Add the distribution of the states never acted in, weighed by arrivals [num_states]."""

@@ -13,7 +13,7 @@ from rspmn.infer.compiled.assign import SEVERAL
 from rspmn.learn.config import LearnInfo
 from rspmn.learn.em import EMInfo
 from rspmn.learn.estimate import Estimate
-from rspmn.learn.frontier import Edge
+from rspmn.learn.frontier import Border
 from rspmn.learn.initial_template import InitialTemplate
 from rspmn.learn.large_log import SampleInfo
 from rspmn.learn.stages import Stages
@@ -57,7 +57,12 @@ class RSPMNInfo:
         self.nodes[stage], self.edges[stage] = len(network), network.num_edges
 
     def count(
-        self, model: RSPMN, windows: Windows, template: InitialTemplate, edge: Edge, found: Estimate
+        self,
+        model: RSPMN,
+        windows: Windows,
+        template: InitialTemplate,
+        edge: Border,
+        found: Estimate,
     ) -> None:
         """Record what was learned from, and what lies at its edge."""
         assigned, counts = found.assigned, windows.counts

@@ -20,8 +20,8 @@ from rspmn.data.windows import States
 from rspmn.end_nodes import end_root, marked_root, unknown_root
 from rspmn.infer.compiled.assign import Located, likeliest_roots, visits_of_states
 from rspmn.infer.compiled.state_index import state_part
-from rspmn.infer.compiled.ways import Trees
-from rspmn.learn.frontier import Edge, frontier_leaves, state_leaves
+from rspmn.infer.compiled.ways import RootTrees
+from rspmn.learn.frontier import Border, frontier_leaves, state_leaves
 from rspmn.learn.one_step import Interface
 from rspmn.learn.structure.rows import weigh
 from rspmn.learn.two_step import TwoSteps
@@ -42,7 +42,7 @@ class InitialTemplate:
     end: int | None
     unknown: int | None
 
-    def uniform_sites(self, trees: Trees) -> Ints:
+    def uniform_sites(self, trees: RootTrees) -> Ints:
         """Return the positions of all uniform S_L."""
         nodes = np.array([
             isinstance(n, Latent) and n.interface == len(self.template.roots)
@@ -70,7 +70,7 @@ def initial_template(
     interfaces: Sequence[Interface],
     learned: Array,
     located: Located,
-    edge: Edge,
+    edge: Border,
     bins: int,
 ) -> InitialTemplate:
     """Return the initial template.
@@ -138,9 +138,9 @@ def _learned_roots(
 
 
 def _unsupported_branches(
-    builder: NetworkBuilder, edge: Edge, unknown: int | None
+    builder: NetworkBuilder, edge: Border, unknown: int | None
 ) -> dict[int, int]:
-    """Add the decisions that lead to nothing known; return them by `Edge.at`."""
+    """Add the decisions that lead to nothing known; return them by `Border.at`."""
     if edge.network is None or unknown is None:
         return {}
     nowhere = builder.sum([builder.latent(unknown)], [1.0])
@@ -157,7 +157,7 @@ def _arrivals(two: TwoSteps, states: States) -> Array:  # [num_states]
     return weigh(states.of_successors[known], counts, states.count)
 
 
-def locate_in(template: InitialTemplate, located: Located, edge: Edge) -> Located:
+def locate_in(template: InitialTemplate, located: Located, edge: Border) -> Located:
     """Return the interface nodes of all states in the initial template.
 
     States that lack values are looked at again: what they lack may also be a state of the edge.

@@ -19,7 +19,7 @@ from rspmn.data.columns import Column, encode
 from rspmn.data.sources.count_windows import StoredWindows
 from rspmn.data.windows import Windows, group_windows
 from rspmn.infer.compiled.assign import assign
-from rspmn.infer.compiled.ways import Trees
+from rspmn.infer.compiled.ways import RootTrees
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.estimate import count, transitions_of
 from rspmn.learn.flows import Flows
@@ -75,7 +75,7 @@ def count_all(
     What weighs successors sees the sample only. What it adds to the counts there, it adds to the
     counts of all windows.
     """
-    trees = Trees(model.template)
+    trees = RootTrees(model.template)
 
     def flows_of(windows: Windows) -> str:
         assigned = assign(model, windows, leaves=True)

@@ -11,13 +11,13 @@ from rspmn.circuit import Latent, Leaf, NetworkBuilder, Sum, Utility
 from rspmn.circuit.network import with_children
 from rspmn.end_nodes import unknown_root, weighted_top
 from rspmn.infer.compiled.assign import Template
-from rspmn.infer.compiled.ways import Trees
+from rspmn.infer.compiled.ways import RootTrees
 from rspmn.learn.flows import Flows
 from rspmn.model import RSPMN, Untried
 
 
 def rebuild(
-    template: Template, trees: Trees, flows: Flows, untried: Untried | None = None
+    template: Template, trees: RootTrees, flows: Flows, untried: Untried | None = None
 ) -> RSPMN:
     """Return the model with the parameters that the flows give it, and with untried decisions."""
     roots = len(template.template.roots)
@@ -41,7 +41,7 @@ def rebuild(
 class _Copy:
     """A copy of the trees, children before parents, with new parameters."""
 
-    def __init__(self, template: Template, trees: Trees, flows: Flows) -> None:
+    def __init__(self, template: Template, trees: RootTrees, flows: Flows) -> None:
         self.nodes, self.sites, self.flows = template.template.nodes, trees.sites, flows
         self.builder = NetworkBuilder()
         self.num_roots = len(template.template.roots)

@@ -56,7 +56,7 @@ class PairCodes:
 
 
 @dataclass(frozen=True)
-class Place:
+class RowPlace:
     """The place of a row in its episode."""
 
     sound: nw.Expr  # whether the row beside it is the next one of its episode
@@ -71,7 +71,7 @@ def is_key(name: str) -> bool:
     return name == CODE or (name[0] in "vn" and name[1:].isdigit())
 
 
-def coded_pairs(paired: Frame, place: Place, also: list[str]) -> Frame:
+def coded_pairs(paired: Frame, place: RowPlace, also: list[str]) -> Frame:
     """Return values, the next row's values, the code and other columns of pairs.
 
     Most rows are steps followed by steps. The outermost case is theirs, and engines do not evaluate

@@ -22,7 +22,7 @@ from rspmn.data.sources.pair_codes import (
     NO_KEY,
     ROW_CODE,
     TIE,
-    Place,
+    RowPlace,
     coded_pairs,
 )
 
@@ -42,7 +42,7 @@ def sorted_pairs(source: Engine, rows: Frame, asked: LogQuery) -> Frame:
     if asked.log.gaps == "error" and _counts_steps(source, rows, asked):
         wrong = nw.when(then > time + 1).then(nw.lit(GAP)).otherwise(wrong)
     nowhere = nw.col(EPISODE).is_null() | time.is_null()
-    place = Place(
+    place = RowPlace(
         sound=~then.is_null() & (wrong == 0) & ~nowhere,
         ends=then.is_null() & ~nowhere,
         first=nw.col(COUNT) == 1,

@@ -38,7 +38,7 @@ from rspmn.data.sources.pair_codes import (
     ROW_CODE,
     STATE_ROW,
     UNORDERED,
-    Place,
+    RowPlace,
     coded_pairs,
 )  # fmt: skip
 from rspmn.data.sources.window_groups import COUNT
@@ -85,7 +85,7 @@ def coded_groups(groups: Frame, asked: LogQuery) -> Frame:
     """Return the counted pairs of all ranges with their codes."""
     _, after = pair_columns(asked)
     follows, then, code = nw.col(FOLLOWS), nw.col(NEXT_STATE_FLAG), nw.col(CODE)
-    place = Place(
+    place = RowPlace(
         sound=follows >= 0,
         ends=follows < 0,
         first=nw.col(FIRST),

@@ -22,7 +22,7 @@ from rspmn.data.sources.pair_codes import (
     NO,
     ROW_CODE,
     STATE_ROW,
-    Place,
+    RowPlace,
     coded_pairs,
 )
 from rspmn.errors import DataError
@@ -38,7 +38,7 @@ def wide_pairs(source: Engine, asked: LogQuery, block: Sequence[str]) -> Frame:
     blocks = _Blocks(source, block)
     pairs = [blocks.pair(t, here, after, asked.chosen) for t in range(blocks.steps)]
     followed, first, count, wrong = map(nw.col, (FOLLOWED, FIRST, COUNT, WRONG))
-    place = Place(followed & (wrong == 0), ~followed & (wrong == 0), first, count, wrong)
+    place = RowPlace(followed & (wrong == 0), ~followed & (wrong == 0), first, count, wrong)
     names = [ROW, COUNT] if blocks.is_numbered else []
     return coded_pairs(nw.concat(pairs, how="vertical"), place, names)
 

@@ -54,7 +54,7 @@ class Location:
     next_time: Any = None  # of the row after it
 
 
-class Rows(Protocol):
+class NumberedRows(Protocol):
     """Rows that can be searched."""
 
     def first(self, fault: Fault, lacking: str | None = None) -> Location:
@@ -66,7 +66,7 @@ class Validator:
     """Refuses logs with faults, and names the first row that has one."""
 
     log: LogFormat
-    rows: Rows
+    rows: NumberedRows
 
     def check_codes(self, codes: Ints) -> None:
         """Refuse pairs of rows that must not be."""

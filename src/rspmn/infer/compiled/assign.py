@@ -18,7 +18,7 @@ from rspmn.errors import DataError
 from rspmn.infer.compiled.layers import KINDS, compile_likelihood
 from rspmn.infer.compiled.leaf_tables import Distinct
 from rspmn.infer.compiled.state_index import state_part
-from rspmn.infer.compiled.ways import Trees, Ways
+from rspmn.infer.compiled.ways import RootTrees, Ways
 from rspmn.schema import Schema
 from rspmn.types import Array, Ints
 
@@ -77,7 +77,7 @@ class Assigned:
     located: Located
     here: Ints  # [num_windows], the interface node of each step, NOWHERE or SEVERAL
     after: Ints  # [num_windows], that of what followed; NOWHERE also where it is unknown
-    trees: Trees
+    trees: RootTrees
     window: Ints  # [assigned], the windows that reach an S_L, sorted
     site: Ints  # [assigned], its position
     passed: Int32s  # [visits], the positions on the likeliest way of each window that are counted
@@ -111,7 +111,7 @@ def assign(
     here, after = located.of_steps(), located.of_successors(windows, template.end)
     columns = known_columns(windows)
     rows = np.flatnonzero((here >= 0) & (windows.followed != Followed.UNKNOWN))
-    trees = Trees(template.template)
+    trees = RootTrees(template.template)
     counted = trees.counted(leaves)
     earned = windows.columns[schema.utility].data
     passed, passed_by = [np.empty(0, np.int32)], [np.empty(0, np.int32)]

@@ -19,7 +19,7 @@ from rspmn.errors import EvidenceError
 from rspmn.infer.compiled.layers import log_sums, ranges
 from rspmn.infer.compiled.leaf_tables import Distinct
 from rspmn.infer.compiled.state_index import StateIndex
-from rspmn.infer.compiled.ways import Sites, Trees, Ways
+from rspmn.infer.compiled.ways import RootTrees, Sites, Ways
 from rspmn.model import RSPMN
 from rspmn.types import Array, Ints
 
@@ -167,7 +167,7 @@ def kernel_of(model: RSPMN, episodes: Episodes) -> Kernel:
     kinds = {name: episodes.columns[name].take(groups.members()) for name in names}
     columns = {name: Distinct.of(column) for name, column in kinds.items()}
     possible = _state_logs(index, kinds, groups.size) > -np.inf
-    trees = Trees(model.template)
+    trees = RootTrees(model.template)
     row, root = np.nonzero(possible.T)
     ways = Ways(trees, columns, row, root)
     entries = entries_of(ways)

@@ -28,7 +28,7 @@ class Sites:
     weights: Array  # [edges]
 
 
-class Trees:
+class RootTrees:
     """The trees below all roots of a template, breadth first, down to the sites.
 
     A place in them is a *position*: a node that can be reached in several ways has several. The
@@ -165,7 +165,7 @@ class Ways:
     """
 
     def __init__(
-        self, trees: Trees, columns: Mapping[str, Distinct], row: Ints, root: Ints
+        self, trees: RootTrees, columns: Mapping[str, Distinct], row: Ints, root: Ints
     ) -> None:
         """Expand the pairs (row[p], root[p]); all decisions of the rows must be known."""
         self.trees, self.row, self.root = trees, row, root

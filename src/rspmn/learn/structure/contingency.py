@@ -22,7 +22,7 @@ KEPT_IN_ALL = 4 * KEPT
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class ValueCells:
     """The values of several variables as consecutive cells."""
 
     names: tuple[str, ...]
@@ -40,16 +40,16 @@ class Cells:
         return slice(start, start + int(np.count_nonzero(self.owner == variable)))
 
 
-def cells_of(rows: Rows, names: Sequence[str]) -> Cells:
+def cells_of(rows: Rows, names: Sequence[str]) -> ValueCells:
     """Return the cells of some variables."""
     key = ("cells", *names)
     if key not in rows.table.memo:
         sizes = np.array([rows.table.sizes[name] for name in names], dtype=np.int64)
         starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
         owner = np.repeat(np.arange(len(sizes)), sizes)
-        rows.table.memo[key] = Cells(tuple(names), starts, owner)
+        rows.table.memo[key] = ValueCells(tuple(names), starts, owner)
     found = rows.table.memo[key]
-    assert isinstance(found, Cells)
+    assert isinstance(found, ValueCells)
     return found
 
 
@@ -57,8 +57,8 @@ def cells_of(rows: Rows, names: Sequence[str]) -> Cells:
 class Contingency:
     """The weight of every pair of cells in every stratum."""
 
-    left: Cells
-    right: Cells
+    left: ValueCells
+    right: ValueCells
     counts: Array  # [strata, left cells, right cells]
     left_weights: Array  # [left cells], whatever is missing on the right
     right_weights: Array  # [right cells]
@@ -127,7 +127,7 @@ def contingency(rows: Rows, left: Sequence[str], right: Sequence[str], strata: I
     return Contingency(a, b, counts, one.sum(axis=0), weights @ other)
 
 
-def _pair_by_pair(rows: Rows, a: Cells, b: Cells, strata: Ints) -> Contingency:
+def _pair_by_pair(rows: Rows, a: ValueCells, b: ValueCells, strata: Ints) -> Contingency:
     """Count one pair of variables at a time: for few pairs, or many rows or values."""
     distinct, stratum = np.unique(strata, return_inverse=True)
     counts = np.zeros((len(distinct), a.size, b.size))
@@ -148,7 +148,7 @@ def _pair_by_pair(rows: Rows, a: Cells, b: Cells, strata: Ints) -> Contingency:
     )  # fmt: skip
 
 
-def _indicators(rows: Rows, cells: Cells, part: Ints) -> Array:  # [part, cells]
+def _indicators(rows: Rows, cells: ValueCells, part: Ints) -> Array:  # [part, cells]
     """Return the indicators of some rows: 1 in each variable's cell, 0 where it is missing."""
     size = len(rows.table.origin)
     memo, kept = rows.table.memo, rows.table.memo.get(cells.names)
@@ -161,7 +161,7 @@ def _indicators(rows: Rows, cells: Cells, part: Ints) -> Array:  # [part, cells]
     return np.asarray(kept[rows.index[part]])
 
 
-def _hot(rows: Rows, cells: Cells, index: Ints) -> Array:
+def _hot(rows: Rows, cells: ValueCells, index: Ints) -> Array:
     hot = np.zeros((len(index), cells.size + 1))
     places = np.arange(len(index))
     for name, start in zip(cells.names, cells.starts.tolist(), strict=True):
@@ -170,7 +170,7 @@ def _hot(rows: Rows, cells: Cells, index: Ints) -> Array:
     return np.ascontiguousarray(hot[:, :-1])
 
 
-def pool_rare(counts: Array, cells: Cells, weights: Array, axis: int) -> Array:
+def pool_rare(counts: Array, cells: ValueCells, weights: Array, axis: int) -> Array:
     """Return a copy in which the rare values of each variable are pooled in the first of them."""
     counts = counts.copy()
     rare = np.flatnonzero((weights > 0) & (weights < RARE))
