@@ -15,9 +15,6 @@ from rspmn.envs.frozen_lake import frozen_lake
 from rspmn.errors import DataError
 from rspmn.learn import learn_rspmn
 
-#: The newest that this Gymnasium has.
-TAXI = max(name for name in gymnasium.registry if name.startswith("Taxi-v"))
-
 
 class Counting(gymnasium.Env[Any, Any]):
     """Counts to three, five times over; every part of what it shows says how far it is."""
