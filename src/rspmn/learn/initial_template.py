@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rspmn.circuit import Latent, Network, NetworkBuilder
+from rspmn.circuit.network import with_children
 from rspmn.circuit.rewrite import graft, with_branches
 from rspmn.data.episodes import Followed
 from rspmn.data.windows import States
@@ -129,11 +130,20 @@ def _learned_roots(
     builder: NetworkBuilder, one_step: Network, interfaces: Sequence[Interface], anywhere: int
 ) -> list[int]:
     """Add the interface nodes of Step 2, the same S_L in place of every latent."""
-    placed = graft(builder, one_step, rename=None, latent=lambda _: anywhere)
+    placed: dict[int, int] = {}
+
+    def copy(index: int) -> int:
+        if index not in placed:
+            node = one_step.nodes[index]
+            if isinstance(node, Latent):
+                return anywhere
+            placed[index] = builder.add(with_children(node, tuple(map(copy, node.children))))
+        return placed[index]
+
     roots = []
     for children in interfaces:
-        kept = [place for child in children if (place := placed[child]) is not None]
-        roots.append(kept[0] if len(kept) == 1 else builder.product(kept))
+        parts = [copy(child) for child in children]
+        roots.append(parts[0] if len(parts) == 1 else builder.product(parts))
     return roots
 
 
