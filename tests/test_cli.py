@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from rspmn import RSPMN, NetworkBuilder, Schema
+from rspmn.circuit import Categorical
 from rspmn.cli import main
-from rspmn.end_nodes import uniform_top
+from rspmn.end_nodes import marked_root, uniform_top
 from rspmn.envs.paper_grid import paper_grid
+from rspmn.values import UNKNOWN
 
 
 @pytest.fixture
@@ -37,6 +39,25 @@ def test_answers(grid: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert (code, out) == (0, "unsupported: the model never saw x=9; it knows x = 0, 1\n")
     code, out, _ = run(capsys, "act", grid, "--state", "x=9", "--horizon", "4")
     assert (code, out) == (0, "unsupported: the model never saw x=9; it knows x = 0, 1\n")
+
+
+def test_a_state_in_which_no_decision_was_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema = Schema([["cell"], ["move"]], ["move"], "r")
+    b = NetworkBuilder()
+    go = b.max("move", {"go": b.product([b.utility("r", 1.0), b.latent(1)])})
+    first, frontier = (b.leaf("cell", Categorical.certain(cell)) for cell in (1, 2))
+    roots = [b.product([first, go]), marked_root(b, schema, [frontier], UNKNOWN, 1)]
+    path = str(tmp_path / "frontier.json")
+    RSPMN(schema, uniform_top(2), b.build(*roots)).save(path)
+    for command in ("act", "meu"):
+        _, out, _ = run(capsys, command, path, "--state", "cell=2", "--horizon", "2")
+        assert out == "unsupported: no decision with a known outcome was ever made in cell=2\n"
+    _, out, _ = run(capsys, "meu", path, "--state", "cell=", "--horizon", "2")
+    assert out == "unsupported: no decision with a known outcome was ever made in some states\n"
+    _, out, _ = run(capsys, "meu", path, "--state", "cell=1", "move=stop", "--horizon", "2")
+    assert out.startswith("unsupported: the model never saw move=stop; it knows move = go")
 
 
 def test_what_a_decision_is_made_without(grid: str, capsys: pytest.CaptureFixture[str]) -> None:

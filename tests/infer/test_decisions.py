@@ -51,6 +51,13 @@ def test_an_action_that_another_part_lacks() -> None:
     assert (float(taken), taken.steps) == (10.0, 10.0)
 
 
+def test_utilities_within_a_bound_tie() -> None:
+    b = NetworkBuilder()
+    network = b.build(b.max("go", {"left": b.utility("u", 4.0), "right": b.utility("u", 4.1)}))
+    assert [action.best for action in action_values(network)] == [False, True]
+    assert [action.best for action in action_values(network, within=0.2)] == [True, True]
+
+
 def test_impossible_evidence_is_answered_and_flagged() -> None:
     network = lacking()
     for evidence in ({"x": "never seen"}, {"x": "b", "go": "right"}, {"go": "never tried"}):

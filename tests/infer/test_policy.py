@@ -154,6 +154,11 @@ def test_single_shot_models_have_policies() -> None:
     with pytest.raises(EvidenceError, match="knows no decision in the state x=7"):
         policy.act({"x": 7, "y": "l"})
     assert model.policy(otherwise=9).act({"x": 7, "y": "l"}) == 9
+    unseen = {"x": [7], "y": ["l"]}
+    assert model.policy(otherwise=9).act_many(unseen).tolist() == [9]
+    assert model.policy(otherwise=9).act_many(unseen, otherwise=8).tolist() == [8]
+    with pytest.raises(EvidenceError, match="otherwise: expected one value, found {'a': 8}"):
+        policy.act_many(unseen, otherwise={"a": 8})
     with pytest.raises(EvidenceError, match="t: expected 0 to 0, found 1"):
         policy.act({"x": 0, "y": "l"}, t=1)
 

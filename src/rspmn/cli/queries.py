@@ -10,7 +10,7 @@ from typing import Any
 from rspmn.circuit import Leaf, Max, Network
 from rspmn.errors import EvidenceError, ModelFileError
 from rspmn.files import write_atomically
-from rspmn.infer import ActionValue, best_among
+from rspmn.infer import ActionValue, best_among, log_likelihood
 from rspmn.model import RSPMN
 from rspmn.model_file import load
 from rspmn.schema import Schema
@@ -175,11 +175,6 @@ def _part(model: Model, part: str | None, steps: int) -> Network:
     return model.unfold(steps) if part == "unfolded" else model.template
 
 
-def _networks(model: Model) -> Network:
-    """Return the network that names the values of the model's variables."""
-    return model.template if isinstance(model, RSPMN) else model.network
-
-
 def _state(model: Model, pairs: Sequence[str] | None) -> dict[str, Value | None] | None:
     """Read NAME=VALUE pairs, each value as the model writes it; NAME= leaves it open."""
     if pairs is None:
@@ -217,7 +212,7 @@ def _value(model: Model, name: str, text: str) -> Value | None:
 def _known(model: Model, name: str) -> list[Value]:
     """Return the values of a variable that the model names."""
     known: dict[Value, None] = {}
-    for node in _networks(model).nodes:
+    for node in (model.template if isinstance(model, RSPMN) else model.network).nodes:
         if isinstance(node, Max) and node.decision == name:
             known |= dict.fromkeys(node.values)
         elif isinstance(node, Leaf) and node.variable == name:
@@ -226,7 +221,7 @@ def _known(model: Model, name: str) -> list[Value]:
 
 
 def _unsupported(model: Model, state: dict[str, Value | None] | None) -> str:
-    """Return which values the model never saw, and which it knows."""
+    """Return which values the model never saw, and which it knows; or that it saw no decision."""
     given = {name: value for name, value in (state or {}).items() if value is not None}
     for name, value in given.items():
         known = _known(model, name)
@@ -234,7 +229,12 @@ def _unsupported(model: Model, state: dict[str, Value | None] | None) -> str:
             listed = ", ".join(map(str, known[:12])) + (", ..." if len(known) > 12 else "")
             return f"unsupported: the model never saw {name}={value}; it knows {name} = {listed}"
     together = " with ".join(f"{name}={value}" for name, value in given.items())
-    return f"unsupported: the model never saw {together or 'a start'}"
+    network = model.from_anywhere if isinstance(model, RSPMN) else model.network
+    if log_likelihood(network, given) == -math.inf:
+        return f"unsupported: the model never saw {together}"
+    certain = all(name in given for name in model.schema.information_sets[0])
+    where = together if certain else f"some states with {together}" if given else "some states"
+    return f"unsupported: no decision with a known outcome was ever made in {where}"
 
 
 def _action_facts(answer: ActionValue) -> dict[str, object]:

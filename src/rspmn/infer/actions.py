@@ -145,13 +145,9 @@ def action_values(
             ActionValue(decision, value, result.utility, available, steps, delay=result.delay,
                         averaged_over=averaged)
         )  # fmt: skip
-    worth = np.array([a.utility for a in answers])
-    return judged(
-        answers,
-        scored(
-            criterion, worth, branches_of_values(network, reached, [a.value for a in answers])
-        ).tolist(),
-    )
+    worth = np.array([answer.utility for answer in answers])
+    branches = branches_of_values(network, reached, [answer.value for answer in answers])
+    return judged(answers, scored(criterion, worth, branches).tolist(), within)
 
 
 def best_decisions(

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rspmn.circuit import (
     Categorical,
@@ -23,6 +24,7 @@ from rspmn.errors import EvidenceError, did_you_mean
 from rspmn.types import Array, Bools, Ints
 from rspmn.values import Mark, Value
 
+Objects = NDArray[np.object_]
 #: A branch: a max node of a network, and which of its children.
 Edge = tuple[int, int]
 
@@ -55,12 +57,12 @@ class Branches:
         return self._find_edges()
 
     @cached_property
-    def decisions(self) -> Array:  # [branches], of objects
+    def decisions(self) -> Objects:  # [branches]
         """The name of the decision that each branch belongs to."""
         return _objects([self._max(edges[0][0]).decision for edges in self._edges])
 
     @cached_property
-    def values(self) -> Array:  # [branches], of objects
+    def values(self) -> Objects:  # [branches]
         """The value of the decision, the action, of each branch."""
         return _objects([self._max(node).values[k] for ((node, k), *_) in self._edges])
 
@@ -196,7 +198,7 @@ def _union(parts: Sequence["Above"]) -> "Above":
     return found
 
 
-def _objects(values: Sequence[object]) -> Array:
-    found = np.empty(len(values), dtype=object)
-    found[:] = values
-    return found
+def _objects(values: Sequence[object]) -> Objects:
+    objects = np.empty(len(values), dtype=object)
+    objects[:] = values
+    return objects

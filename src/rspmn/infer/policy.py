@@ -150,7 +150,7 @@ class Policy:
         """Return what to do in each row of a table of states: an array of values.
 
         With several decisions in a step, a mapping of arrays. `otherwise` is the answer for states
-        that the model never saw, if the policy itself has none.
+        that the model never saw; without it, that of the policy.
         """
         return next(self.plan(states, [t], otherwise))
 
@@ -169,8 +169,9 @@ class Policy:
                 f"act_many takes states only, {list(self._index.names)}: with decisions made or "
                 "variables observed after them call act for each row"
             )
-        row, scores, distinct = self._index.routes(table)
+        _check_otherwise(otherwise, self.model.schema)
         fallback = self.otherwise if otherwise is None else otherwise
+        row, scores, distinct = self._index.routes(table)
         possible = scores > -math.inf
         count = possible.sum(axis=0).tolist()
         nodes = possible.argmax(axis=0).tolist()
