@@ -51,12 +51,6 @@ def test_evaluation_by_hand() -> None:
     assert mdp.evaluate(np.array([[0.0, 1], [1, 0], [1, 0]]), 4) == 4  # always stay in a
 
 
-def test_occupancy_by_hand() -> None:
-    # a: ½, then ¼; b: ½·½, then ½·½·½ + ½·¼
-    expected = [[1, 0, 0], [0.5, 0.25, 0.25], [0.25, 0.25, 0.5]]
-    assert tiny().occupancy(None, 3).tolist() == expected
-
-
 # ---- what is refused -----------------------------------------------------------------
 
 BAD: list[tuple[dict[str, Any], str]] = [

@@ -52,27 +52,18 @@ class Keys:
         high, low = np.divmod(integers, other.size)
         return [*one.read(high), *other.read(low)]
 
-
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """Groups of equal rows, in order."""
-
-    codes: Ints  # [n], the group of each row
-    size: int
-
     def members(self) -> Ints:  # [size]
-        """Return one row of each group."""
+        """Return a row of each integer; all integers of dense keys have one."""
         row = np.zeros(self.size, dtype=np.int64)
         row[self.codes] = np.arange(len(self.codes))
         return row
 
 
-def joint_groups(columns: Collection[Column], rows: int) -> Groups:
-    """Return the groups of rows that are equal in all of some columns."""
-    if not columns:
-        return Groups(np.zeros(rows, dtype=np.int64), min(1, rows))
-    dense = join([column_keys(column) for column in columns]).dense()
-    return Groups(dense.codes, dense.size if rows else 0)
+def joint_groups(columns: Collection[Column], rows: int) -> Keys:
+    """Return dense keys of rows by some columns; of no size if there are no rows."""
+    if not columns or not rows:
+        return Keys(np.zeros(rows, dtype=np.int64), min(1, rows))
+    return join([column_keys(column) for column in columns]).dense()
 
 
 def joint_key(columns: Sequence[tuple[NDArray[Any], int]]) -> Ints:  # [n]

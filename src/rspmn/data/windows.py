@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rspmn.data.columns import Column, narrowest, same_domain
 from rspmn.data.episodes import Episodes, Followed
-from rspmn.data.keys import Groups, Keys, column_keys, join, joint_groups
+from rspmn.data.keys import Keys, column_keys, join, joint_groups
 from rspmn.errors import DataError, did_you_mean
 from rspmn.schema import Schema
 from rspmn.types import Ints
@@ -52,7 +52,7 @@ class Windows:
         if self._layout != other._layout:
             raise DataError("windows of different schemas or successors cannot be added")
         columns = {name: _joined(self.columns, other.columns, name) for name in self.columns}
-        return group_windows(
+        both = Windows(
             self.schema.with_kinds({name: column.kind for name, column in columns.items()}),
             columns,
             {n: _joined(self.next_columns, other.next_columns, n) for n in self.next_columns},
@@ -60,13 +60,18 @@ class Windows:
             np.concatenate([self.counts, other.counts]),
             np.concatenate([self.starts, other.starts]),
         )
+        return group_windows(both)
 
-    @property
-    def parts(self) -> tuple[Any, ...]:
-        """The fields, in order."""
-        return (
-            self.schema, self.columns, self.next_columns, self.followed, self.counts, self.starts,
-        )  # fmt: skip
+    def take(self, rows: Ints) -> "Windows":
+        """Return some of the windows."""
+        return replace(
+            self,
+            columns={name: column.take(rows) for name, column in self.columns.items()},
+            next_columns={name: column.take(rows) for name, column in self.next_columns.items()},
+            followed=self.followed[rows],
+            counts=self.counts[rows],
+            starts=self.starts[rows],
+        )
 
     @property
     def _layout(self) -> tuple[object, ...]:
@@ -216,36 +221,24 @@ def _joined(one: Mapping[str, Column], other: Mapping[str, Column], name: str) -
     return a.append(b)
 
 
-def group_windows(
-    schema: Schema,
-    columns: Mapping[str, Column],
-    next_columns: Mapping[str, Column],
-    followed: NDArray[np.int8],
-    counts: Ints,
-    starts: Ints,
-) -> Windows:
+def group_windows(windows: Windows) -> Windows:
     """Add up the counts of equal windows, in the order in which `from_episodes` has them."""
-    if not len(counts):
-        return Windows(schema, columns, next_columns, followed, counts, starts)
-    order = np.array([2, 2, 0, 1], dtype=np.int8)[followed]  # END, UNKNOWN, then those that follow
-    keys = [column_keys(columns[name]) for name in schema.variables] + [Keys(order, 3)]
-    keys += [column_keys(column) for column in next_columns.values()]
-    groups = join([*keys, Keys(followed, len(Followed))]).dense()
-    first = Groups(groups.codes, groups.size).members()
-    taken = {name: column.take(first) for name, column in columns.items()}
-    earned = columns[schema.utility]
+    if not len(windows):
+        return windows
+    columns, counts, utility = windows.columns, windows.counts, windows.schema.utility
+    # END, UNKNOWN, then those that follow
+    order = np.array([2, 2, 0, 1], dtype=np.int8)[windows.followed]
+    keys = [column_keys(columns[name]) for name in windows.schema.variables] + [Keys(order, 3)]
+    keys += [column_keys(column) for column in windows.next_columns.values()]
+    groups = join([*keys, Keys(windows.followed, len(Followed))]).dense()
+    found = windows.take(groups.members())
+    earned = columns[utility]
     if earned.spread is not None:  # windows that earn the same on average are one
         deviations = np.bincount(groups.codes, counts * earned.spread, groups.size)
         spread = deviations / np.bincount(groups.codes, counts, groups.size)
-        taken[schema.utility] = replace(taken[schema.utility], spread=spread)
-    return Windows(
-        schema,
-        taken,
-        {name: column.take(first) for name, column in next_columns.items()},
-        followed[first],
-        _added(groups, counts),
-        _added(groups, starts),
-    )
+        together = replace(found.columns[utility], spread=spread)
+        found = replace(found, columns={**found.columns, utility: together})
+    return replace(found, counts=_added(groups, counts), starts=_added(groups, windows.starts))
 
 
 def _added(groups: Keys, numbers: Ints) -> Ints:  # [groups]

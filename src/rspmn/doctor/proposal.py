@@ -13,63 +13,21 @@ from rspmn.schema import Kind, Schema
 
 #: Names by which the role of a column is recognized; the first that the table has is used.
 EPISODES = [
-    "episode",
-    "episode_id",
-    "trajectory",
-    "traj",
-    "trajectory_id",
-    "patient",
-    "patient_id",
-    "subject",
-    "session",
-    "session_id",
-    "user_id",
-    "machine_id",
-    "run",
-    "case",
-    "id",
-]
+    "episode", "episode_id", "trajectory", "traj", "trajectory_id", "patient", "patient_id",
+    "subject", "session", "session_id", "user_id", "machine_id", "run", "case", "id",
+]  # fmt: skip
 TIMES = [
-    "time",
-    "t",
-    "step",
-    "timestep",
-    "time_step",
-    "date",
-    "datetime",
-    "timestamp",
-    "day",
-    "visit",
-    "seq",
-    "order",
-]
+    "time", "t", "step", "timestep", "time_step", "date", "datetime", "timestamp", "day",
+    "visit", "seq", "order",
+]  # fmt: skip
 TERMINATED = ["terminated", "terminal", "done", "is_terminal", "end", "ended"]
 DECISIONS = [
-    "action",
-    "decision",
-    "act",
-    "treatment",
-    "treat",
-    "choice",
-    "dose",
-    "control",
-    "move",
-    "intervention",
-    "a",
-    "d",
-]
+    "action", "decision", "act", "treatment", "treat", "choice", "dose", "control", "move",
+    "intervention", "a", "d",
+]  # fmt: skip
 UTILITIES = [
-    "reward",
-    "utility",
-    "payoff",
-    "return",
-    "outcome",
-    "score",
-    "profit",
-    "cost",
-    "r",
-    "u",
-]
+    "reward", "utility", "payoff", "return", "outcome", "score", "profit", "cost", "r", "u",
+]  # fmt: skip
 #: Columns about the log, not about the state.
 ASIDE = ["truncated", "timeout", "timeouts", "info", "index", "row"]
 

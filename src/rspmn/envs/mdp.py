@@ -98,15 +98,6 @@ class MDP:
             values = (chances(t) * self._worth(values, discount)).sum(axis=1)
         return float(self.start @ values)
 
-    def occupancy(self, policy: NDArray[Any] | None, horizon: int) -> Array:
-        """Return the probability of each state at each step under a policy, [horizon, S]."""
-        chances = self._chances(policy, _at_least(1, horizon, "horizon"))
-        visits = np.zeros((horizon, len(self.states)))
-        visits[0] = self.start
-        for t in range(horizon - 1):
-            visits[t + 1] = self._matrix.T @ (visits[t][:, None] * chances(t)).ravel()
-        return visits
-
     @cached_property
     def _matrix(self) -> Any:  # a scipy.sparse array, [S * A, S]
         from scipy.sparse import csr_array

@@ -137,10 +137,11 @@ def _from_json(text: str, schema: Schema) -> Windows:
         earned = columns[schema.utility]
         spread = np.array(plain["spread"])
         columns[schema.utility] = Column(earned.kind, earned.data, (), spread)
-    return group_windows(
+    windows = Windows(
         schema, columns, following, np.array(plain["followed"], dtype=np.int8),
         np.array(plain["counts"], dtype=np.int64), np.array(plain["starts"], dtype=np.int64),
     )  # fmt: skip
+    return group_windows(windows)
 
 
 def _coded(values: Iterable[Any], kind: Kind, name: str) -> Column:

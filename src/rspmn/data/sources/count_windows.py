@@ -11,7 +11,7 @@ import numpy as np
 
 from rspmn.data.episodes import Episodes
 from rspmn.data.sources.engine import Engine, Frame, Kept
-from rspmn.data.sources.log_rows import LogQuery, coded_rows, pair_columns
+from rspmn.data.sources.log_rows import COUNT, LogQuery, coded_rows, pair_columns
 from rspmn.data.sources.open import open_source
 from rspmn.data.sources.pair_codes import CODE, FINAL_STATE, UNORDERED, PairCodes
 from rspmn.data.sources.pair_sorted import sorted_pairs
@@ -21,7 +21,6 @@ from rspmn.data.sources.sample import sampled
 from rspmn.data.sources.utility_bins import UtilityBins
 from rspmn.data.sources.validate import EngineRows, Validator, count_lacking
 from rspmn.data.sources.window_groups import (
-    COUNT,
     Endings,
     GroupReader,
     Lengths,
@@ -89,7 +88,7 @@ class StoredWindows:
         def of_table(table: Table) -> str:
             codes = table.cells(CODE).present.astype(np.int64)
             taken = sampled(reader.ungrouped(table), share, seed, codes)
-            return function(group_windows(*taken.parts))
+            return function(group_windows(taken))
 
         return self.source.map_batches(self.kept, of_table, size)
 

@@ -20,7 +20,9 @@ EPISODE, TIME, FLAG = "e", "t", "f"
 #: The beginning of a date, or of a date and a time, in text.
 ISO_DATE = r"\d{4}-\d{2}-\d{2}"
 #: Columns of pairs: the next row's time, whether the row is the first of its episode, its number.
-NEXT_TIME, FIRST, COUNT = "nt", "first", "k"
+NEXT_TIME, FIRST, NUMBER = "nt", "first", "k"
+#: The column of the number of pairs in a group.
+COUNT = "count"
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ step and, if it is the last, how many steps there were. Negative codes are fault
 one more key to be grouped by, and faults show in the groups.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import narwhals as nw
 import numpy as np
@@ -36,23 +37,31 @@ class PairCodes:
     """The parts of codes."""
 
     codes: Ints  # [n], none below 0
-    follows: Ints = field(init=False)
-    flags: Ints = field(init=False)
-    next_flags: Ints = field(init=False)
-    first: Bools = field(init=False)
-    lengths: Ints = field(init=False)  # steps of the episode; 0 if it goes on
 
-    def __post_init__(self) -> None:
-        codes = self.codes
-        for name, by, below in (
-            ("follows", 1, BY_FLAG),
-            ("flags", BY_FLAG, BY_NEXT_FLAG),
-            ("next_flags", BY_NEXT_FLAG, BY_FIRST),
-            ("first", BY_FIRST, BY_LENGTH),
-            ("lengths", BY_LENGTH, np.iinfo(np.int64).max),
-        ):
-            part = codes % below // by
-            object.__setattr__(self, name, part == 1 if name == "first" else part)
+    @cached_property
+    def follows(self) -> Ints:
+        """What follows: STEP, STATE or NOTHING."""
+        return self.codes % BY_FLAG
+
+    @cached_property
+    def flags(self) -> Ints:
+        """The terminated flag: NO, YES, MISSING or INVALID."""
+        return self.codes % BY_NEXT_FLAG // BY_FLAG
+
+    @cached_property
+    def next_flags(self) -> Ints:
+        """The flag of the next row."""
+        return self.codes % BY_FIRST // BY_NEXT_FLAG
+
+    @cached_property
+    def first(self) -> Bools:
+        """Whether the row is the first step."""
+        return np.asarray(self.codes % BY_LENGTH >= BY_FIRST)
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """The steps of the episode; 0 if it goes on."""
+        return self.codes // BY_LENGTH
 
 
 @dataclass(frozen=True)

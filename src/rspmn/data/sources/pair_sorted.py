@@ -7,9 +7,9 @@ import narwhals as nw
 
 from rspmn.data.sources.engine import Engine, Frame
 from rspmn.data.sources.log_rows import (
-    COUNT,
     EPISODE,
     NEXT_TIME,
+    NUMBER,
     TIME,
     LogQuery,
     count_where,
@@ -34,7 +34,7 @@ def sorted_pairs(source: Engine, rows: Frame, asked: LogQuery) -> Frame:
         after[name]: here[name] for name in after
     }
     paired = rows.with_columns(
-        nw.col(TIME).cum_count().over(EPISODE, order_by=TIME).alias(COUNT),
+        nw.col(TIME).cum_count().over(EPISODE, order_by=TIME).alias(NUMBER),
         *(nw.col(v).shift(-1).over(EPISODE, order_by=TIME).alias(n) for n, v in coming.items()),
     )
     time, then = nw.col(TIME), nw.col(NEXT_TIME)
@@ -45,11 +45,11 @@ def sorted_pairs(source: Engine, rows: Frame, asked: LogQuery) -> Frame:
     place = RowPlace(
         sound=~then.is_null() & (wrong == 0) & ~nowhere,
         ends=then.is_null() & ~nowhere,
-        first=nw.col(COUNT) == 1,
-        count=nw.col(COUNT),
+        first=nw.col(NUMBER) == 1,
+        count=nw.col(NUMBER),
         wrong=nw.when(nowhere).then(nw.lit(NO_KEY)).otherwise(wrong),
     )
-    return coded_pairs(paired, place, [EPISODE, TIME, NEXT_TIME, COUNT])
+    return coded_pairs(paired, place, [EPISODE, TIME, NEXT_TIME, NUMBER])
 
 
 def _counts_steps(source: Engine, rows: Frame, asked: LogQuery) -> bool:

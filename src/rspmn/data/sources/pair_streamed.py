@@ -18,6 +18,7 @@ import narwhals as nw
 from rspmn.data.sources.connect import literal
 from rspmn.data.sources.engine import Engine, Frame, RowRange
 from rspmn.data.sources.log_rows import (
+    COUNT,
     EPISODE,
     FIRST,
     FLAG,
@@ -41,7 +42,6 @@ from rspmn.data.sources.pair_codes import (
     RowPlace,
     coded_pairs,
 )  # fmt: skip
-from rspmn.data.sources.window_groups import COUNT
 
 #: Columns of rows and pairs: 0 for a step and 1 + its flag for a state; how a pair goes together:
 #: 0 if a step follows, k > 0 if a state follows the k-th step of an episode, -k if nothing does,

@@ -7,8 +7,8 @@ import narwhals as nw
 
 from rspmn.data.sources.engine import ROW, Engine, Frame
 from rspmn.data.sources.log_rows import (
-    COUNT,
     FIRST,
+    NUMBER,
     LogQuery,
     count_where,
     is_missing,
@@ -37,9 +37,9 @@ def wide_pairs(source: Engine, asked: LogQuery, block: Sequence[str]) -> Frame:
     here, after = pair_columns(asked)
     blocks = _Blocks(source, block)
     pairs = [blocks.pair(t, here, after, asked.chosen) for t in range(blocks.steps)]
-    followed, first, count, wrong = map(nw.col, (FOLLOWED, FIRST, COUNT, WRONG))
+    followed, first, count, wrong = map(nw.col, (FOLLOWED, FIRST, NUMBER, WRONG))
     place = RowPlace(followed & (wrong == 0), ~followed & (wrong == 0), first, count, wrong)
-    names = [ROW, COUNT] if blocks.is_numbered else []
+    names = [ROW, NUMBER] if blocks.is_numbered else []
     return coded_pairs(nw.concat(pairs, how="vertical"), place, names)
 
 
@@ -123,7 +123,7 @@ class _Blocks:
             empty.alias(EMPTY),
             (~then_empty).alias(FOLLOWED),
             nw.lit(t == 0).alias(FIRST),
-            nw.lit(t + 1).alias(COUNT),
+            nw.lit(t + 1).alias(NUMBER),
         )
         nothing = nw.when(nw.col(FIRST)).then(nw.lit(EMPTY_ROW)).otherwise(nw.lit(0))
         empty = nw.when(nw.col(FOLLOWED)).then(nw.lit(HOLE)).otherwise(nothing)

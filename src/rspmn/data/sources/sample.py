@@ -5,6 +5,7 @@ generator, so that every engine draws the same sample.
 """
 
 import zlib
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +24,7 @@ def sampled(windows: Windows, share: float, seed: int, codes: Ints | None = None
     counts = _binomial(windows.counts, share, drawn)
     starts = np.minimum(counts, np.round(windows.starts * (counts / windows.counts)))
     kept = np.flatnonzero(counts)
-    return Windows(
-        windows.schema,
-        {name: column.take(kept) for name, column in windows.columns.items()},
-        {name: column.take(kept) for name, column in windows.next_columns.items()},
-        windows.followed[kept],
-        counts[kept],
-        starts[kept].astype(np.int64),
-    )
+    return replace(windows, counts=counts, starts=starts.astype(np.int64)).take(kept)
 
 
 def _binomial(counts: Ints, share: float, drawn: Array) -> Ints:

@@ -18,6 +18,7 @@ import numpy as np
 
 from rspmn.data.columns import Column
 from rspmn.data.sources.engine import Engine, Frame
+from rspmn.data.sources.log_rows import COUNT
 from rspmn.data.sources.pair_codes import is_key
 from rspmn.data.tables import Table
 from rspmn.errors import DataError
@@ -29,7 +30,7 @@ BINS = 1024
 BITS = 28
 
 #: Columns of a group; MOST is the largest utility, the least is in the utility's own.
-BIN, HIGH, LOW, SQUARES, MOST, COUNT = "bin", "high", "low", "squares", "most", "count"
+BIN, HIGH, LOW, SQUARES, MOST = "bin", "high", "low", "squares", "most"
 
 
 @dataclass(frozen=True)

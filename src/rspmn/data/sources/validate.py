@@ -15,6 +15,7 @@ from rspmn.data.sources.log_rows import (
     COUNT,
     EPISODE,
     NEXT_TIME,
+    NUMBER,
     TIME,
     LogQuery,
     is_missing,
@@ -154,7 +155,7 @@ class EngineRows:
             here, _ = pair_columns(self.asked)
             chosen = chosen & is_missing(dict(pairs.collect_schema()), here[lacking])
         is_long = EPISODE in pairs.collect_schema()
-        order = [EPISODE, TIME] if is_long else [ROW, COUNT]
+        order = [EPISODE, TIME] if is_long else [ROW, NUMBER]
         first = pairs.filter(chosen).sort(*order, nulls_last=False).head(1)
         found = self.source.read(first)
         row: dict[str, Any] = {}
@@ -162,8 +163,8 @@ class EngineRows:
             cells = found.cells(name)
             row[name] = None if cells.missing[0] else cells.present.tolist()[0]
         if is_long:
-            return Location(row[EPISODE], row[COUNT] - 1, row[TIME], row[NEXT_TIME])
-        return Location(row[ROW], row[COUNT] - 1)
+            return Location(row[EPISODE], row[NUMBER] - 1, row[TIME], row[NEXT_TIME])
+        return Location(row[ROW], row[NUMBER] - 1)
 
 
 def count_lacking(groups: Frame, source: Engine, asked: LogQuery) -> dict[str, int]:
@@ -171,7 +172,7 @@ def count_lacking(groups: Frame, source: Engine, asked: LogQuery) -> dict[str, i
     here, _ = pair_columns(asked)
     types = dict(groups.collect_schema())
     counts = [
-        nw.when(is_missing(types, here[name])).then(nw.col("count")).otherwise(nw.lit(0)).sum()
+        nw.when(is_missing(types, here[name])).then(nw.col(COUNT)).otherwise(nw.lit(0)).sum()
         for name in asked.chosen
     ]
     found = source.read(groups.select(*(c.alias(f"c{k}") for k, c in enumerate(counts))))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rspmn.data.cells import Cells
 from rspmn.data.episodes import Followed
 from rspmn.data.sources.engine import Engine, Frame
-from rspmn.data.sources.log_rows import LogQuery, is_missing, pair_columns
+from rspmn.data.sources.log_rows import COUNT, LogQuery, is_missing, pair_columns
 from rspmn.data.sources.pair_codes import CODE, STATE, STEP, YES, PairCodes, is_key
 from rspmn.data.sources.utility_bins import UtilityBins
 from rspmn.data.tables import Table, code_cells
@@ -23,8 +23,6 @@ from rspmn.log_format import LogFormat
 from rspmn.schema import Kind, Schema
 from rspmn.types import Bools, Ints
 
-#: The column of the number of pairs in a group.
-COUNT = "count"
 #: The column of whether a row that is not a step has a state.
 SEEN = "seen"
 
@@ -124,7 +122,7 @@ class GroupReader:
 
     def __call__(self, table: Table) -> Windows:
         """Return the windows of some groups; equal ones are counted together."""
-        return group_windows(*self.ungrouped(table).parts)
+        return group_windows(self.ungrouped(table))
 
     def ungrouped(self, table: Table) -> Windows:
         """Return a window for each group, equal or not."""
