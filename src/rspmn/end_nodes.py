@@ -6,9 +6,13 @@ marks for values, so evidence finds them by the same rules as any other node.
 """
 
 from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
 
 from rspmn.circuit import Categorical, Leaf, Max, Network, NetworkBuilder
 from rspmn.schema import Schema
+from rspmn.types import Array
 from rspmn.values import END, UNKNOWN, Mark
 
 
@@ -58,6 +62,30 @@ def marked_root(
         below = [builder.product([*over, *below])]
         below = [builder.max(schema.decisions[place - 1], {mark: below[0]})]
     return builder.product([*state, *below])
+
+
+class Template(Protocol):
+    """What steps are assigned in: a model, or the initial template of one."""
+
+    @property
+    def schema(self) -> Schema: ...  # noqa: D102
+    @property
+    def template(self) -> Network: ...  # noqa: D102
+    @property
+    def visits(self) -> Sequence[float]: ...  # noqa: D102
+    @property
+    def end(self) -> int | None: ...  # noqa: D102
+    @property
+    def unknown(self) -> int | None: ...  # noqa: D102
+
+
+def visits_of_states(template: Template) -> Array:  # [interfaces]
+    """Return the visits of each interface node: 1 if unknown, 0 for END and UNKNOWN."""
+    visits = np.array(template.visits or (1.0,) * len(template.template.roots))
+    for marked in (template.end, template.unknown):
+        if marked is not None:
+            visits[marked] = 0.0
+    return visits
 
 
 def marked_interface(template: Network, mark: Mark) -> int | None:

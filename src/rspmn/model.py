@@ -20,12 +20,13 @@ from rspmn.circuit import (
     fold_up,
     soundness_violations,
     top_violations,
+    validity_violations,
     walk_down,
 )
 from rspmn.circuit.rewrite import at_step, graft, with_branches
 from rspmn.circuit.validity import refuse, schema_violations
 from rspmn.data.episodes import Episodes
-from rspmn.end_nodes import marked_interface
+from rspmn.end_nodes import marked_interface, visits_of_states
 from rspmn.errors import CircuitError, warn_renamed
 from rspmn.schema import Schema
 from rspmn.types import Array
@@ -105,7 +106,7 @@ class RSPMN:
             raise CircuitError(f"RSPMN: expected visits of at least 0, found {self.visits}")
         if self.untried is not None:
             self._check_untried(self.untried)
-        if not any(self._visits_of_states):
+        if not visits_of_states(self).any():
             raise CircuitError("RSPMN: expected an interface node that is a state and was visited")
 
     def _check_untried(self, untried: Untried) -> None:
@@ -116,9 +117,10 @@ class RSPMN:
                 f"RSPMN: untried decisions name interface node {beyond[0]}, but the template has "
                 f"{self.num_interfaces} roots"
             )
-        names = {n.decision for n in untried.network.nodes if isinstance(n, Max)}
-        if not names <= set(self.schema.decisions):
-            raise CircuitError(f"RSPMN: untried decisions {sorted(names)} are not the schema's")
+        before = self.schema.information_sets[0]
+        violations = validity_violations(untried.network)
+        violations += schema_violations(untried.network, self.schema, recurrent=True, given=before)
+        refuse("RSPMN: untried decisions", violations)
 
     def __repr__(self) -> str:
         return (
@@ -226,16 +228,9 @@ class RSPMN:
         """
         builder = NetworkBuilder()
         roots = self._copy_template(builder)
-        visits = self._visits_of_states
+        visits = visits_of_states(self).tolist()
         total = sum(visits)
         return builder.build(builder.sum(roots, [v / total for v in visits]))
-
-    @property
-    def _visits_of_states(self) -> list[float]:
-        """The visits of each state, 1 if they are unknown; 0 for END and UNKNOWN."""
-        visits = self.visits or (1.0,) * self.num_interfaces
-        no_states = (self.end, self.unknown)
-        return [0.0 if i in no_states else count for i, count in enumerate(visits)]
 
     def _copy_template(self, builder: NetworkBuilder) -> list[int]:
         return self._roots_among(graft(builder, self.template, rename=None, latent=builder.latent))

@@ -107,15 +107,8 @@ def _rspmn(fields: Fields, schema: Schema) -> RSPMN:
         if not all(number.is_integer() for number in at):
             raise ModelFileError(f"{fields.where}, untried_at: expected whole numbers, found {at}")
         untried = Untried(_network(fields, "untried"), tuple(map(int, at)))
-    model = RSPMN(
-        schema,
-        _network(fields, "top"),
-        _network(fields, "template"),
-        fields.numbers("visits"),
-        untried,
-    )
-    model.with_untried()  # refuses untried decisions that do not fit the template
-    return model
+    top, template = _network(fields, "top"), _network(fields, "template")
+    return RSPMN(schema, top, template, fields.numbers("visits"), untried)
 
 
 def _spmn(fields: Fields, schema: Schema) -> SPMN:

@@ -157,10 +157,21 @@ def test_single_shot_models_have_policies() -> None:
     unseen = {"x": [7], "y": ["l"]}
     assert model.policy(otherwise=9).act_many(unseen).tolist() == [9]
     assert model.policy(otherwise=9).act_many(unseen, otherwise=8).tolist() == [8]
-    with pytest.raises(EvidenceError, match="otherwise: expected one value, found {'a': 8}"):
-        policy.act_many(unseen, otherwise={"a": 8})
+    (decision,) = model.schema.decisions
+    assert policy.act_many(unseen, otherwise={decision: 8}).tolist() == [8]
     with pytest.raises(EvidenceError, match="t: expected 0 to 0, found 1"):
         policy.act({"x": 0, "y": "l"}, t=1)
+
+
+def test_one_value_is_no_answer_for_two_decisions() -> None:
+    b = NetworkBuilder()
+    both = b.max("a", {0: b.max("b", {0: b.utility("u", 1.0)})})
+    network = b.build(b.product([b.leaf("x", Categorical.certain(0)), both]))
+    policy = SPMN(Schema([["x"], ["a"], ["b"]], ["a", "b"], "u"), network).policy()
+    answers = policy.act_many({"x": [0, 7]}, otherwise={"a": 2, "b": 3})
+    assert {name: of.tolist() for name, of in answers.items()} == {"a": [0, 2], "b": [0, 3]}
+    with pytest.raises(EvidenceError, match="otherwise: expected values for .*, found 2"):
+        policy.act_many({"x": [7]}, otherwise=2)
 
 
 def test_a_single_shot_model_is_a_recurrent_one_of_one_step() -> None:

@@ -87,12 +87,15 @@ def order_violations(
     return _with_paths(network, {"in the partial order (Sec. 2)": in_order(network, known_before)})
 
 
-def schema_violations(network: Network, schema: Schema, recurrent: bool) -> list[Violation]:
+def schema_violations(
+    network: Network, schema: Schema, recurrent: bool, given: Collection[str] = ()
+) -> list[Violation]:
     """Return everything that keeps a network from describing one step of a schema.
 
-    If it is recurrent, a template, the next steps are also in the scope of its roots.
+    If it is recurrent, a template, the next steps are also in the scope of its roots. Variables
+    that are `given` are not in it: the network describes the rest of the step.
     """
-    expected: Scope = frozenset(schema.variables)
+    expected: Scope = frozenset(schema.variables) - frozenset(given)
     if recurrent:
         expected |= {NEXT_STEPS}
     known_before = {name: schema.known_before(name) for name in schema.decisions}
@@ -207,11 +210,11 @@ def in_order(network: Network, known_before: Mapping[str, Collection[str]]) -> I
 
 
 def same_variables(network: Network, expected: Scope) -> Iterator[Finding]:
-    """Yield the first root if its variables differ; sound templates have one scope at all roots."""
-    root = network.roots[0]
-    found = scopes(network)[root]
-    if found != expected:
-        yield root, f"expected {show_scope(expected)}, found {show_scope(found)}"
+    """Yield roots whose variables differ from those expected."""
+    scope = scopes(network)
+    for root in network.roots:
+        if scope[root] != expected:
+            yield root, f"expected {show_scope(expected)}, found {show_scope(scope[root])}"
 
 
 def in_role(network: Network, schema: Schema) -> Iterator[Finding]:

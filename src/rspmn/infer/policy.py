@@ -169,20 +169,17 @@ class Policy:
                 f"act_many takes states only, {list(self._index.names)}: with decisions made or "
                 "variables observed after them call act for each row"
             )
-        _check_otherwise(otherwise, self.model.schema)
-        fallback = self.otherwise if otherwise is None else otherwise
+        fallback = self._fallback(self.otherwise if otherwise is None else otherwise)
         row, scores, distinct = self._index.routes(table)
         possible = scores > -math.inf
         count = possible.sum(axis=0).tolist()
         nodes = possible.argmax(axis=0).tolist()
         for t in times:
             by_node: dict[int, dict[str, Value]] = {}
-            answers: list[dict[str, Value]] = []
+            answers: list[Mapping[str, Value]] = []
             for k, node in enumerate(nodes):
                 made = self._made(count[k], node, by_node, distinct[k], t)
-                if not made and fallback is not None:
-                    made = dict(fallback) if isinstance(fallback, Mapping) else {names[0]: fallback}
-                answers.append(made or self._unseen(distinct[k]))
+                answers.append(made or fallback or self._unseen(distinct[k]))
             found = {name: _array([a.get(name) for a in answers])[row] for name in names}
             yield found if len(names) > 1 else found[names[0]]
 
@@ -269,6 +266,13 @@ class Policy:
             whole = len(made) in (0, len(self._planned.together))
             by_node[node] = made if whole else self._act_by_network(state, t)
         return by_node[node]
+
+    def _fallback(self, otherwise: Otherwise) -> Mapping[str, Value]:
+        """Return what to do where the model knows nothing by decision; nothing if not given."""
+        if otherwise is None or isinstance(otherwise, Mapping):
+            return otherwise or {}
+        _check_otherwise(otherwise, self.model.schema)
+        return {self.model.schema.decisions[0]: otherwise}
 
     def _unseen(self, known: Known | None) -> Any:
         if self.otherwise is not None:

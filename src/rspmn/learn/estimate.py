@@ -13,7 +13,8 @@ import numpy as np
 from rspmn.circuit import Max, Utility
 from rspmn.data.episodes import Followed
 from rspmn.data.windows import Windows
-from rspmn.infer.compiled.assign import Assigned, Located, Template, assign
+from rspmn.end_nodes import Template
+from rspmn.infer.compiled.assign import Assigned, Located, assign
 from rspmn.infer.compiled.layers import KINDS
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.flows import Flows, leaf_flows

@@ -18,8 +18,8 @@ from rspmn.circuit.network import with_children
 from rspmn.circuit.rewrite import graft, with_branches
 from rspmn.data.episodes import Followed
 from rspmn.data.windows import States
-from rspmn.end_nodes import end_root, marked_root, unknown_root
-from rspmn.infer.compiled.assign import Located, likeliest_roots, visits_of_states
+from rspmn.end_nodes import end_root, marked_root, unknown_root, visits_of_states
+from rspmn.infer.compiled.assign import Located, likeliest_roots
 from rspmn.infer.compiled.state_index import state_part
 from rspmn.infer.compiled.ways import RootTrees
 from rspmn.learn.frontier import Border, frontier_leaves, state_leaves

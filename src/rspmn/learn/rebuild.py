@@ -9,8 +9,7 @@ import numpy as np
 
 from rspmn.circuit import Latent, Leaf, NetworkBuilder, Sum, Utility
 from rspmn.circuit.network import with_children
-from rspmn.end_nodes import unknown_root, weighted_top
-from rspmn.infer.compiled.assign import Template
+from rspmn.end_nodes import Template, unknown_root, weighted_top
 from rspmn.infer.compiled.ways import RootTrees
 from rspmn.learn.flows import Flows
 from rspmn.model import RSPMN, Untried

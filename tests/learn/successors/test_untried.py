@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from effort import seeds
-from rspmn import RSPMN, Episodes, Schema
+from rspmn import RSPMN, Episodes, NetworkBuilder, Schema
 from rspmn.cli import main
 from rspmn.envs.paper_grid import paper_grid
 from rspmn.envs.sys_admin import sys_admin
@@ -185,7 +185,14 @@ def test_broken_branches_are_refused(tmp_path: Path) -> None:
         Untried(network, (0, 1))
     with pytest.raises(CircuitError, match="interface node 99, but the template has 4 roots"):
         RSPMN(model.schema, model.top, model.template, model.visits, Untried(network, (99,)))
+    builder = NetworkBuilder()
+    earns = builder.product([builder.utility("u", 0.0), builder.latent(0)])
+    for decision, below in (("reboot", builder.latent(0)), ("elsewhere", earns)):
+        untried = Untried(builder.build(builder.max(decision, {"m1": below})), (0,))
+        with pytest.raises(CircuitError, match="over the schema's variables: expected"):
+            RSPMN(model.schema, model.top, model.template, model.visits, untried)
     model.save(tmp_path / "model.json")
+    assert "_with_untried" not in vars(RSPMN.load(tmp_path / "model.json"))  # made when asked for
     content = json.loads((tmp_path / "model.json").read_text())
     damages: list[dict[str, object]] = [
         {"untried_at": ["a"]},

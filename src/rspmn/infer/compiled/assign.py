@@ -4,9 +4,7 @@ With the uniform S_L of an initial template, and with any S_L where states tell 
 apart, the likeliest interface node of a step depends on that step alone.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +12,12 @@ from numpy.typing import NDArray
 from rspmn.circuit import Network, Utility
 from rspmn.data.episodes import Followed
 from rspmn.data.windows import States, Windows, distinct_states
+from rspmn.end_nodes import Template, visits_of_states
 from rspmn.errors import DataError
 from rspmn.infer.compiled.layers import KINDS, compile_likelihood
 from rspmn.infer.compiled.leaf_tables import Distinct
 from rspmn.infer.compiled.state_index import state_part
 from rspmn.infer.compiled.ways import RootTrees, Ways
-from rspmn.schema import Schema
 from rspmn.types import Array, Ints
 
 #: The interface node of a state that all interface nodes exclude.
@@ -34,21 +32,6 @@ ROWS = 20_000
 ABSENT = 1e6
 
 Int32s = NDArray[np.int32]
-
-
-class Template(Protocol):
-    """What steps are assigned in: a model, or the initial template of one."""
-
-    @property
-    def schema(self) -> Schema: ...  # noqa: D102
-    @property
-    def template(self) -> Network: ...  # noqa: D102
-    @property
-    def visits(self) -> Sequence[float]: ...  # noqa: D102
-    @property
-    def end(self) -> int | None: ...  # noqa: D102
-    @property
-    def unknown(self) -> int | None: ...  # noqa: D102
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,15 +125,6 @@ def locate(template: Template, states: States) -> Located:
     """Return the interface node of each state."""
     network, visits = state_part(template.template), visits_of_states(template)
     return Located(states, likeliest_roots(network, states, np.arange(states.count), visits))
-
-
-def visits_of_states(template: Template) -> Array:  # [interfaces]
-    """Return how often each interface node was visited; END and UNKNOWN are no states."""
-    visits = np.array(template.visits or (1.0,) * len(template.template.roots))
-    for marked in (template.end, template.unknown):
-        if marked is not None:
-            visits[marked] = 0.0
-    return visits
 
 
 def likeliest_roots(network: Network, states: States, which: Ints, visits: Array) -> Ints:

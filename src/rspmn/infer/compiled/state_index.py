@@ -18,6 +18,7 @@ from rspmn.circuit import (
 )
 from rspmn.data.keys import joint_groups
 from rspmn.data.tables import Table
+from rspmn.end_nodes import visits_of_states
 from rspmn.infer.compiled.layers import CompiledLikelihood, compile_likelihood
 from rspmn.infer.compiled.leaf_tables import Distinct, LeafTable
 from rspmn.model import RSPMN
@@ -65,12 +66,8 @@ class StateIndex:
         self.names = model.schema.information_sets[0]
         self.schema = model.schema
         self.network = state_part(model.template)
-        visits = np.array(model.visits or (1.0,) * model.num_interfaces)
-        for marked in (model.end, model.unknown):
-            if marked is not None:
-                visits[marked] = 0.0
         with np.errstate(divide="ignore"):
-            self.prior: Array = np.log(visits)  # [interfaces]
+            self.prior: Array = np.log(visits_of_states(model))  # [interfaces]
         self.tables = _tables(self.network, self.compiled)
 
     @cached_property
