@@ -66,6 +66,11 @@ def joint_groups(columns: Collection[Column], rows: int) -> Keys:
     return join([column_keys(column) for column in columns]).dense()
 
 
+def group_weights(groups: NDArray[Any], weights: Array, size: int = 0) -> Array:  # [groups]
+    """Return the weight of each group: of `size` groups or, if there are more, of all of them."""
+    return np.bincount(groups, weights, size).astype(np.float64)
+
+
 def joint_key(columns: Sequence[tuple[NDArray[Any], int]]) -> Ints:  # [n]
     """Return one integer for each row, given codes of its columns and how many codes there are."""
     return join([Keys(codes, size) for codes, size in columns]).codes.astype(np.int64)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rspmn.data.episodes import Episodes, Followed
-from rspmn.data.keys import joint_groups
+from rspmn.data.keys import group_weights, joint_groups
 from rspmn.data.windows import States, Windows, distinct_states
 from rspmn.envs.mdp import MDP
 from rspmn.errors import DataError
@@ -58,18 +58,18 @@ class Tabular:
         row = (states.of_steps * made.size + made.codes)[known]
         counts = windows.counts[known].astype(np.float64)
         size = states.count * made.size
-        tried = _sums(row, counts, size)
+        tried = group_weights(row, counts, size)
         some = np.maximum(tried, 1e-300)
         utility = windows.columns[windows.schema.utility].data[known]
         after = states.of_successors[known]
         to = np.where(after >= 0, after, states.count)
         chances = csr_array((counts / some[row], (row, to)), shape=(size, states.count + 1))
-        starts = _sums(states.of_steps, windows.starts.astype(np.float64), states.count)
+        starts = group_weights(states.of_steps, windows.starts.astype(np.float64), states.count)
         return cls(
             states,
             tuple(zip(*decoded, strict=True)),
             tried,
-            _sums(row, counts * utility, size) / some,
+            group_weights(row, counts * utility, size) / some,
             chances,
             starts / starts.sum(),
         )
@@ -148,7 +148,3 @@ class Cloned:
         np.add.at(found, (place[:, None], action[None, :]), tried)
         seen = found.sum(axis=1, keepdims=True)
         return np.where(seen > 0, found / np.maximum(seen, 1.0), 1 / len(mdp.actions))
-
-
-def _sums(groups: Ints, weights: Array, size: int) -> Array:  # [size]
-    return np.bincount(groups, weights, size).astype(np.float64)

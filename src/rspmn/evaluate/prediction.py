@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rspmn.data.episodes import Episodes
+from rspmn.data.keys import group_weights
 from rspmn.data.windows import Windows
 from rspmn.infer.compiled.assign import assign, known_columns
 from rspmn.infer.compiled.forward_backward import entries_of
@@ -76,15 +77,15 @@ def predictions(model: RSPMN, log: Episodes | Windows) -> Predictions:
     highest = np.full(len(window), -np.inf)
     np.maximum.at(highest, which, logs)
     share = np.exp(logs - highest[which])
-    share /= _weigh(which, share, len(window))[which]
+    share /= group_weights(which, share, len(window))[which]
     chance = _weights(sites, model.num_interfaces, site, assigned.after[way])
     behind = steps_behind(model.template, sites)[site]
     visits = visits_and_end(model)
     counts = windows.counts[window].astype(np.float64)
     return Predictions(
-        _weigh(which, share * chance, len(window)),
+        group_weights(which, share * chance, len(window)),
         (visits / visits.sum())[assigned.after[window]],
-        _weigh(which, share * behind, len(window)),
+        group_weights(which, share * behind, len(window)),
         counts,
         1 - float(counts.sum() / max(1, windows.counts.sum())),
     )
@@ -98,7 +99,3 @@ def _weights(sites: Sites, size: int, site: Ints, interface: Ints) -> Array:  # 
     asked = site * size + interface
     at = np.minimum(np.searchsorted(key[order], asked), len(key) - 1)
     return np.where(key[order][at] == asked, sites.weights[order][at], 0.0)
-
-
-def _weigh(groups: Ints, weights: Array, size: int) -> Array:
-    return np.bincount(groups, weights, size).astype(np.float64)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from rspmn.data.episodes import Episodes, Followed
+from rspmn.data.keys import group_weights
 from rspmn.data.windows import fair_endings
 from rspmn.errors import DataError
 from rspmn.infer.compiled.forward_backward import Abreast, kernel_of
@@ -20,7 +21,6 @@ from rspmn.infer.compiled.layers import ranges
 from rspmn.infer.compiled.ways import Ways
 from rspmn.learn.flows import Flows
 from rspmn.learn.rebuild import rebuild
-from rspmn.learn.structure.rows import weigh
 from rspmn.model import RSPMN
 from rspmn.types import Array, Bools, Ints
 
@@ -133,10 +133,10 @@ class _Expectation:
         if self.hard:
             weight = _largest_of_row(weight, row) * known
         size = len(kernel.logs)
-        self.passed += weigh(entry, weight, size)
+        self.passed += group_weights(entry, weight, size)
         utility = earned[steps[row]]
         for power in range(3):
-            self.known[power] += weigh(entry, weight * known * utility**power, size)
+            self.known[power] += group_weights(entry, weight * known * utility**power, size)
         return self._lead_on(row, entry, weight, known, ahead, future)
 
     def _lead_on(
@@ -156,7 +156,7 @@ class _Expectation:
         flow = np.repeat(weight, counts) * share
         place = np.repeat(self.edge_starts[entry], counts) + np.arange(len(edge))
         place -= np.repeat(first[:-1], counts)
-        self.led += weigh(place, flow * np.repeat(known, counts), len(self.led))
+        self.led += group_weights(place, flow * np.repeat(known, counts), len(self.led))
         belief = np.zeros_like(future)
         np.add.at(belief, (to, at), flow)
         return belief
@@ -170,7 +170,9 @@ class _Expectation:
         found.visits = np.where(self.visits > 0, self.visits, before)  # a frontier's are arrivals
         size = len(ways.trees)
         passed, steps, earned, squares = (
-            weigh(ways.position, _share_out(ways, kernel.instance, kernel.logs, amount), size)
+            group_weights(
+                ways.position, _share_out(ways, kernel.instance, kernel.logs, amount), size
+            )
             for amount in (self.passed, *self.known)
         )
         found.passed, found.steps = ways.trees.shared(passed), steps
@@ -193,7 +195,7 @@ def _share_out(ways: Ways, instance: Ints, logs: Array, amount: Array) -> Array:
     given = np.where(ways.site >= 0, -np.inf, 0.0)
     with np.errstate(divide="ignore"):
         given[instance] = np.log(amount) - logs
-    whole = weigh(ways.pair[instance], amount, len(ways.row))
+    whole = group_weights(ways.pair[instance], amount, len(ways.row))
     return ways.down(ways.up(given), whole)
 
 

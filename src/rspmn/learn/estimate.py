@@ -12,6 +12,7 @@ import numpy as np
 
 from rspmn.circuit import Max, Utility
 from rspmn.data.episodes import Followed
+from rspmn.data.keys import group_weights
 from rspmn.data.windows import Windows
 from rspmn.end_nodes import Template
 from rspmn.infer.compiled.assign import Assigned, Located, assign
@@ -19,7 +20,7 @@ from rspmn.infer.compiled.layers import KINDS
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.flows import Flows, leaf_flows
 from rspmn.learn.rebuild import rebuild
-from rspmn.learn.structure.rows import RowTable, table_of, weigh
+from rspmn.learn.structure.rows import RowTable, table_of
 from rspmn.learn.successors.transitions import SuccessorWeights, Transitions
 from rspmn.learn.successors.untried import untried_branches
 from rspmn.model import RSPMN
@@ -90,7 +91,9 @@ def count(template: Template, assigned: Assigned, windows: Windows) -> Flows:
     known = assigned.after >= 0
     steps = np.where(known, counts, 0.0)
     found = Flows.none(trees)
-    found.passed = trees.shared(weigh(assigned.passed, steps[assigned.passed_by], len(trees)))
+    found.passed = trees.shared(
+        group_weights(assigned.passed, steps[assigned.passed_by], len(trees))
+    )
     _count_utilities(found, assigned, windows, steps)
     reached = known[assigned.window]
     window, site = assigned.window[reached], assigned.site[reached]
@@ -99,9 +102,9 @@ def count(template: Template, assigned: Assigned, windows: Windows) -> Flows:
         found.leaves = leaf_flows(assigned, windows, steps)
     at = (assigned.here >= 0) & (assigned.here != frontier_of(template))
     size = len(trees.template.roots)
-    found.starts = weigh(assigned.here[at], windows.starts[at].astype(np.float64), size)
-    found.visits = weigh(assigned.here[at], counts[at], size)
-    found.arrived = weigh(assigned.after[known], counts[known], size)
+    found.starts = group_weights(assigned.here[at], windows.starts[at].astype(np.float64), size)
+    found.visits = group_weights(assigned.here[at], counts[at], size)
+    found.arrived = group_weights(assigned.after[known], counts[known], size)
     return found
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from rspmn.circuit import Leaf
+from rspmn.data.keys import group_weights
 from rspmn.data.windows import Windows
 from rspmn.infer.compiled.assign import Assigned
 from rspmn.infer.compiled.ways import RootTrees
 from rspmn.learn.structure.leaves import weighted_values
-from rspmn.learn.structure.rows import weigh
 from rspmn.learn.successors.transitions import SuccessorWeights
 from rspmn.types import Array, Ints
 from rspmn.values import Value
@@ -55,21 +55,21 @@ class Flows:
         low, high = np.full(size, np.inf), np.full(size, -np.inf)
         np.minimum.at(low, position, earned)
         np.maximum.at(high, position, earned)
-        self.steps = weigh(position, steps, size)
+        self.steps = group_weights(position, steps, size)
         total = np.where(self.steps > 0, self.steps, 1.0)
-        mean = weigh(position, steps * earned, size) / total
+        mean = group_weights(position, steps * earned, size) / total
         self.mean = np.where(low == high, low, mean)
         deviations = (earned - self.mean[position]) ** 2
         if within is not None:
             deviations += within
-        self.squares = weigh(position, steps * deviations, size)
+        self.squares = group_weights(position, steps * deviations, size)
 
     def count_successors(self, position: Ints, interface: Ints, steps: Array) -> None:
         """Set how often each interface node followed at each position."""
         size = len(self.starts)
         keys, edge = np.unique(position * size + interface, return_inverse=True)
         self.led_from, self.led_to = keys // size, keys % size
-        self.led = weigh(edge, steps, len(keys))
+        self.led = group_weights(edge, steps, len(keys))
 
     def weighed(self, sites: Ints, weights: SuccessorWeights) -> "Flows":
         """Return the flows with weights of S_L instead of counts; `sites` are their positions."""

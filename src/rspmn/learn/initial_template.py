@@ -17,6 +17,7 @@ from rspmn.circuit import Latent, Network, NetworkBuilder
 from rspmn.circuit.network import with_children
 from rspmn.circuit.rewrite import graft, with_branches
 from rspmn.data.episodes import Followed
+from rspmn.data.keys import group_weights
 from rspmn.data.windows import States
 from rspmn.end_nodes import end_root, marked_root, unknown_root, visits_of_states
 from rspmn.infer.compiled.assign import Located, likeliest_roots
@@ -24,7 +25,6 @@ from rspmn.infer.compiled.state_index import state_part
 from rspmn.infer.compiled.ways import RootTrees
 from rspmn.learn.frontier import Border, frontier_leaves, state_leaves
 from rspmn.learn.one_step import Interface
-from rspmn.learn.structure.rows import weigh
 from rspmn.learn.two_step import TwoSteps
 from rspmn.schema import Schema
 from rspmn.types import Array, Ints
@@ -164,7 +164,7 @@ def _unsupported_branches(
 def _arrivals(two: TwoSteps, states: States) -> Array:  # [num_states]
     known = states.of_successors >= 0
     counts = two.windows.counts[known].astype(np.float64)
-    return weigh(states.of_successors[known], counts, states.count)
+    return group_weights(states.of_successors[known], counts, states.count)
 
 
 def locate_in(template: InitialTemplate, located: Located, edge: Border) -> Located:

@@ -16,6 +16,7 @@ import numpy as np
 
 from rspmn.data.cells import split_missing
 from rspmn.data.columns import Column, encode
+from rspmn.data.keys import group_weights
 from rspmn.data.sources.count_windows import StoredWindows
 from rspmn.data.windows import Windows, group_windows
 from rspmn.infer.compiled.assign import assign
@@ -24,7 +25,6 @@ from rspmn.learn.config import LearnConfig
 from rspmn.learn.estimate import count, transitions_of
 from rspmn.learn.flows import Flows
 from rspmn.learn.rebuild import rebuild
-from rspmn.learn.structure.rows import weigh
 from rspmn.model import RSPMN
 from rspmn.schema import Kind, Schema
 from rspmn.types import Ints
@@ -99,7 +99,9 @@ def _add_prior(total: Flows, model: RSPMN, sample: Windows, config: LearnConfig)
     weights, _ = config.weighing(transitions)
     if weights.strength is None:
         return
-    steps = weigh(transitions.site, transitions.counts, transitions.sites) + weights.strength
+    steps = (
+        group_weights(transitions.site, transitions.counts, transitions.sites) + weights.strength
+    )
     prior = weights.weights * steps[weights.site] - weights.counts
     kept = prior > 1e-12 * steps[weights.site]
     total.count_successors(

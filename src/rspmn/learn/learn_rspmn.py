@@ -12,6 +12,7 @@ import numpy as np
 
 from rspmn.circuit import Latent, Network, walk_down
 from rspmn.data.episodes import Episodes
+from rspmn.data.keys import group_weights
 from rspmn.data.sources.count_windows import StoredWindows
 from rspmn.data.windows import Windows, distinct_states
 from rspmn.errors import DataError
@@ -29,7 +30,6 @@ from rspmn.learn.stages import Stages, tied_network
 from rspmn.learn.structure.after_decision import RecurrentOutcome
 from rspmn.learn.structure.grow import grow_spmn
 from rspmn.learn.structure.learner import Learner
-from rspmn.learn.structure.rows import weigh
 from rspmn.learn.two_step import TwoSteps, two_step_network, wrap
 from rspmn.model import RSPMN
 from rspmn.types import Array, Ints
@@ -207,7 +207,7 @@ def _locate(
     """
     states, counts = distinct_states(two.windows), two.windows.counts.astype(np.float64)
     known = learned_in >= 0
-    steps = weigh(learned_in[known], counts[known], len(interfaces))
+    steps = group_weights(learned_in[known], counts[known], len(interfaces))
     node = np.full(states.count, NOWHERE)
     if config.clustering.disjoint:
         node[states.of_steps[known]] = learned_in[known]

@@ -6,7 +6,7 @@ import numpy as np
 
 from rspmn.circuit import Categorical, Network, NetworkBuilder
 from rspmn.circuit.rewrite import graft
-from rspmn.learn.structure.rows import weigh
+from rspmn.data.keys import group_weights
 from rspmn.learn.successors.contexts import contexts_of
 from rspmn.learn.successors.priors import Factors
 from rspmn.learn.successors.transitions import Transitions
@@ -51,7 +51,7 @@ def tied_network(
         builder.product([drawn.leaf(k, int(leaf)) for k, leaf in enumerate(column)])
         for column in combination.T
     ]
-    weights = weigh(
+    weights = group_weights(
         site * len(products) + which.ravel(), counts, transitions.sites * len(products)
     ).reshape(transitions.sites, -1)
 

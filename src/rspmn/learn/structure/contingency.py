@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rspmn.learn.structure.rows import Rows, weigh
+from rspmn.data.keys import group_weights
+from rspmn.learn.structure.rows import Rows
 from rspmn.types import Array, Ints
 
 #: Values of less weight than this are pooled: in a table of nearly empty cells the statistics
@@ -102,11 +103,11 @@ def distinct_weights(keys: Ints, weights: Array) -> tuple[Ints, Array]:
     """Return the distinct keys and the weight of each."""
     size = int(keys.max()) + 1
     if size <= 4 * len(keys) + 1000:
-        total = weigh(keys, weights, size)
+        total = group_weights(keys, weights, size)
         found = np.flatnonzero(total)
         return found, total[found]
     found, inverse = np.unique(keys, return_inverse=True)
-    return found, weigh(inverse, weights)
+    return found, group_weights(inverse, weights)
 
 
 def contingency(rows: Rows, left: Sequence[str], right: Sequence[str], strata: Ints) -> Contingency:
@@ -133,14 +134,15 @@ def _pair_by_pair(rows: Rows, a: ValueCells, b: ValueCells, strata: Ints) -> Con
     counts = np.zeros((len(distinct), a.size, b.size))
     codes = {name: rows.codes(name).astype(np.int64) for name in {*a.names, *b.names}}
     sums = {
-        n: weigh(c[c >= 0], rows.weights[c >= 0], rows.table.sizes[n]) for n, c in codes.items()
+        n: group_weights(c[c >= 0], rows.weights[c >= 0], rows.table.sizes[n])
+        for n, c in codes.items()
     }
     for i, one in enumerate(a.names):
         for j, other in enumerate(b.names):
             sizes = rows.table.sizes[one], rows.table.sizes[other]
             both = (codes[one] >= 0) & (codes[other] >= 0)
             cell = (stratum[both] * sizes[0] + codes[one][both]) * sizes[1] + codes[other][both]
-            flat = weigh(cell, rows.weights[both], len(distinct) * sizes[0] * sizes[1])
+            flat = group_weights(cell, rows.weights[both], len(distinct) * sizes[0] * sizes[1])
             counts[:, a.of(i), b.of(j)] = flat.reshape(len(distinct), *sizes)
     return Contingency(
         a, b, counts, np.concatenate([sums[n] for n in a.names]),

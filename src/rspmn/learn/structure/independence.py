@@ -12,8 +12,9 @@ from typing import Protocol
 
 import numpy as np
 
+from rspmn.data.keys import group_weights
 from rspmn.learn.structure.contingency import KEPT, RARE, contingency, distinct_weights, xlogx
-from rspmn.learn.structure.rows import Rows, weigh
+from rspmn.learn.structure.rows import Rows
 from rspmn.types import Array, Bools, Ints
 
 #: Up to so many pairs are counted one by one if there are many rows.
@@ -200,19 +201,19 @@ def stratum_statistics(
     cell, cell_weight = distinct_weights(row_key * sizes[1] + b, weights)
     row, row_weight = distinct_weights(row_key, weights)
     column, column_weight = distinct_weights(column_key, weights)
-    total = weigh(stratum, weights)
+    total = group_weights(stratum, weights)
     size = len(total)
     of_cell, of_row, of_column = cell // (sizes[0] * sizes[1]), row // sizes[0], column // sizes[1]
     g = 2 * (
-        weigh(of_cell, xlogx(cell_weight), size)
-        - weigh(of_row, xlogx(row_weight), size)
-        - weigh(of_column, xlogx(column_weight), size)
+        group_weights(of_cell, xlogx(cell_weight), size)
+        - group_weights(of_row, xlogx(row_weight), size)
+        - group_weights(of_column, xlogx(column_weight), size)
         + xlogx(total)
     )
     at_row = np.searchsorted(row, cell // sizes[1])
     at_column = np.searchsorted(column, of_cell * sizes[1] + cell % sizes[1])
     share = cell_weight**2 / (row_weight[at_row] * column_weight[at_column])
-    x2 = np.where(total > 0, (total - 1) * (weigh(of_cell, share, size) - 1), 0.0)
+    x2 = np.where(total > 0, (total - 1) * (group_weights(of_cell, share, size) - 1), 0.0)
     rows_seen = np.bincount(of_row, minlength=size)
     columns_seen = np.bincount(of_column, minlength=size)
     freedom = np.where(total > 0, (rows_seen - 1.0) * (columns_seen - 1.0), 0.0)
@@ -223,7 +224,7 @@ def pooled_codes(rows: Rows, name: str) -> Ints:  # [n]
     """Return a code for each row's value, the same for all rare ones, -1 where it is missing."""
     codes = rows.codes(name)
     here = codes >= 0
-    total = weigh(codes[here], rows.weights[here], rows.table.sizes[name])
+    total = group_weights(codes[here], rows.weights[here], rows.table.sizes[name])
     rare = (total > 0) & (total < RARE)
     number = np.cumsum(total >= RARE) - 1
     if rare.any():

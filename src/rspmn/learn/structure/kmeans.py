@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rspmn.learn.structure.rows import Rows, weigh
+from rspmn.data.keys import group_weights
+from rspmn.learn.structure.rows import Rows
 from rspmn.learn.structure.targets import Targets
 from rspmn.schema import Kind
 from rspmn.types import Array, Ints
@@ -43,7 +44,7 @@ class KMeansClustering:
         distinct, inverse = np.unique(points, axis=0, return_inverse=True)
         if len(distinct) < 2:
             return [rows]
-        weights = weigh(inverse.ravel(), rows.weights)
+        weights = group_weights(inverse.ravel(), rows.weights)
         found = kmeans(distinct, weights, min(self.clusters, len(distinct)), self.restarts, rng)
         labels = found[inverse.ravel()]
         order = np.unique(labels, return_index=True)
@@ -83,7 +84,7 @@ def _lloyd(points: Array, weights: Array, centres: Array) -> tuple[Ints, float]:
         if (nearest == labels).all():
             break
         labels = nearest
-        total = weigh(labels, weights, len(centres))
+        total = group_weights(labels, weights, len(centres))
         sums = np.zeros_like(centres)
         np.add.at(sums, labels, points * weights[:, None])
         centres = np.where(total[:, None] > 0, sums / np.maximum(total, 1e-300)[:, None], centres)

@@ -15,8 +15,9 @@ from rspmn.circuit import (
 )
 from rspmn.circuit.distributions import Values
 from rspmn.data.columns import Column
+from rspmn.data.keys import group_weights
 from rspmn.errors import DataError, did_you_mean
-from rspmn.learn.structure.rows import Rows, RowTable, weigh
+from rspmn.learn.structure.rows import Rows, RowTable
 from rspmn.schema import Kind
 from rspmn.types import Array
 from rspmn.values import UNKNOWN
@@ -109,7 +110,7 @@ def weighted_values(column: Column, weights: Array) -> tuple[Values, Array]:
     """
     present = ~column.missing
     found, group = np.unique(column.data[present], return_inverse=True)
-    weight = weigh(group, weights[present])
+    weight = group_weights(group, weights[present])
     if column.kind is Kind.CONTINUOUS:
         return found, weight
     return [column.domain[code] for code in found.tolist()], weight

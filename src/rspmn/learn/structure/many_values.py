@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rspmn.data.keys import group_weights
 from rspmn.learn.structure.independence import pooled_codes
-from rspmn.learn.structure.rows import Rows, weigh
+from rspmn.learn.structure.rows import Rows
 from rspmn.learn.structure.targets import Targets
 from rspmn.learn.structure.value_groups import OutcomeTable, choice_tables
 from rspmn.types import Array, Bools, Ints
@@ -45,7 +46,7 @@ def group_many_values(rows: Rows, name: str, targets: Targets, alpha: float) -> 
     choices = choice_tables(rows, name, targets)
     size = np.bincount(cells.owner[np.unique(cells.cell)])
     shared = cells.owner == int(size.argmax())  # [cells], those of the variable with most of them
-    weight = weigh(number, rows.weights[here], len(values))
+    weight = group_weights(number, rows.weights[here], len(values))
     groups = _Groups(cells, choices, shared, alpha, targets.unavailable_from, targets.enough)
     for value in np.argsort(-weight, kind="stable").tolist():
         groups.add(value)
@@ -84,7 +85,9 @@ class _Groups:
             both, inverse = np.unique(
                 np.concatenate([self.cells[found][0], cell]), return_inverse=True
             )
-            total = weigh(inverse, np.concatenate([self.cells[found][1], weight]), len(both))
+            total = group_weights(
+                inverse, np.concatenate([self.cells[found][1], weight]), len(both)
+            )
             self.cells[found] = (both, total)
             self.chosen[found] = [a + b for a, b in zip(self.chosen[found], own, strict=True)]
         self.of_value[value] = found
@@ -142,6 +145,6 @@ def _cells(
     key, inverse = np.unique(
         value * cells + np.concatenate([c for _, c in keys]), return_inverse=True
     )
-    total = weigh(inverse, np.concatenate(weights), len(key))
+    total = group_weights(inverse, np.concatenate(weights), len(key))
     starts = np.searchsorted(key // cells, np.arange(values + 1))
     return _Cells(starts, key % cells, total, np.concatenate(blocks), np.concatenate(owners))

@@ -6,7 +6,8 @@ depend on its mean.
 
 import numpy as np
 
-from rspmn.learn.structure.rows import Rows, weigh
+from rspmn.data.keys import group_weights
+from rspmn.learn.structure.rows import Rows
 from rspmn.types import Array, Ints
 
 
@@ -41,4 +42,4 @@ def mean_p_value(rows: Rows, name: str, utility: str, strata: Ints) -> float:
 
 def _explained(group: Ints, weights: Array, u: Array) -> float:
     """Return the sum of squares that the groups' means explain."""
-    return float((weigh(group, weights * u) ** 2 / weigh(group, weights)).sum())
+    return float((group_weights(group, weights * u) ** 2 / group_weights(group, weights)).sum())

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rspmn.data.keys import group_weights
 from rspmn.learn.structure.independence import Dependence
-from rspmn.learn.structure.rows import Rows, weigh
+from rspmn.learn.structure.rows import Rows
 from rspmn.schema import Kind
 from rspmn.types import Array, Bools, Ints
 
@@ -77,11 +78,11 @@ def _ranks(rows: Rows, name: str) -> tuple[Array, Bools]:
     numbers = np.where(present, column.data, 0).astype(np.float64)
     if numeric:
         distinct, inverse = np.unique(numbers, return_inverse=True)
-        weight = weigh(inverse, np.where(present, rows.weights, 0.0), len(distinct))
+        weight = group_weights(inverse, np.where(present, rows.weights, 0.0), len(distinct))
         return (np.cumsum(weight) / max(weight.sum(), 1e-300))[inverse][:, None], present
     codes = np.where(present, column.data, -1)
     values = np.unique(codes[present])
-    share = weigh(
+    share = group_weights(
         np.searchsorted(values, codes[present]), rows.weights[present], len(values)
     ) / max(rows.weights[present].sum(), 1e-300)
     hot = codes[:, None] == values[None, :]

@@ -155,11 +155,6 @@ def rebinned(rows: Rows) -> Rows:
     return Rows(table, np.arange(len(rows)), rows.weights)
 
 
-def weigh(groups: NDArray[Any], weights: Array, size: int = 0) -> Array:
-    """Return the weight of each group."""
-    return np.bincount(groups, weights=weights, minlength=size).astype(np.float64)
-
-
 def with_joint_variable(rows: Rows, names: Sequence[str]) -> tuple[Rows, str]:
     """Add a variable that is the joint value of several; return its name too."""
     name = " and ".join(names)

@@ -12,9 +12,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from rspmn.data.keys import group_weights
 from rspmn.learn.structure.independence import pair_statistics
 from rspmn.learn.structure.many_values import group_many_values, has_many_values
-from rspmn.learn.structure.rows import Rows, rebinned, weigh
+from rspmn.learn.structure.rows import Rows, rebinned
 from rspmn.learn.structure.targets import Targets
 from rspmn.learn.structure.value_groups import outcome_table
 from rspmn.types import Array, Ints
@@ -67,7 +68,9 @@ class BehaviouralSplit:
         best = varying[int(np.argmax(self._worth(rows, varying, targets)))]
         values, groups = self._group_values(rows, best, targets)
         if groups.max(initial=0) == 0:
-            weight = weigh(np.searchsorted(values, _present(rows.codes(best))), _known(rows, best))
+            weight = group_weights(
+                np.searchsorted(values, _present(rows.codes(best))), _known(rows, best)
+            )
             if best in rows.table.ordered and weight.min() < targets.enough:
                 return [rows]  # too few observations for a finer interval
             # Relevant only together with other variables: every value is split off.

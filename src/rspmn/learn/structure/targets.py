@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rspmn.data.keys import group_weights
 from rspmn.learn.structure.contingency import contingency, pool_rare
-from rspmn.learn.structure.rows import Rows, weigh
+from rspmn.learn.structure.rows import Rows
 from rspmn.schema import Schema
 from rspmn.types import Array, Bools, Ints
 
@@ -88,7 +89,7 @@ def _may_be_unavailable(rows: Rows, names: tuple[str, ...], choice: Target, leas
     state = np.unique(rows.joint_codes(names) * strata + choice.strata, return_inverse=True)[1]
     decided = rows.codes(choice.names[0])
     size = int(decided.max()) + 1
-    counts = weigh(state * size + decided, rows.weights, (int(state.max()) + 1) * size)
+    counts = group_weights(state * size + decided, rows.weights, (int(state.max()) + 1) * size)
     table = counts.reshape(-1, size)  # [states, choices]
     of_state = np.zeros(len(table), dtype=np.int64)
     of_state[state] = choice.strata

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rspmn.learn.structure.rows import weigh
+from rspmn.data.keys import group_weights
 from rspmn.learn.successors.transitions import SuccessorWeights, Transitions
 
 
@@ -25,8 +25,8 @@ def count_successors(transitions: Transitions) -> SuccessorWeights:
     """Return the share of each interface node among the successors of each S_L."""
     size = transitions.interfaces
     edges, which = np.unique(transitions.site * size + transitions.to, return_inverse=True)
-    count = weigh(which, transitions.counts, len(edges))
+    count = group_weights(which, transitions.counts, len(edges))
     of_site = edges // size
-    visits = weigh(of_site, count, transitions.sites)
+    visits = group_weights(of_site, count, transitions.sites)
     starts = np.searchsorted(of_site, np.arange(transitions.sites + 1))
     return SuccessorWeights(starts, edges % size, count / visits[of_site], count)

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rspmn.data.keys import group_weights
 from rspmn.learn.structure.contingency import distinct_weights
-from rspmn.learn.structure.rows import weigh
 from rspmn.learn.successors.boxes import boxes_of
 from rspmn.learn.successors.components import find_components
 from rspmn.learn.successors.contexts import Contexts, contexts_of
@@ -71,7 +71,7 @@ class Factored:
         priors = learned.priors()
         if priors is None or transitions.too_late_for(priors.weights.nnz):
             return weights, replace(info, given_up="more time than is left")
-        seen = weigh(learned.context, learned.weights, len(learned.contexts))
+        seen = group_weights(learned.context, learned.weights, len(learned.contexts))
         info.outside = max(0.0, 1 - float(priors.kept @ seen) / float(seen.sum()))
         if priors.pruned > MOST_PRUNED:
             return weights, replace(info, given_up="more edges than can be kept")
@@ -99,7 +99,7 @@ class Learned:
             self.contexts, self.context, values, self.weights,
             utility if utility in self.contexts.names else None, if_relevant=True,
         )  # fmt: skip
-        arrivals = weigh(self.after, self.weights, states.count)
+        arrivals = group_weights(self.after, self.weights, states.count)
         boxes = boxes_of(transitions, components, arrivals)
         self.factors = Factors.of(self.contexts, components, tied, boxes)
         self.leaves = self.factors.leaves(self.contexts)
@@ -112,7 +112,7 @@ class Learned:
         """
         from scipy.sparse import csr_array
 
-        visits = weigh(self.site, self.weights, self.transitions.sites)
+        visits = group_weights(self.site, self.weights, self.transitions.sites)
         shape = self.transitions.sites, len(self.contexts)
         share = self.weights / visits[self.site]
         mixtures = csr_array((share, (self.site, self.context)), shape=shape)
@@ -129,7 +129,7 @@ class Learned:
         key = self.site * size + self.box
         keys, total = distinct_weights(key, self.weights)
         others = total[np.searchsorted(keys, key)] - 1
-        visits = weigh(self.site, self.weights)[self.site] - 1
+        visits = group_weights(self.site, self.weights)[self.site] - 1
         leaves = self.leaves[:, self.context]
         prior = self.factors.mass_on(leaves, self.box, without=1.0)
         prior /= np.where(kept > 0, kept, 1.0)[self.context]
@@ -159,8 +159,8 @@ def _posterior(
 
     sites, size, site = transitions.sites, transitions.interfaces, by_counts.site
     over = by_counts.interfaces == transitions.end
-    ended = weigh(site, by_counts.weights * over, sites)  # [sites], the share
-    on = weigh(site, by_counts.counts * ~over, sites)
+    ended = group_weights(site, by_counts.weights * over, sites)  # [sites], the share
+    on = group_weights(site, by_counts.counts * ~over, sites)
     scale = np.where(on > 0, (1 - ended) / (on + strength), 0.0)
     # END: its share; others: the rest · (count + κ · π) / (n + κ)
     logged = np.where(over, by_counts.weights, by_counts.counts * scale[site])

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rspmn.data.keys import group_weights
 from rspmn.learn.structure.contingency import distinct_weights
-from rspmn.learn.structure.rows import weigh
 from rspmn.learn.successors.contexts import Contexts
 from rspmn.types import Array, Ints
 
@@ -58,7 +58,7 @@ class Open:
         self.key, self.total = distinct_weights(self.number * self.values + self.value, self.weight)
         self.of_key = self.key // self.values
         self.prior = STRENGTH / np.bincount(self.of_key, minlength=self.count)  # of each value
-        self.seen = weigh(self.of_key, self.total, self.count)
+        self.seen = group_weights(self.of_key, self.total, self.count)
         prior = self.prior[self.of_key]
         self.whole = _log_likelihood(self.of_key, self.total, prior, self.count)
 
@@ -93,12 +93,12 @@ class Open:
         node, code = np.divmod(cells, size)
         prior = self.prior[node][cell]
         apart = _log_likelihood(cell, weight, prior, len(cells))
-        every = weigh(node, apart, self.count) - self.whole
+        every = group_weights(node, apart, self.count) - self.whole
         number = np.bincount(node, minlength=self.count)
         # all other values of the variable together: what the node has seen, less the cell
         total = self.total[np.searchsorted(self.key, node[cell] * self.values + key % self.values)]
-        less = weigh(cell, _gammaln(total - weight + prior) - _gammaln(total + prior))
-        rest = self.seen[node] - weigh(cell, weight)
+        less = group_weights(cell, _gammaln(total - weight + prior) - _gammaln(total + prior))
+        rest = self.seen[node] - group_weights(cell, weight)
         others = self.whole[node] - _ends(self.seen[node]) + less + _ends(rest)
         single = np.where(number[node] > 2, apart + others - self.whole[node], -np.inf)
         order = np.lexsort((-code, single, node))  # the best of each node is last
@@ -140,7 +140,7 @@ def dependent_components(entries: Entries, rest: Ints) -> list[int]:
 def _log_likelihood(group: Ints, weight: Array, prior: Array, groups: int) -> Array:  # [groups]
     """Return the log-likelihood of the values of each group, one weight and prior for each."""
     each = _gammaln(weight + prior) - _gammaln(prior)
-    return weigh(group, each, groups) + _ends(weigh(group, weight, groups))
+    return group_weights(group, each, groups) + _ends(group_weights(group, weight, groups))
 
 
 def _ends(weight: Array) -> Array:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rspmn.learn.structure.rows import weigh
+from rspmn.data.keys import group_weights
 from rspmn.learn.successors.contexts import Contexts
 from rspmn.learn.successors.splits import EVERY, LEAF, Entries, Open, dependent_components
 from rspmn.types import Array, Ints
@@ -171,7 +171,9 @@ class Tied:
         """Return the mean of some numbers, one for each step, in every node of a single tree."""
         leaf = self.trees.find(contexts, 0)[context]
         size = len(self.trees.parent)
-        total = np.stack([weigh(leaf, weights, size), weigh(leaf, weights * numbers, size)])
+        total = np.stack(
+            [group_weights(leaf, weights, size), group_weights(leaf, weights * numbers, size)]
+        )
         for node in range(size - 1, 0, -1):  # children stand after their parents
             total[:, self.trees.parent[node]] += total[:, node]
         return np.asarray(total[1] / np.maximum(total[0], 1e-300))

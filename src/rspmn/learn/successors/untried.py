@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rspmn.circuit import NetworkBuilder
+from rspmn.data.keys import group_weights
 from rspmn.infer.compiled.layers import ranges
 from rspmn.learn.structure.contingency import distinct_weights
-from rspmn.learn.structure.rows import weigh
 from rspmn.learn.successors.contexts import Contexts, contexts_of
 from rspmn.learn.successors.priors import Factors, mixed_priors, too_much
 from rspmn.learn.successors.transitions import Transitions
@@ -56,8 +56,8 @@ def untried_branches(
         return None
     made, decision = contexts_of(transitions, schema.decisions, here)
     key, tries = distinct_weights(at[here] * len(made) + decision, counts[here])
-    share = weigh(key % len(made), tries, len(made)) / tries.sum()
-    expected = weigh(key // len(made), tries, transitions.interfaces)[:, None] * share
+    share = group_weights(key % len(made), tries, len(made)) / tries.sum()
+    expected = group_weights(key // len(made), tries, transitions.interfaces)[:, None] * share
     untried = (expected > 0) & (expected < unavailable_from)
     untried.ravel()[key] = False
     node, decision = np.nonzero(untried)
@@ -99,7 +99,7 @@ def _ask(
     pair = np.repeat(np.arange(len(node)), np.diff(first))
     codes = np.hstack([states.codes[key[place] % len(states)], made.codes[decision[pair]]])
     sizes = np.concatenate([states.sizes, made.sizes])
-    share = seen[place] / weigh(pair, seen[place])[pair]
+    share = seen[place] / group_weights(pair, seen[place])[pair]
     return _Asked(Contexts((*names, *made.names), sizes, codes), pair, share)
 
 
@@ -120,7 +120,7 @@ def _predict(
         logged, context, transitions.table.columns[utility].data[window], transitions.counts
     )
     node = tied.trees.find(asked.contexts, 0)
-    mean = weigh(asked.pair, asked.share * means[node], pairs)
+    mean = group_weights(asked.pair, asked.share * means[node], pairs)
     # Given each utility that may be earned: whether the episode ends and, if not, what follows. An
     # episode that always ended with this utility ends here too.
     utilities = tied.distribution(asked.contexts).tocoo()
@@ -130,7 +130,7 @@ def _predict(
     logged, context = contexts_of(transitions, full.names, window)
     ends = Tied.learn(logged, context, [over.astype(np.int64)], transitions.counts, utility)
     over_then = ends.distribution(full)[:, [1]].toarray().ravel() if over.any() else 0.0 * share
-    ended = weigh(pair, share * over_then, pairs)
+    ended = group_weights(pair, share * over_then, pairs)
     going = share * (1 - over_then)
     shape = (pairs, len(full))
     mixtures = csr_array((going, (pair, np.arange(len(full)))), shape=shape)
@@ -138,7 +138,7 @@ def _predict(
     priors = mixed_priors(factors, leaves, mixtures, transitions.deadline)
     if priors is None:
         return None
-    lost = weigh(pair, going * (priors.kept <= 0), pairs) > MOST_LOST
+    lost = group_weights(pair, going * (priors.kept <= 0), pairs) > MOST_LOST
     on = np.where(lost | (ended >= 1), 0.0, 1 - ended)
     weights = csr_array(priors.weights * on[:, None])
     if transitions.end is not None:
