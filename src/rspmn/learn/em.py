@@ -19,8 +19,8 @@ from rspmn.errors import DataError
 from rspmn.infer.compiled.forward_backward import Abreast, kernel_of
 from rspmn.infer.compiled.layers import ranges
 from rspmn.infer.compiled.ways import Ways
+from rspmn.learn.estimate import rebuild
 from rspmn.learn.flows import Flows
-from rspmn.learn.rebuild import rebuild
 from rspmn.model import RSPMN
 from rspmn.types import Array, Bools, Ints
 

@@ -22,9 +22,8 @@ from rspmn.data.windows import Windows, group_windows
 from rspmn.infer.compiled.assign import assign
 from rspmn.infer.compiled.ways import RootTrees
 from rspmn.learn.config import LearnConfig
-from rspmn.learn.estimate import count, transitions_of
+from rspmn.learn.estimate import count, rebuild, transitions_of
 from rspmn.learn.flows import Flows
-from rspmn.learn.rebuild import rebuild
 from rspmn.model import RSPMN
 from rspmn.schema import Kind, Schema
 from rspmn.types import Ints

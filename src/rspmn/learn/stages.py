@@ -7,9 +7,8 @@ import numpy as np
 from rspmn.circuit import Categorical, Network, NetworkBuilder
 from rspmn.circuit.rewrite import graft
 from rspmn.data.keys import group_weights
-from rspmn.learn.successors.contexts import contexts_of
 from rspmn.learn.successors.priors import Factors
-from rspmn.learn.successors.transitions import Transitions
+from rspmn.learn.successors.transitions import Transitions, contexts_of
 from rspmn.types import Ints
 from rspmn.values import Value
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rspmn.learn.successors.contexts import Contexts
 from rspmn.learn.successors.splits import EVERY, LEAF, Entries, Open, dependent_components
+from rspmn.learn.successors.transitions import Contexts
 from rspmn.learn.successors.trees import Tied, Trees, grow_trees
 
 Codes = list[tuple[int, ...]]

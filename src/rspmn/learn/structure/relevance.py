@@ -9,16 +9,18 @@ from itertools import combinations
 
 import numpy as np
 
-from rspmn.learn.structure.bayes_factor import log_bayes_factors, observed_enough
+from rspmn.data.keys import group_weights
+from rspmn.learn.structure.contingency import Contingency, contingency
 from rspmn.learn.structure.learn_spn import components
 from rspmn.learn.structure.learner import Learner
-from rspmn.learn.structure.mean_test import mean_p_value
 from rspmn.learn.structure.rows import Rows, with_joint_variable
 from rspmn.learn.structure.targets import Target, Targets, has_unavailable_choice
-from rspmn.types import Bools, Ints
+from rspmn.types import Array, Bools, Ints
 
 #: A variable of more values than this is not conditioned on: its strata would be too small.
 MOST_GIVEN = 200
+#: The weight of the prior of Bayes factors: that of one row.
+STRENGTH = 1.0
 
 
 def relevant_variables(
@@ -41,11 +43,11 @@ def relevant_variables(
 
 
 def _mark_by_mean(learner: Learner, rows: Rows, targets: Targets, found: dict[str, bool]) -> None:
-    """Mark variables on which the mean of the utility depends: bins do not show its tail."""
+    """Mark variables on which the mean of the utility depends."""
     level = learner.config.mean_alpha / len(found)
     for name in [name for name in found if not found[name]]:
         p = mean_p_value(rows, name, str(learner.utility), targets.outcomes[-1].strata)
-        found[name] |= p < level
+        found[name] = p < level
 
 
 def _mark_by_availability(rows: Rows, targets: Targets, found: dict[str, bool]) -> None:
@@ -132,3 +134,90 @@ def with_dependents(
     groups = components(names, learner.test(rows, names, names, strata).dependent)
     kept = {name for group in groups if set(group) & set(relevant) for name in group}
     return tuple(name for name in names if name in kept)
+
+
+def mean_p_value(rows: Rows, name: str, utility: str, strata: Ints) -> float:
+    """Return the p-value of the F-test for equal means at all values of a variable.
+
+    Tests of independence use bins of the utility, which do not show how large its tail is;
+    decisions depend on its mean.
+    """
+    from scipy.special import fdtrc
+
+    codes = rows.codes(name)
+    here = codes >= 0
+    if not here.any():
+        return 1.0
+    weights = rows.weights[here]
+    stratum = np.unique(strata[here], return_inverse=True)[1]
+    size = int(codes.max()) + 1
+    cell = np.unique(stratum * size + codes[here], return_inverse=True)[1]
+    earned = rows.column(utility)
+    raw = earned.data[here]
+    u = raw - weights @ raw / weights.sum()  # against cancellation
+    total = float(weights @ u**2)
+    if earned.spread is not None:  # a row stands for several utilities
+        total += float(weights @ earned.spread[here])
+    explained = _explained(cell, weights, u) - _explained(stratum, weights, u)
+    left = total - _explained(cell, weights, u)
+    between = float(cell.max() - stratum.max())
+    within = float(weights.sum() - cell.max() - 1)
+    if between <= 0 or within <= 0 or not explained > 1e-12 * total:
+        return 1.0
+    if not left > 1e-12 * total:
+        return 0.0
+    return float(fdtrc(between, within, (explained / between) / (left / within)))
+
+
+def _explained(group: Ints, weights: Array, u: Array) -> float:
+    """Return the sum of squares that the groups' means explain."""
+    return float((group_weights(group, weights * u) ** 2 / group_weights(group, weights)).sum())
+
+
+def log_bayes_factors(
+    rows: Rows, names: Sequence[str], outcomes: Sequence[Target]
+) -> Array:  # [names]
+    """Return the log Bayes factor of splitting on each variable, against not splitting.
+
+    It is for variables that were observed too rarely for tests: marginal likelihoods under
+    Dirichlet priors that expect few outcomes, those of each value by itself against those of all
+    values together.
+
+    It is that of the target that gains most, given the decisions in between; 0 where no two rows
+    can be compared.
+    """
+    gains = []
+    for later in outcomes:
+        table = contingency(rows, names, later.names, later.strata)
+        gains.append(_gain(table).sum(axis=0))  # [names, later]
+    found = np.hstack(gains)
+    none = np.abs(found).max(axis=1) < 1e-9
+    return np.where(none, 0.0, found.max(axis=1))
+
+
+def observed_enough(rows: Rows, names: Sequence[str], target: Target, least: float) -> Bools:
+    """Return which variables have every value observed so often with each decision in between."""
+    if not target.names:
+        return np.ones(len(names), dtype=bool)
+    table = contingency(rows, names, (target.names[0],), target.strata)
+    weight = table.counts.sum(axis=2)  # [strata, cells]
+    often = (weight >= least).all(axis=0) | (table.left_weights == 0)
+    return np.logical_and.reduceat(often, table.left.starts)
+
+
+def _gain(table: Contingency) -> Array:  # [strata, left, right]
+    """Return the log of the Bayes factor of each pair in each stratum."""
+    from scipy.special import gammaln
+
+    left, right, counts = table.left, table.right, table.counts
+    prior = STRENGTH / np.bincount(right.owner)[right.owner]  # [right cells]
+
+    def likelihood(cells: Array) -> Array:  # [strata, .., right cells] -> [strata, .., right]
+        each = gammaln(cells + prior) - gammaln(prior)
+        inside = np.add.reduceat(each, right.starts, axis=2)
+        total = np.add.reduceat(cells, right.starts, axis=2)
+        return np.asarray(inside + gammaln(STRENGTH) - gammaln(STRENGTH + total))
+
+    apart = np.add.reduceat(likelihood(counts), left.starts, axis=1)
+    together = likelihood(np.add.reduceat(counts, left.starts, axis=1))
+    return np.asarray(apart - together)

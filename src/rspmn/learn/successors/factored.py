@@ -19,12 +19,15 @@ import numpy as np
 
 from rspmn.data.keys import group_weights
 from rspmn.learn.structure.contingency import distinct_weights
-from rspmn.learn.successors.boxes import boxes_of
 from rspmn.learn.successors.components import find_components
-from rspmn.learn.successors.contexts import Contexts, contexts_of
-from rspmn.learn.successors.counts import count_successors
-from rspmn.learn.successors.priors import Factors, Priors, mixed_priors, too_much
-from rspmn.learn.successors.transitions import SuccessorWeights, Transitions
+from rspmn.learn.successors.priors import Factors, Priors, boxes_of, mixed_priors, too_much
+from rspmn.learn.successors.transitions import (
+    Contexts,
+    SuccessorWeights,
+    Transitions,
+    contexts_of,
+    count_successors,
+)
 from rspmn.learn.successors.trees import Sparse, Tied
 from rspmn.types import Array, Bools, Ints
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from rspmn.data.keys import group_weights
 from rspmn.learn.structure.contingency import distinct_weights
-from rspmn.learn.successors.contexts import Contexts
+from rspmn.learn.successors.transitions import Contexts
 from rspmn.types import Array, Ints
 
 #: The weight of the prior, in steps.

@@ -1,10 +1,12 @@
 """Transitions: logged steps, each from an S_L to the interface node that followed.
 
-What turns them into the weights of every S_L is replaceable: see `Successors`.
+What turns them into the weights of every S_L is replaceable: see `Successors`. `Counts` is the
+paper's way. A context is the joint value of all that a next step may depend on, as codes.
 """
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from rspmn.data.columns import Column
+from rspmn.data.keys import group_weights, joint_key
 from rspmn.data.windows import States
 from rspmn.learn.structure.rows import RowTable
 from rspmn.schema import Kind, Schema
@@ -118,3 +121,68 @@ class Successors(Protocol):
     def __call__(self, transitions: Transitions) -> tuple[SuccessorWeights, object]:
         """Return the weights of every S_L, and what there is to say about them."""
         ...
+
+
+@dataclass(frozen=True, eq=False)
+class Contexts:
+    """Distinct joint values of some variables; 0 is the code of a missing value."""
+
+    names: tuple[str, ...]
+    sizes: Ints  # [variables], the number of codes of each
+    codes: Ints  # [contexts, variables]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def only(self, names: Sequence[str]) -> "Contexts":
+        """Return the contexts with some of the variables only; they need not be distinct."""
+        at = [self.names.index(name) for name in names]
+        return Contexts(tuple(names), self.sizes[at], self.codes[:, at])
+
+    def with_variable(self, name: str, size: int, rows: Ints, codes: Ints) -> "Contexts":
+        """Return some of the contexts with one more variable."""
+        wider = np.hstack([self.codes[rows], np.asarray(codes)[:, None]])
+        return Contexts((*self.names, name), np.append(self.sizes, size), wider)
+
+    def key(self, names: Sequence[str]) -> Ints:  # [contexts]
+        """Return one number for the joint value of some variables."""
+        at = [self.names.index(name) for name in names]
+        columns = [(self.codes[:, k], int(self.sizes[k])) for k in at]
+        if not columns:
+            return np.zeros(len(self), dtype=np.int64)
+        return np.unique(joint_key(columns), return_inverse=True)[1]
+
+
+def contexts_of(
+    transitions: Transitions, names: Sequence[str], windows: Ints
+) -> tuple[Contexts, Ints]:
+    """Return the distinct contexts of some windows, and the number of each window's context."""
+    columns = [transitions.codes_of(name, windows) for name in names]
+    _, first, which = np.unique(joint_key(columns), return_index=True, return_inverse=True)
+    sizes = np.array([size for _, size in columns], dtype=np.int64)
+    codes = np.stack([codes[first] for codes, _ in columns], axis=1)
+    return Contexts(tuple(names), sizes, codes), which.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Weighs each interface node by how often it followed, as in the paper.
+
+    Sec. 4, Step 4: count on the edge / visits to the sum. Edges without a count do not exist: they
+    are pruned.
+    """
+
+    def __call__(self, transitions: Transitions) -> tuple[SuccessorWeights, None]:
+        """Return the shares of the successors that were counted."""
+        return count_successors(transitions), None
+
+
+def count_successors(transitions: Transitions) -> SuccessorWeights:
+    """Return the share of each interface node among the successors of each S_L."""
+    size = transitions.interfaces
+    edges, which = np.unique(transitions.site * size + transitions.to, return_inverse=True)
+    count = group_weights(which, transitions.counts, len(edges))
+    of_site = edges // size
+    visits = group_weights(of_site, count, transitions.sites)
+    starts = np.searchsorted(of_site, np.arange(transitions.sites + 1))
+    return SuccessorWeights(starts, edges % size, count / visits[of_site], count)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from rspmn.data.keys import group_weights
-from rspmn.learn.successors.contexts import Contexts
 from rspmn.learn.successors.splits import EVERY, LEAF, Entries, Open, dependent_components
+from rspmn.learn.successors.transitions import Contexts
 from rspmn.types import Array, Ints
 
 #: A `scipy.sparse.csr_array`.

@@ -16,9 +16,8 @@ from rspmn.circuit import NetworkBuilder
 from rspmn.data.keys import group_weights
 from rspmn.infer.compiled.layers import ranges
 from rspmn.learn.structure.contingency import distinct_weights
-from rspmn.learn.successors.contexts import Contexts, contexts_of
 from rspmn.learn.successors.priors import Factors, mixed_priors, too_much
-from rspmn.learn.successors.transitions import Transitions
+from rspmn.learn.successors.transitions import Contexts, Transitions, contexts_of
 from rspmn.learn.successors.trees import Sparse, Tied
 from rspmn.model import Untried
 from rspmn.types import Array, Ints
