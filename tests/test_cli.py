@@ -221,4 +221,4 @@ def test_interrupted(
     monkeypatch.setattr("rspmn.cli.queries.load", interrupt)
     code, out, err = run(capsys, "meu", grid)
     assert (code, out) == (130, "")
-    assert err == "rspmn: interrupted; nothing was written\n"
+    assert err == "rspmn: interrupted; no file was left incomplete\n"

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from rspmn.cli import main
+from rspmn.data.episodes import Episodes
 from rspmn.data.tables import as_table
+from rspmn.data.write import write_episodes
 
 
 @pytest.fixture
@@ -102,3 +104,18 @@ def test_several_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     capsys.readouterr()
     assert main(["generate", "Maze", "--episodes", "3", "--files", "4", "-o", parts]) == 2
     assert "--files: expected 1 to 3" in capsys.readouterr().err
+
+
+def test_an_interruption_keeps_finished_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def write(log: Episodes, path: str, wide: bool) -> None:
+        if path.endswith("-1.csv"):
+            raise KeyboardInterrupt
+        write_episodes(log, path, wide)
+
+    monkeypatch.setattr("rspmn.cli.domains.write_episodes", write)
+    words = ["generate", "Maze", "--episodes", "9", "--files", "3", "-o", str(tmp_path / "log.csv")]
+    assert main(words) == 130
+    assert [path.name for path in tmp_path.iterdir()] == ["log-0.csv"]
+    assert "nothing was written" not in capsys.readouterr().err

@@ -74,7 +74,7 @@ def test_an_edited_schema_is_not_written_over(
     assert schema.read_text() != "edited"
 
 
-def test_messages_speak_of_flags(clinic: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_messages_name_the_option(clinic: Path, capsys: pytest.CaptureFixture[str]) -> None:
     schema = clinic / "schema.toml"
     schema.write_text(
         'order = [["severity"], ["treatment"]]\ndecisions = ["treatment"]\nutility = "reward"\n'
@@ -83,15 +83,15 @@ def test_messages_speak_of_flags(clinic: Path, capsys: pytest.CaptureFixture[str
     log = str(clinic / "clinic.csv")
     assert main(["learn", log, *base, "--time", "visit"]) == 2
     message = said(capsys)
-    assert "--ending end" in message
-    assert "--terminated COLUMN" in message
+    assert "give the option ending, which is 'end'" in message
+    assert "by the option terminated" in message
     (clinic / "gap.csv").write_text(
         "patient,visit,severity,treatment,reward,cured\n"
         "p0,0,1,wait,0.0,false\np0,2,1,drug,1.0,true\n"
     )
     gap = [str(clinic / "gap.csv"), *base, "--time", "visit", "--terminated", "cured"]
     assert main(["learn", *gap]) == 2
-    assert "steps are missing; if they are not, pass --gaps" in said(capsys)
+    assert "steps are missing; if they are not, allow gaps (gaps='allow' in" in said(capsys)
 
 
 def test_several_files(clinic: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -146,7 +146,7 @@ def test_an_interrupted_query_is_an_interruption(
     monkeypatch.setattr("rspmn.cli._function", lambda _: broken)
     assert "domains" in COMMANDS
     assert main(["domains"]) == 130
-    assert said(capsys) == "rspmn: interrupted; nothing was written\n"
+    assert said(capsys) == "rspmn: interrupted; no file was left incomplete\n"
 
 
 def test_natural_first_calls_are_answered(tmp_path: Path) -> None:

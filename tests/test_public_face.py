@@ -47,7 +47,8 @@ def test_type_checkers_see_the_same_names() -> None:
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert seen == {**rspmn._HOMES, **dict.fromkeys(rspmn._MODULES, "rspmn")}
+    homes = {name: home for home, names in rspmn._HOMES.items() for name in names}
+    assert seen == homes | dict.fromkeys(rspmn._MODULES, "rspmn")
     assert {*seen, "__version__"} == {*rspmn.__all__}
 
 

@@ -13,104 +13,48 @@ All that the first hour needs is an attribute of this module, and is imported wh
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rspmn import (
-        circuit as circuit,
-    )
-    from rspmn import (
-        data as data,
-    )
-    from rspmn import (
-        doctor as doctor,
-    )
-    from rspmn import (
-        envs as envs,
-    )
-    from rspmn import (
-        errors as errors,
-    )
-    from rspmn import (
-        evaluate as evaluate,
-    )
-    from rspmn import (
-        infer as infer,
-    )
-    from rspmn import (
-        learn as learn,
-    )
-    from rspmn import (
-        testing as testing,
-    )
-    from rspmn.circuit import Network as Network
-    from rspmn.circuit import NetworkBuilder as NetworkBuilder
-    from rspmn.data.episodes import Episodes as Episodes
-    from rspmn.data.episodes import Followed as Followed
-    from rspmn.data.gymnasium import collect as collect
-    from rspmn.data.minari import from_minari as from_minari
-    from rspmn.data.sources.count_windows import store_windows as store_windows
-    from rspmn.data.sources.count_windows import windows as windows
-    from rspmn.data.windows import Windows as Windows
-    from rspmn.doctor import examine as examine
-    from rspmn.errors import RspmnError as RspmnError
-    from rspmn.evaluate import true_value as true_value
-    from rspmn.infer.actions import ActionValue as ActionValue
-    from rspmn.infer.actions import ExpectedUtility as ExpectedUtility
-    from rspmn.infer.policy import Policy as Policy
-    from rspmn.learn import (
-        LearnConfig as LearnConfig,
-    )
-    from rspmn.learn import (
-        learn_rspmn as learn_rspmn,
-    )
-    from rspmn.learn import (
-        learn_spmn as learn_spmn,
-    )
-    from rspmn.learn import (
-        learn_spn as learn_spn,
-    )
-    from rspmn.learn import (
-        refit as refit,
-    )
-    from rspmn.log_format import LogFormat as LogFormat
-    from rspmn.model import RSPMN as RSPMN
-    from rspmn.model_file import load as load
-    from rspmn.schema import Kind as Kind
-    from rspmn.schema import Schema as Schema
-    from rspmn.spmn import SPMN as SPMN
-    from rspmn.values import END as END
-    from rspmn.values import Value as Value
+    from rspmn import circuit, data, doctor, envs, errors, evaluate, infer, learn, testing
+    from rspmn.circuit import Network, NetworkBuilder
+    from rspmn.data.episodes import Episodes, Followed
+    from rspmn.data.gymnasium import collect
+    from rspmn.data.minari import from_minari
+    from rspmn.data.sources.count_windows import store_windows, windows
+    from rspmn.data.windows import Windows
+    from rspmn.doctor import examine
+    from rspmn.errors import RspmnError
+    from rspmn.evaluate import true_value
+    from rspmn.infer.actions import ActionValue, ExpectedUtility
+    from rspmn.infer.policy import Policy
+    from rspmn.learn import LearnConfig, learn_rspmn, learn_spmn, learn_spn, refit
+    from rspmn.log_format import LogFormat
+    from rspmn.model import RSPMN
+    from rspmn.model_file import load
+    from rspmn.schema import Kind, Schema
+    from rspmn.spmn import SPMN
+    from rspmn.values import END, Value
 
 __version__ = "0.1.0"
 
-#: The module that each name is imported from; the imports above repeat it for type checkers.
+#: The names that are imported from each module; the imports above repeat it for type checkers.
 _HOMES = {
-    "END": "rspmn.values",
-    "RSPMN": "rspmn.model",
-    "SPMN": "rspmn.spmn",
-    "ActionValue": "rspmn.infer.actions",
-    "Episodes": "rspmn.data.episodes",
-    "ExpectedUtility": "rspmn.infer.actions",
-    "Followed": "rspmn.data.episodes",
-    "Kind": "rspmn.schema",
-    "LearnConfig": "rspmn.learn",
-    "LogFormat": "rspmn.log_format",
-    "Network": "rspmn.circuit",
-    "NetworkBuilder": "rspmn.circuit",
-    "Policy": "rspmn.infer.policy",
-    "RspmnError": "rspmn.errors",
-    "Schema": "rspmn.schema",
-    "Value": "rspmn.values",
-    "Windows": "rspmn.data.windows",
-    "collect": "rspmn.data.gymnasium",
-    "examine": "rspmn.doctor",
-    "from_minari": "rspmn.data.minari",
-    "learn_rspmn": "rspmn.learn",
-    "learn_spmn": "rspmn.learn",
-    "learn_spn": "rspmn.learn",
-    "load": "rspmn.model_file",
-    "refit": "rspmn.learn",
-    "store_windows": "rspmn.data.sources.count_windows",
-    "true_value": "rspmn.evaluate",
-    "windows": "rspmn.data.sources.count_windows",
+    "rspmn.circuit": ["Network", "NetworkBuilder"],
+    "rspmn.data.episodes": ["Episodes", "Followed"],
+    "rspmn.data.gymnasium": ["collect"],
+    "rspmn.data.minari": ["from_minari"],
+    "rspmn.data.sources.count_windows": ["store_windows", "windows"],
+    "rspmn.data.windows": ["Windows"],
+    "rspmn.doctor": ["examine"],
+    "rspmn.errors": ["RspmnError"],
+    "rspmn.evaluate": ["true_value"],
+    "rspmn.infer.actions": ["ActionValue", "ExpectedUtility"],
+    "rspmn.infer.policy": ["Policy"],
+    "rspmn.learn": ["LearnConfig", "learn_rspmn", "learn_spmn", "learn_spn", "refit"],
+    "rspmn.log_format": ["LogFormat"],
+    "rspmn.model": ["RSPMN"],
+    "rspmn.model_file": ["load"],
+    "rspmn.schema": ["Kind", "Schema"],
+    "rspmn.spmn": ["SPMN"],
+    "rspmn.values": ["END", "Value"],
 }
 _MODULES = (
     "circuit", "data", "doctor", "envs", "errors", "evaluate", "infer", "learn", "testing",
@@ -121,17 +65,24 @@ if not TYPE_CHECKING:  # with it, type checkers would accept any name
     def __getattr__(name: str) -> Any:
         from importlib import import_module
 
-        if name in _HOMES:
-            found = getattr(import_module(_HOMES[name]), name)
-            globals()[name] = found  # so that this function is called once for each name
-            return found
         if name in _MODULES:
             return import_module(f"rspmn.{name}")
+        for home, names in _HOMES.items():
+            if name in names:
+                found = getattr(import_module(home), name)
+                globals()[name] = found  # so that this function is called once for each name
+                return found
         raise AttributeError(f"module 'rspmn' has no attribute {name!r}")
-
-
-__all__ = sorted([*_HOMES, *_MODULES, "__version__"])
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+__all__ = [
+    "END", "RSPMN", "SPMN", "ActionValue", "Episodes", "ExpectedUtility", "Followed", "Kind",
+    "LearnConfig", "LogFormat", "Network", "NetworkBuilder", "Policy", "RspmnError", "Schema",
+    "Value", "Windows", "__version__", "circuit", "collect", "data", "doctor", "envs", "errors",
+    "evaluate", "examine", "from_minari", "infer", "learn", "learn_rspmn", "learn_spmn",
+    "learn_spn", "load", "refit", "store_windows", "testing", "true_value", "windows",
+]  # fmt: skip

@@ -134,16 +134,16 @@ class LogFormat:
             raise DataError(
                 f"column {flag!r} says whether an episode terminated, and is a variable of the "
                 "schema: known before the decision, it would give away what comes after it: take "
-                "it out of the schema, or pass ending='...'"
+                "it out of the schema, or give the option ending"
             )
         if flag is None or (flag == TERMINATED and flag not in names):
             if self.ending is None:
                 raise DataError(
-                    "the table does not say why episodes ended: pass ending='end' (all "
-                    "terminated), 'cut' (all were cut), 'short' (those shorter than the longest "
-                    "terminated) or 'final_row' (those whose last row has no decision "
-                    "terminated); or, for the long layout, name a column that says so, "
-                    "terminated='...'"
+                    "the table does not say why episodes ended: give the option ending, which is "
+                    "'end' (all terminated), 'cut' (all were cut), 'short' (those shorter than the "
+                    "longest terminated) or 'final_row' (those whose last row has no decision "
+                    "terminated); or, for the long layout, name a column that says so by the "
+                    "option terminated"
                 )
         else:
             self._check_present("terminated", flag, names)
@@ -153,10 +153,13 @@ class LogFormat:
             return
         if name != getattr(LogFormat, what):
             raise no_column(f"{what} column", name, names)
-        in_order = ", or pass time=None if the rows of each episode are in order"
+        in_order = (
+            ", or, if the rows of each episode are in order, say so (time=None in Python, "
+            "in_order = true in a schema.toml, --in-order on the command line)"
+        )
         raise DataError(
             f"no {what} column {name!r} in the table, which has {', '.join(map(repr, names))}: "
-            f"name it, {what}='...'{in_order if what == 'time' else ''}"
+            f"name it by the option {what}{in_order if what == 'time' else ''}"
         )
 
     # ---- files -------------------------------------------------------------------

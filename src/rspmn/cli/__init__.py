@@ -7,7 +7,6 @@ import argparse
 import importlib
 import io
 import os
-import re
 import sys
 from collections.abc import Callable, Sequence
 
@@ -32,7 +31,7 @@ COMMANDS = {
     "sample": ("logs", "sample", "sample episodes from a model"),
     "domains": ("domains", "list_domains", "list the domains that logs can be generated of"),
     "generate": ("domains", "generate", "generate a log of a domain"),
-    "reproduce": ("reproducing", "reproduce", "the paper's tables, beside the exact optimum"),
+    "reproduce": ("domains", "reproduce", "the paper's tables, beside the exact optimum"),
     "learn-spmn": ("learning", "learn_single_shot", "learn a model from a table of past decisions"),
 }
 
@@ -50,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:  # it is None when the shell closed it
             sys.stdout.flush()
     except RspmnError as error:
-        print(f"rspmn: {_with_flags(str(error))}", file=sys.stderr)
+        print(f"rspmn: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return _interrupted()
@@ -69,17 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _interrupted() -> int:
-    print("rspmn: interrupted; nothing was written", file=sys.stderr)
+    print("rspmn: interrupted; no file was left incomplete", file=sys.stderr)
     return 130
-
-
-def _with_flags(message: str) -> str:
-    """Return a message with command-line flags in place of Python parameters."""
-    message = message.replace("gaps='allow'", "--gaps").replace("time=None", "--in-order")
-    found = re.sub(r"\b(episode|time|terminated)='\.\.\.'", r"--\1 COLUMN", message)
-    return re.sub(
-        r"\b(ending|memory_limit)='(\w+)'", lambda m: f"--{m[1].replace('_', '-')} {m[2]}", found
-    )
 
 
 def run() -> None:

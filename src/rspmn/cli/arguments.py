@@ -69,16 +69,21 @@ def _add_question(sub: argparse.ArgumentParser) -> None:
         "--state", "--given", nargs="+", action="extend", metavar="NAME=VALUE", default=None,
         help="observed values, including decisions already made; NAME= means not observed",
     )  # fmt: skip
+    _add_horizon(sub)
+
+
+def _add_horizon(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--horizon", type=int, help="number of steps; without it, until the values converge"
     )
+    _add_optimum(sub)
+
+
+def _add_optimum(sub: argparse.ArgumentParser) -> None:
+    """Add what the best decisions depend on besides the horizon."""
     sub.add_argument(
         "--discount", type=float, default=1.0, help="discount factor per step, default 1"
     )
-    _add_untried(sub)
-
-
-def _add_untried(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--allow-untried", action="store_true",
         help="also consider decisions that were never tried in a state, with values extrapolated "
@@ -159,14 +164,8 @@ def _add_em(sub: argparse.ArgumentParser) -> None:
 
 
 def _add_policy(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument(
-        "--horizon", type=int, help="number of steps; without it, until the values converge"
-    )
-    sub.add_argument(
-        "--discount", type=float, default=1.0, help="discount factor per step, default 1"
-    )
+    _add_horizon(sub)
     sub.add_argument("-t", type=int, default=0, help="time step, default 0")
-    _add_untried(sub)
     sub.add_argument("-o", "--output", help="a .csv file to write")
 
 
@@ -180,10 +179,7 @@ def _add_sampling(sub: argparse.ArgumentParser) -> None:
         action="store_true",
         help="take the best decisions; default: uniformly random ones",
     )
-    sub.add_argument(
-        "--discount", type=float, default=1.0, help="discount factor per step for --best, default 1"
-    )
-    _add_untried(sub)
+    _add_optimum(sub)
     sub.add_argument("--seed", type=_seed, default=0, help="random seed, default 0")
     sub.add_argument("-o", "--output", required=True, help="a .csv file to write")
 

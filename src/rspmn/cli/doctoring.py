@@ -7,7 +7,7 @@ from pathlib import Path
 from rspmn.cli.arguments import log_options
 from rspmn.cli.logs import print_table
 from rspmn.data.sources.column_stats import survey
-from rspmn.data.sources.engine_errors import shown
+from rspmn.data.sources.engine import shown
 from rspmn.data.sources.open import open_source
 from rspmn.doctor import Diagnosis, examine, propose
 from rspmn.errors import SchemaError

@@ -1,18 +1,27 @@
-"""Commands about the domains: list them, generate logs of them."""
+"""Commands about the domains: list them, generate logs of them, reproduce the paper's tables.
+
+The code of the tables is in `reproductions/` of a checkout.
+"""
 
 import argparse
+import importlib
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+import rspmn
 from rspmn.cli.logs import print_table
-from rspmn.data.sources.engine_errors import shown
+from rspmn.data.sources.engine import shown
 from rspmn.data.write import write_episodes
 from rspmn.envs.domains import WORLDS
 from rspmn.envs.mdp import MDP
 from rspmn.errors import DataError, ModelFileError, did_you_mean
+
+#: The root of the repository, if rspmn was installed from a checkout with `pip install --editable`.
+CHECKOUT = Path(rspmn.__file__).parents[2]
 
 
 def domain_of(name: str) -> MDP:
@@ -84,3 +93,14 @@ def _paths(output: str, files: int) -> list[str]:
     path = Path(output)
     digits = len(str(files - 1))
     return [str(path.with_stem(f"{path.stem}-{k:0{digits}}")) for k in range(files)]
+
+
+def reproduce(arguments: argparse.Namespace) -> None:
+    """Run `reproductions/paper_tables` of the checkout that rspmn is imported from."""
+    if not (CHECKOUT / "reproductions" / "paper_tables").is_dir():
+        raise DataError(
+            "the reproductions are not part of the installed package: get the source of rspmn, "
+            "run `pip install --editable '.[plot]'` in it, and repeat the command"
+        )
+    sys.path.append(str(CHECKOUT))
+    importlib.import_module("reproductions.paper_tables.command").reproduce(arguments)

@@ -121,22 +121,30 @@ def _story(info: RSPMNInfo, stored: StoredWindows) -> list[str]:
 
 
 def _about_successors(info: FutureInfo, steps: int) -> list[str]:
-    sizes = ", ".join(map(str, info.leaves))
-    kinds = f"{len(info.components)} components of {sizes} distributions"
+    """Return a line about the estimate of the next state that all branches share."""
+    shared = (
+        f"a shared estimate ({_counted(len(info.components), 'factor')}, "
+        f"{_counted(sum(info.leaves), 'distribution')} for {_counted(info.contexts, 'context')})"
+    )
     if info.given_up:
-        what = kinds if info.components else "factors"
+        what = shared if info.components else "a shared estimate"
         return [f"successors: counts alone; {what} would take {info.given_up}"]
     if not info.components:
         return []
     if not info.strength:
-        return [f"successors: counts alone; {kinds} for {info.contexts} contexts predict no better"]
-    weight = f"as much as {info.strength:g} steps in every state"
+        return [f"successors: counts alone; {shared} predicts no better"]
+    weight = f"as much as {_counted(info.strength, 'step')} in every state"
     if info.strength > steps:
         weight = "more than all counts together"
     return [
-        f"successors: {kinds} for {info.contexts} contexts weigh {weight}; "
-        f"{100 * info.outside:.2g} % of their mass is on states never seen"
+        f"successors: counts, and {shared} that counts {weight}; "
+        f"{100 * info.outside:.2g} % of its probability is on states never seen"
     ]
+
+
+def _counted(number: float, noun: str) -> str:
+    """Return a number with its noun."""
+    return f"{number:.6g} {noun}{'' if number == 1 else 's'}"
 
 
 def learn_single_shot(arguments: argparse.Namespace) -> None:

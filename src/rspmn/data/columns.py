@@ -116,7 +116,7 @@ def same_domain(one: Column, other: Column, name: str) -> tuple[Column, Column]:
     if one.kind is not other.kind:
         raise DataError(
             f"column {name!r} is {one.kind} in one part and {other.kind} in the other: give its "
-            f"kind in the schema, kinds={{{name!r}: ...}}"
+            "kind in the schema"
         )
     domain = _sorted(set(one.domain) | set(other.domain), name)
     return one.recode(domain), other.recode(domain)

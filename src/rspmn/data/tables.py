@@ -169,6 +169,6 @@ def code_cells(cells: Cells, name: str, schema: Schema) -> Column:
     if name in schema.decisions and column.kind is Kind.CONTINUOUS:
         raise DataError(
             f"decision {name!r} holds numbers that are not whole: bin it, or, if its values are "
-            f"few, give kinds={{{name!r}: 'categorical'}}"
+            "few, give it the kind 'categorical' in the schema"
         )
     return column

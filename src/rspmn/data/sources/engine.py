@@ -4,6 +4,7 @@ A query is a Narwhals expression, the same for all engines. An engine says which
 how a query is read into memory, where an intermediate result is kept, and how rows are numbered.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -11,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import narwhals as nw
 
-from rspmn.data.sources.engine_errors import errors_named, shown
 from rspmn.data.tables import Table, eager_table, native_frame
 from rspmn.errors import DataError
 
@@ -24,6 +24,12 @@ else:  # `typing` caches what is subscripted, and would keep DuckDB alive after 
 ROW = "rspmn: row"
 #: The name of a range of rows in queries of it.
 RANGE = "rspmn_range"
+#: What DuckDB reports of rows of text, and what it means.
+MEANINGS = {
+    "unterminated quote": "a quote is not closed",
+    "invalid state": "a quote is not closed, or lines end in different ways",
+    "Maximum line size": "a line is too long",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +121,8 @@ class Engine:
     def with_row_numbers(self) -> Frame:
         """Return all rows with their numbers, from 0, in a column ROW; refused by default."""
         raise DataError(
-            "rows of this table have no order of their own: name the column that orders the steps, "
-            "time='...'"
+            "rows of this table have no order of their own: name the column that orders the steps "
+            "by the option time"
         )
 
     def row_ranges(self) -> Sequence[RowRange]:
@@ -171,3 +177,58 @@ class Engine:
             if not self.paths or str(error).startswith(shown(self.paths)):
                 raise
             raise DataError(f"{shown(self.paths)}: {error}") from None
+
+
+# ---- errors as one sentence about the table or the file ----------------------------------
+
+
+@contextmanager
+def errors_named(errors: tuple[type[Exception], ...], paths: Sequence[str] = ()) -> Iterator[None]:
+    """Turn errors of an engine into a `DataError` about files, or about the table."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "interrupted" in str(error).lower():  # DuckDB's answer to Ctrl-C
+            raise KeyboardInterrupt from None
+        raise
+    except errors as error:
+        raise (_file_error(error, paths) if paths else _table_error(error)) from None
+
+
+def _table_error(error: Exception) -> DataError:
+    return DataError(f"the table cannot be read: {_first_line(error)}")
+
+
+def _file_error(error: Exception, paths: Sequence[str]) -> DataError:
+    text = str(error)
+    path = next((p for p in paths if p in text), shown(paths))
+    if type(error).__name__ == "OutOfMemoryException":
+        return DataError(
+            f"{path}: does not fit into the memory limit: {_first_line(error)}: "
+            "raise the option memory limit, to 4GB for example"
+        )
+    if "utf-8" in text.lower() or "unicode" in text.lower():
+        return DataError(f"{path}: not a text file in UTF-8{_at(text)}: save it as UTF-8")
+    if "No magic bytes" in text:
+        return DataError(f"{path}: not a Parquet file, or cut short: write it again")
+    meaning = next((meant for sign, meant in MEANINGS.items() if sign in text), None)
+    if meaning is not None:
+        return DataError(f"{path}: {meaning}{_at(text)}")
+    wrong = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", text)
+    if wrong:
+        return DataError(f"{path}: expected {wrong[1]} cells, found {wrong[2]}{_at(text)}")
+    return DataError(f"{path}: cannot be read: {_first_line(error)}")
+
+
+def shown(paths: Sequence[str]) -> str:
+    """Return how messages name files."""
+    return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+
+
+def _at(text: str) -> str:
+    line = re.search(r"Line: (\d+)", text)
+    return f" in line {line[1]}" if line else ""
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0]

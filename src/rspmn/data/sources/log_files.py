@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from rspmn.data.sources.connect import SETTINGS, list_of, literal, quoted
 from rspmn.data.sources.csv import load_text
-from rspmn.data.sources.engine_errors import errors_named
+from rspmn.data.sources.engine import errors_named
 from rspmn.data.tables import Paths
 from rspmn.errors import DataError
 

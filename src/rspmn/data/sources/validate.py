@@ -92,8 +92,8 @@ class Validator:
         if code == TIE:
             return f"{where}: duplicate time {time} in this episode"
         return (
-            f"{where}: time goes from {time} to {then}: steps are missing; if they are not, pass "
-            "gaps='allow'"
+            f"{where}: time goes from {time} to {then}: steps are missing; if they are not, allow "
+            "gaps (gaps='allow' in Python, --gaps on the command line)"
         )
 
     def check_flags(self, codes: PairCodes) -> None:
