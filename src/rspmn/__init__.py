@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from rspmn.doctor import examine
     from rspmn.errors import RspmnError
     from rspmn.evaluate import true_value
-    from rspmn.infer.actions import ActionValue, ExpectedUtility
+    from rspmn.infer.actions import ActionValue
+    from rspmn.infer.meu import ExpectedUtility
     from rspmn.infer.policy import Policy
     from rspmn.learn import LearnConfig, learn_rspmn, learn_spmn, learn_spn, refit
     from rspmn.log_format import LogFormat
@@ -46,7 +47,8 @@ _HOMES = {
     "rspmn.doctor": ["examine"],
     "rspmn.errors": ["RspmnError"],
     "rspmn.evaluate": ["true_value"],
-    "rspmn.infer.actions": ["ActionValue", "ExpectedUtility"],
+    "rspmn.infer.actions": ["ActionValue"],
+    "rspmn.infer.meu": ["ExpectedUtility"],
     "rspmn.infer.policy": ["Policy"],
     "rspmn.learn": ["LearnConfig", "learn_rspmn", "learn_spmn", "learn_spn", "refit"],
     "rspmn.log_format": ["LogFormat"],

@@ -33,9 +33,10 @@ from rspmn.types import Array
 from rspmn.values import END, UNKNOWN, Value
 
 if TYPE_CHECKING:
-    from rspmn.infer.actions import ActionValue, ExpectedUtility
+    from rspmn.infer.actions import ActionValue
     from rspmn.infer.compiled.bellman import Bellman
     from rspmn.infer.criterion import Criterion
+    from rspmn.infer.meu import ExpectedUtility
     from rspmn.infer.policy import Policy
     from rspmn.infer.sample import Decide
 
@@ -291,8 +292,8 @@ class RSPMN:
             A float with attributes `supported`, whether the model ever saw such a state, and
             `steps`, the number of logged steps that support the answer.
         """
-        from rspmn.infer.actions import recurrent_meu
         from rspmn.infer.criterion import MEU
+        from rspmn.infer.meu import recurrent_meu
 
         model = self.with_untried() if allow_untried else self
         return recurrent_meu(model, state, horizon, discount, criterion or MEU)

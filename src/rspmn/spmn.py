@@ -22,14 +22,15 @@ from rspmn.circuit import (
 from rspmn.circuit.validity import refuse, schema_violations
 from rspmn.end_nodes import end_root, weighted_top
 from rspmn.errors import CircuitError, warn_renamed
-from rspmn.model import RSPMN
+from rspmn.model import RSPMN, Evidence
 from rspmn.schema import Schema
 from rspmn.types import Array
 from rspmn.values import Value, is_missing
 
 if TYPE_CHECKING:
-    from rspmn.infer.actions import ActionValue, ExpectedUtility
+    from rspmn.infer.actions import ActionValue
     from rspmn.infer.criterion import Criterion
+    from rspmn.infer.meu import ExpectedUtility
     from rspmn.infer.policy import Policy
     from rspmn.infer.sample import Decide
 
@@ -71,12 +72,10 @@ class SPMN:
         decision that comes after it. `criterion` is the rule at decisions; see
         `rspmn.infer.criterion`.
         """
-        from rspmn.infer.actions import meu
         from rspmn.infer.criterion import MEU
-        from rspmn.infer.evidence import as_state
+        from rspmn.infer.meu import meu
 
-        known = {} if state is None else as_state(state, self.schema)
-        return meu(self.network, known, criterion=criterion or MEU)
+        return meu(self.network, self._evidence(state), criterion=criterion or MEU)
 
     def action_values(
         self, state: object = None, *, criterion: "Criterion | None" = None
@@ -87,9 +86,8 @@ class SPMN:
         """
         from rspmn.infer.actions import action_values
         from rspmn.infer.criterion import MEU
-        from rspmn.infer.evidence import as_state
 
-        known = {} if state is None else as_state(state, self.schema)
+        known = self._evidence(state)
         asked = next((d for d in self.schema.decisions if is_missing(known.get(d))), None)
         return action_values(self.network, known, asked, criterion=criterion or MEU)
 
@@ -163,10 +161,9 @@ class SPMN:
 
     def mpe(self, state: object = None) -> dict[str, Value] | None:
         """Return a state completed by the most probable values; None if it is impossible."""
-        from rspmn.infer.evidence import as_state
         from rspmn.infer.mpe import mpe
 
-        return mpe(self.network, {} if state is None else as_state(state, self.schema))
+        return mpe(self.network, self._evidence(state))
 
     def sample(
         self,
@@ -189,11 +186,15 @@ class SPMN:
         state
             Known values; the others are drawn given these.
         """
-        from rspmn.infer.evidence import as_state
         from rspmn.infer.sample import sample_rows
 
-        known = {} if state is None else as_state(state, self.schema)
+        known = self._evidence(state)
         return sample_rows(self, rows, np.random.default_rng(rng), policy, known)
+
+    def _evidence(self, state: object) -> Evidence:
+        from rspmn.infer.evidence import as_state
+
+        return {} if state is None else as_state(state, self.schema)
 
     # ---- files ---------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from effort import seeds
+from plain_queries import evidence_of
 from random_models import random_rspmn, random_setting, simplex
 from rspmn import RSPMN, NetworkBuilder, Schema
 from rspmn.circuit import Categorical, IntegerHistogram, Leaf, Network, PiecewiseLinear
@@ -15,7 +16,7 @@ from rspmn.infer.bellman import Future, update
 from rspmn.infer.compiled.layers import compile_likelihood
 from rspmn.infer.compiled.leaf_tables import Distinct
 from rspmn.infer.compiled.state_index import StateIndex
-from rspmn.infer.likelihood import episode_log_likelihood, evidence_of, node_log_likelihoods
+from rspmn.infer.likelihood import episode_log_likelihood, node_log_likelihoods
 from rspmn.infer.policy import Policy
 from rspmn.values import UNKNOWN, Value
 

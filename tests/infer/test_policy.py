@@ -10,7 +10,8 @@ from random_models import random_rspmn, random_setting
 from rspmn.circuit import Categorical, NetworkBuilder
 from rspmn.end_nodes import weighted_top
 from rspmn.errors import EvidenceError
-from rspmn.infer.actions import ActionValue, ExpectedUtility
+from rspmn.infer.actions import ActionValue
+from rspmn.infer.meu import ExpectedUtility
 from rspmn.learn import learn_spmn
 from rspmn.model import RSPMN
 from rspmn.schema import Schema

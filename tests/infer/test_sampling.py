@@ -10,6 +10,7 @@ from scipy import stats
 
 from effort import SOAK, seeds
 from oracle import tabulate
+from plain_queries import by_policy
 from random_models import Domains, random_rspmn, random_setting, random_spn
 from rspmn.circuit import Categorical, IntegerHistogram, NetworkBuilder, PiecewiseLinear
 from rspmn.data.episodes import Episodes, Followed
@@ -20,7 +21,7 @@ from rspmn.errors import EvidenceError
 from rspmn.infer import conditioned, sample, uniformly
 from rspmn.infer.compiled.simulate import simulate_rows
 from rspmn.infer.evidence import Known
-from rspmn.infer.sample import by_policy, sample_episodes
+from rspmn.infer.sample import sample_episodes
 from rspmn.learn import learn_rspmn
 from rspmn.model import RSPMN
 from rspmn.schema import Schema

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate
 
+from plain_queries import evidence_of
 from rspmn import RSPMN, SPMN, Episodes, NetworkBuilder, Schema
 from rspmn.circuit import Categorical, Max, PiecewiseLinear, Product, Sum
 from rspmn.data.episodes import Followed
@@ -16,7 +17,7 @@ from rspmn.infer.compiled.leaf_tables import Distinct
 from rspmn.infer.compiled.smoothing import Background, mixed, visits_and_end
 from rspmn.infer.compiled.ways import RootTrees, steps_behind
 from rspmn.infer.evidence import Known, known_values
-from rspmn.infer.likelihood import evidence_of, log_weighted_sum, node_log_likelihoods
+from rspmn.infer.likelihood import log_weighted_sum, node_log_likelihoods
 from rspmn.learn import learn_rspmn
 from rspmn.model import Evidence
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from effort import share_of_examples
 from oracle import sum_max_sum, tabulate
+from plain_queries import evaluate_from_start
 from random_models import (
     Domains,
     Setting,
@@ -19,7 +20,6 @@ from random_models import (
 )
 from rspmn.circuit.rewrite import at_step
 from rspmn.infer import log_likelihood, meu
-from rspmn.infer.bellman import evaluate_from_start
 from rspmn.infer.likelihood import episode_log_likelihood
 from rspmn.model import RSPMN
 from rspmn.values import END, Value

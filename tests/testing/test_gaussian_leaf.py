@@ -15,11 +15,12 @@ import pytest
 
 import rspmn
 from gaussian import Gaussian
+from plain_queries import evidence_of
 from rspmn.circuit import Leaf, Network
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.windows import Windows
 from rspmn.errors import DataError, ModelFileError
-from rspmn.infer.likelihood import episode_log_likelihood, evidence_of
+from rspmn.infer.likelihood import episode_log_likelihood
 from rspmn.learn import LearnConfig, learn_rspmn, learn_spmn, refit
 from rspmn.model import RSPMN
 from rspmn.schema import Kind, Schema

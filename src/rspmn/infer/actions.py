@@ -1,4 +1,4 @@
-"""MEU, and the value of every action (Sec. 5).
+"""The value of every action (Sec. 5).
 
 Two questions, two answers. `meu`: what is it worth, if all that comes before a decision will
 be observed before it is made. `action_values`: what is each action worth if it is chosen now,
@@ -16,46 +16,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rspmn.circuit import Network
-from rspmn.infer.bellman import Future, check_steps, future_values, values
+from rspmn.circuit import Leaf, Max, Network, Node, Product, Sum, walk_down
+from rspmn.errors import EvidenceError, did_you_mean
+from rspmn.infer.branches import Branches, Context, Edge
 from rspmn.infer.criterion import MEU, TIE, Criterion, scored, soonest, tied_branches
-from rspmn.infer.evidence import as_state, known_values
-from rspmn.infer.meu import Evaluation, evaluate
-from rspmn.infer.offered import (
-    available_values,
-    averaged_over,
-    branches_of_values,
-    decision_asked,
-    reached_nodes,
-)
-from rspmn.model import RSPMN, Evidence
-from rspmn.values import Value
+from rspmn.infer.evaluation import Evaluation, evaluate
+from rspmn.infer.evidence import Known, known_values
+from rspmn.model import Evidence
+from rspmn.values import Mark, Value
 
-
-class ExpectedUtility(float):
-    """A number that knows how far it can be trusted; NaN when nothing supports it."""
-
-    #: Whether the evidence is possible at all under the model.
-    supported: bool
-    #: How many logged steps support it: of the choices made in this step.
-    steps: float
-    #: How far values without a horizon may be from their limit; 0 with a horizon.
-    bound: float
-
-    def __new__(
-        cls, utility: float, supported: bool = True, steps: float = 0.0, bound: float = 0.0
-    ) -> "ExpectedUtility":
-        """Attach support to a number."""
-        made = super().__new__(cls, utility)
-        made.supported = supported
-        made.steps = steps
-        made.bound = bound
-        return made
-
-    def __repr__(self) -> str:
-        notes = [] if self.supported else ["unsupported"]
-        notes += [f"from {self.steps:g} logged steps"] if self.steps else []
-        return f"{float(self)!r}" + (f" ({', '.join(notes)})" if notes else "")
+#: Of max nodes, the probability of being there, and which branches are possible.
+Reached = dict[int, tuple[float, list[bool]]]
 
 
 @dataclass(frozen=True)
@@ -88,30 +59,6 @@ class ActionValue:
         return self.available > 1 - TIE and self.utility > -math.inf
 
 
-# ---- questions to a network --------------------------------------------------------------
-
-
-def meu(
-    network: Network,
-    evidence: Evidence | None = None,
-    future: Sequence[Evaluation] = (),
-    criterion: Criterion = MEU,
-) -> ExpectedUtility:
-    """Return the maximum expected utility given evidence.
-
-    >>> from rspmn.circuit import NetworkBuilder
-    >>> b = NetworkBuilder()
-    >>> bet = b.max("bet", {"yes": b.utility("u", -1.0), "no": b.utility("u", 0.0)})
-    >>> meu(b.build(bet))
-    0.0
-    """
-    known = known_values({} if evidence is None else evidence, network)
-    result = evaluate(network, known, future, criterion)[network.root]
-    return ExpectedUtility(
-        result.utility, result.log_likelihood > -math.inf, _counted(result.steps)
-    )
-
-
 def action_values(
     network: Network,
     evidence: Evidence | None = None,
@@ -140,10 +87,9 @@ def action_values(
     for value, available in available_values(network, reached).items():
         chosen = {**known, decision: value}
         result = evaluate(network, chosen, future, criterion, within)[network.root]
-        steps = _counted(result.steps)
         answers.append(
-            ActionValue(decision, value, result.utility, available, steps, delay=result.delay,
-                        averaged_over=averaged)
+            ActionValue(decision, value, result.utility, available, result.logged_steps,
+                        delay=result.delay, averaged_over=averaged)
         )  # fmt: skip
     worth = np.array([answer.utility for answer in answers])
     branches = branches_of_values(network, reached, [answer.value for answer in answers])
@@ -202,55 +148,142 @@ def mark_extrapolated(
     return [replace(answer, tried=tried(answer)) for answer in answers]
 
 
-# ---- questions to a recurrent model ------------------------------------------------------
+# ---- which decision is next, and where its values are offered ------------------------------
 
 
-def recurrent_meu(
-    model: RSPMN,
-    state: object = None,
-    horizon: int | None = None,
-    discount: float = 1.0,
-    criterion: Criterion = MEU,
-) -> ExpectedUtility:
-    """Return the maximum expected utility over so many steps, or in the limit of many.
+def next_decisions(network: Network, known: Known) -> list[str]:
+    """Return the decisions that come first among those not yet made.
 
-    From the start distribution, or from a state observed at any time of an episode. The state
-    may be partial, and may hold decisions already made in this step.
+    There is one, unless independent parts of the network decide apart from each other.
     """
-    known = None if state is None else as_state(state, model.schema)
-    network = model.from_start if known is None else model.from_anywhere
-    if known is not None:
-        known_values(known, network)  # refuses bad evidence before anything is computed
-    left = None if horizon is None else check_steps(horizon, least=1) - 1
-    future = future_values(model, left, discount, criterion)
-    result = meu(network, known, future.discounted(discount), criterion)
-    if result == -math.inf:
-        return _at_frontier(model, known, horizon, discount, future, criterion)
-    return ExpectedUtility(result, result.supported, result.steps, discount * future.bound)
+    reached = (network.nodes[index] for index in _walk_to_decisions(network, known))
+    return sorted({n.decision for n in reached if isinstance(n, Max) and n.decision not in known})
 
 
-def _at_frontier(
-    model: RSPMN,
-    state: Evidence | None,
-    horizon: int | None,
-    discount: float,
-    future: Future,
+def decision_asked(network: Network, known: Known, decision: str | None) -> str:
+    """Return the decision that is asked for, or say why it cannot be made now."""
+    waiting = next_decisions(network, known)
+    decisions = sorted({node.decision for node in network.nodes if isinstance(node, Max)})
+    if decision is None:
+        if len(waiting) == 1:
+            return waiting[0]
+        if waiting:
+            raise EvidenceError(f"several decisions come next, {waiting}: name the one you ask for")
+        if not decisions:
+            raise EvidenceError("no decision is left to make: there are none")
+        raise EvidenceError("no decision is left to make: the evidence holds them all")
+    if decision not in decisions:
+        raise EvidenceError(f"{decision!r} is not a decision: {did_you_mean(decision, decisions)}")
+    if decision in known:
+        raise EvidenceError(f"{decision!r} is asked for, but the evidence says it is made")
+    if decision not in waiting:
+        raise EvidenceError(f"{decision!r} comes after {waiting}: add what was decided there")
+    return decision
+
+
+def averaged_over(network: Network, known: Known, decision: str) -> tuple[str, ...]:
+    """Return the variables above a decision's max nodes that are not known."""
+
+    def send(_: int, node: Node, __: list[None]) -> list[tuple[int, None]]:
+        if isinstance(node, Max) and node.decision == decision:
+            return []
+        return [(child, None) for child in node.children]
+
+    above = (network.nodes[index] for index in walk_down(network, {network.root: None}, send))
+    return tuple(sorted({node.variable for node in above if isinstance(node, Leaf)} - set(known)))
+
+
+def reached_nodes(
+    network: Network,
+    known: Known,
+    decision: str,
+    future: Sequence[Evaluation],
     criterion: Criterion,
-) -> ExpectedUtility:
-    """Return the MEU where part of what is possible is a frontier: as little as anywhere else."""
-    known = known_values({} if state is None else state, model.template)
-    all_values = values(model, horizon, discount, criterion)
-    least = min((v for v in all_values if v > -math.inf), default=-math.inf)
-    weights = model.starts if state is None else model.visits or (1.0,) * model.num_interfaces
-    evaluated = evaluate(model.template, known, future.discounted(discount), criterion)
-    total = earned = 0.0
-    for i, (root, weight) in enumerate(zip(model.template.roots, weights, strict=True)):
-        share = weight * math.exp(evaluated[root].log_likelihood)
-        if share > 0 and i not in (model.end, model.unknown):
-            total += share
-            earned += share * max(evaluated[root].utility, least)
-    return ExpectedUtility(earned / total, False, 0.0, discount * future.bound)
+) -> Reached:
+    """Return, for each max node of a decision, its probability and which branches are possible.
+
+    A branch is possible if what is known of later variables is possible below it.
+    """
+    evaluated = evaluate(network, known, future, criterion)
+    possible = evaluated[network.root].log_likelihood > -math.inf
+    flows = _walk_to_decisions(network, known, evaluated) if possible else {}
+    return {
+        index: (
+            math.fsum(flows.get(index, [])),
+            [evaluated[child].log_likelihood > -math.inf for child in node.children],
+        )
+        for index, node in enumerate(network.nodes)
+        if isinstance(node, Max) and node.decision == decision
+    }
 
 
-def _counted(steps: float) -> float:
-    return 0.0 if math.isinf(steps) else steps
+def available_values(network: Network, reached: Reached) -> dict[Value, float]:
+    """Return the probability that each value of a decision is offered. END is no choice."""
+    available: dict[Value, float] = {}
+    for index, (flow, possible) in reached.items():
+        node = network.nodes[index]
+        assert isinstance(node, Max)
+        for value, offered in zip(node.values, possible, strict=True):
+            available[value] = available.get(value, 0.0) + (flow if offered else 0.0)
+    return {value: flow for value, flow in available.items() if not isinstance(value, Mark)}
+
+
+def branches_of_values(
+    network: Network,
+    reached: Reached,
+    values: Sequence[Value],
+) -> Branches:
+    """Return actions as branches: each is those of all max nodes in which it may be chosen."""
+
+    def edges() -> list[list[Edge]]:
+        found: list[list[Edge]] = []
+        for value in values:
+            mine = [
+                (index, node.values.index(value))
+                for index in reached
+                if isinstance(node := network.nodes[index], Max) and value in node.values
+            ]
+            found.append([edge for edge in mine if reached[edge[0]][0] > 0] or mine)
+        return found
+
+    return Branches(Context(network), np.zeros(1, np.int64), len(values), edges)
+
+
+def _walk_to_decisions(
+    network: Network, known: Known, evaluated: Sequence[Evaluation] | None = None
+) -> dict[int, list[float]]:
+    """Let probability flow down from the root, on each path to the first decision not yet made.
+
+    Without `evaluated` every child gets all of it, but those of a decision made otherwise:
+    what can be reached at all.
+    """
+
+    def send(index: int, node: Node, arrived: list[float]) -> list[tuple[int, float]]:
+        flow = math.fsum(arrived)
+        match node:
+            case Sum() if evaluated is not None:
+                shares = _shares(node, index, evaluated)
+                return [
+                    (child, flow * share)
+                    for child, share in zip(node.children, shares, strict=True)
+                    if share > 0
+                ]
+            case Sum() | Product():
+                return [(child, flow) for child in node.children]
+            case Max() if node.decision in known:
+                if known[node.decision] in node.values:
+                    return [(node.children[node.values.index(known[node.decision])], flow)]
+                return [(child, flow) for child in node.children] if evaluated is None else []
+            case _:
+                return []
+
+    return walk_down(network, {network.root: 1.0}, send)
+
+
+def _shares(node: Sum, index: int, evaluated: Sequence[Evaluation]) -> list[float]:
+    """Return the probability of each child of a sum, given the evidence."""
+    here = evaluated[index].log_likelihood
+    return [
+        math.exp(math.log(weight) + evaluated[child].log_likelihood - here) if weight > 0 else 0.0
+        for child, weight in zip(node.children, node.weights, strict=True)
+    ]

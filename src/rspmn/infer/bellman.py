@@ -6,15 +6,14 @@ to go there.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from rspmn.errors import EvidenceError
 from rspmn.infer.criterion import MEU, Criterion
+from rspmn.infer.evaluation import NOTHING_FOLLOWS, Evaluation, evaluate
 from rspmn.infer.evidence import known_values
-from rspmn.infer.meu import NOTHING_FOLLOWS, Evaluation, evaluate
 from rspmn.model import RSPMN, Evidence
 from rspmn.types import Array
 
@@ -105,18 +104,6 @@ def future_values(
         steps = check_steps(horizon, least=0)
         utilities, bound = model.bellman.value(steps, discount, criterion), 0.0
     return Future.of_arrays(utilities, np.zeros(len(utilities)), bound)
-
-
-def evaluate_from_start(
-    model: RSPMN, steps: Sequence[Evidence], horizon: int, discount: float = 1.0
-) -> Evaluation:
-    """Return likelihood and utility from the start, with evidence on any of the first steps."""
-    if len(steps) > horizon:
-        raise EvidenceError(f"evidence on {len(steps)} steps, but the horizon is {horizon}")
-    future = future_values(model, horizon - len(steps), discount)
-    for step in reversed(steps):
-        future = update(model, future, discount, step)
-    return evaluate(model.top, {}, future.roots)[model.top.root]
 
 
 def check_discount(discount: float) -> None:

@@ -6,10 +6,11 @@ pass. Utilities have likelihood 1.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rspmn.circuit import (
     Categorical,
+    Distribution,
     Latent,
     Leaf,
     Max,
@@ -22,13 +23,12 @@ from rspmn.circuit import (
     fold_up,
 )
 from rspmn.circuit.network import with_children
-from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.tables import as_table
 from rspmn.errors import EvidenceError
 from rspmn.infer.evidence import Known, check_columns, known_values
 from rspmn.model import RSPMN, Evidence
 from rspmn.types import Array
-from rspmn.values import END, Value
+from rspmn.values import Value
 
 
 def log_likelihood(network: Network, evidence: Evidence) -> float:
@@ -80,51 +80,6 @@ def episode_log_likelihood(model: RSPMN, steps: Sequence[Evidence]) -> float:
     return node_log_likelihoods(model.top, {}, future)[model.top.root]
 
 
-def evidence_of(episodes: Episodes, episode: int) -> list[Evidence]:
-    """Return an episode as evidence: its steps without utilities, then what followed."""
-    names = [name for name in episodes.schema.variables if name != episodes.schema.utility]
-    steps: list[Evidence] = [
-        {name: step[name] for name in names} for step in episodes.steps(episode)
-    ]
-    final = episodes.final_state(episode)
-    if final is not None:
-        steps.append(final)
-    elif episodes.endings[episode] == Followed.END:
-        steps.append(dict.fromkeys(names, END))
-    return steps
-
-
-def node_log_likelihoods(
-    network: Network, known: Known, future: Sequence[float] = ()
-) -> list[float]:
-    """Return the log-likelihood of every node.
-
-    `future[i]` is the log-likelihood of interface node i of the next step, 0 by default.
-    """
-
-    def combine(node: Node, below: list[float]) -> float:
-        match node:
-            case Leaf():
-                if node.variable not in known:
-                    return 0.0
-                return node.distribution.log_prob(known[node.variable])
-            case Utility():
-                return 0.0
-            case Product():
-                return sum(below)
-            case Sum():
-                return log_weighted_sum(node.weights, below)
-            case Max():
-                if node.decision not in known:
-                    return max(below)
-                value = known[node.decision]
-                return below[node.values.index(value)] if value in node.values else -math.inf
-            case Latent():
-                return future[node.interface] if future else 0.0
-
-    return fold_up(network, combine)
-
-
 def log_weighted_sum(weights: Sequence[float], logs: Sequence[float]) -> float:
     """Return log Σ weight · exp(log), without underflow.
 
@@ -136,6 +91,50 @@ def log_weighted_sum(weights: Sequence[float], logs: Sequence[float]) -> float:
     if highest == -math.inf:
         return highest
     return highest + math.log(math.fsum(w * math.exp(log - highest) for w, log in pairs if w > 0))
+
+
+def node_log_likelihoods(
+    network: Network,
+    known: Known,
+    future: Sequence[float] = (),
+    missing: Callable[[Distribution], float] = lambda _: 0.0,
+    mixture: Callable[[Sequence[float], Sequence[float]], float] = log_weighted_sum,
+) -> list[float]:
+    """Return the log-likelihood of every node.
+
+    Parameters
+    ----------
+    network, known
+        The network, and the values that are known.
+    future
+        The log-likelihood of each interface node of the next step; 0 by default.
+    missing
+        What a leaf passes up whose variable is not known.
+    mixture
+        What a sum passes up, given its weights and what its children do.
+    """
+
+    def combine(node: Node, below: list[float]) -> float:
+        match node:
+            case Leaf():
+                if node.variable not in known:
+                    return missing(node.distribution)
+                return node.distribution.log_prob(known[node.variable])
+            case Utility():
+                return 0.0
+            case Product():
+                return sum(below)
+            case Sum():
+                return mixture(node.weights, below)
+            case Max():
+                if node.decision not in known:
+                    return max(below)
+                value = known[node.decision]
+                return below[node.values.index(value)] if value in node.values else -math.inf
+            case Latent():
+                return future[node.interface] if future else 0.0
+
+    return fold_up(network, combine)
 
 
 def conditioned(network: Network, evidence: Evidence) -> Network:

@@ -1,165 +1,107 @@
-"""One bottom-up pass: what a network is worth, given evidence (Sec. 2 and 5).
+"""MEU, the maximum expected utility: of a network, and of a recurrent model (Sec. 5).
 
-Pairs (likelihood, utility) are passed up, the likelihood as its logarithm:
-
-    leaf       (P(x), 0); (1, 0) when x is not known
-    utility    (1, mean)
-    product    likelihoods multiply, utilities add
-    sum        utilities are weighed by weight × likelihood
-    max        the branch of the decision if it is known, else the branch that the criterion finds
-               best: by default that of highest utility
-    latent i   interface node i of the next step
-
-So a sum over a variable that is not known but comes before a decision means that it will be
-observed before the decision is made: Σ max, the sum-max-sum rule. A branch of likelihood 0 has
-no utility (NaN); no sum gives it weight and no max chooses it.
-
-Where no decision was ever tried the utility is -∞: max nodes avoid it if they can, and what a
-whole interface node of that kind is worth is settled in `rspmn.infer.bellman`.
-
-With each pair goes the number of logged steps that support it, and how late it is earned.
+All that comes before a decision will be observed before it is made. What an action is worth that is
+chosen now is a different question: see `rspmn.infer.actions`.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import count
-from typing import NamedTuple
 
-import numpy as np
-
-from rspmn.circuit import Latent, Leaf, Max, Network, Node, Product, Sum, Utility, fold_up
-from rspmn.infer.branches import Context
-from rspmn.infer.criterion import MEU, Criterion, scored, soonest, tied_branches
-from rspmn.infer.evidence import Known
-from rspmn.values import UNKNOWN
+from rspmn.circuit import Network
+from rspmn.infer.bellman import Future, check_steps, future_values, values
+from rspmn.infer.criterion import MEU, Criterion
+from rspmn.infer.evaluation import Evaluation, evaluate
+from rspmn.infer.evidence import as_state, known_values
+from rspmn.model import RSPMN, Evidence
 
 
-class Evaluation(NamedTuple):
-    """What one node passes up."""
+class ExpectedUtility(float):
+    """A number that knows how far it can be trusted; NaN when nothing supports it."""
 
-    log_likelihood: float  # of the evidence below the node
-    utility: float  # expected, given that evidence; NaN when its likelihood is 0
-    #: Logged steps pooled in the utilities that were used: of several that are added the
-    #: fewest, of those that are averaged all, of those chosen from the one chosen. Infinite
-    #: where no utility is below.
-    steps: float = math.inf
-    #: How late the utility is earned: the expected sum of t · u_t, t steps from now. Of branches of
-    #: equal utility the one with the least is chosen.
-    delay: float = 0.0
+    #: Whether the evidence is possible at all under the model.
+    supported: bool
+    #: How many logged steps support it: of the choices made in this step.
+    steps: float
+    #: How far values without a horizon may be from their limit; 0 with a horizon.
+    bound: float
+
+    def __new__(
+        cls, utility: float, supported: bool = True, steps: float = 0.0, bound: float = 0.0
+    ) -> "ExpectedUtility":
+        """Attach support to a number."""
+        made = super().__new__(cls, utility)
+        made.supported = supported
+        made.steps = steps
+        made.bound = bound
+        return made
+
+    def __repr__(self) -> str:
+        notes = [] if self.supported else ["unsupported"]
+        notes += [f"from {self.steps:g} logged steps"] if self.steps else []
+        return f"{float(self)!r}" + (f" ({', '.join(notes)})" if notes else "")
 
 
-#: What a latent passes up in the last step: likelihood 1 and utility 0 (Sec. 3.2, 5).
-NOTHING_FOLLOWS = Evaluation(0.0, 0.0)
-IMPOSSIBLE = Evaluation(-math.inf, math.nan, 0.0)
-
-
-def evaluate(
+def meu(
     network: Network,
-    known: Known,
+    evidence: Evidence | None = None,
     future: Sequence[Evaluation] = (),
     criterion: Criterion = MEU,
-    within: float = 0.0,
-) -> list[Evaluation]:
-    """Return (log-likelihood, maximum expected utility) of every node.
+) -> ExpectedUtility:
+    """Return the maximum expected utility given evidence.
 
-    `future[i]` is what interface node i of the next step passes up; without it nothing
-    follows. Utilities that are no further apart than `within` are ties: those of the future may
-    be off by half of it.
+    >>> from rspmn.circuit import NetworkBuilder
+    >>> b = NetworkBuilder()
+    >>> bet = b.max("bet", {"yes": b.utility("u", -1.0), "no": b.utility("u", 0.0)})
+    >>> meu(b.build(bet))
+    0.0
     """
-    rule, places = _Rule(criterion, Context(network), within), count()
-
-    def combine(node: Node, below: list[Evaluation]) -> Evaluation:
-        index = next(places)  # nodes come in order
-        match node:
-            case Leaf():
-                if node.variable not in known:
-                    return Evaluation(0.0, 0.0)
-                return Evaluation(node.distribution.log_prob(known[node.variable]), 0.0)
-            case Utility():
-                return Evaluation(0.0, node.mean, node.count)
-            case Product():
-                return _product(below)
-            case Sum():
-                return _sum(node.weights, below)
-            case Max():
-                if node.decision not in known:
-                    return rule.best(node, below, index)
-                made = known[node.decision]
-                return below[node.values.index(made)] if made in node.values else IMPOSSIBLE
-            case Latent():
-                return future[node.interface] if future else NOTHING_FOLLOWS
-
-    return fold_up(network, combine)
+    known = known_values({} if evidence is None else evidence, network)
+    result = evaluate(network, known, future, criterion)[network.root]
+    return ExpectedUtility(result.utility, result.log_likelihood > -math.inf, result.logged_steps)
 
 
-@dataclass(frozen=True)
-class _Rule:
-    """The rule at the max nodes of a network."""
+def recurrent_meu(
+    model: RSPMN,
+    state: object = None,
+    horizon: int | None = None,
+    discount: float = 1.0,
+    criterion: Criterion = MEU,
+) -> ExpectedUtility:
+    """Return the maximum expected utility over so many steps, or in the limit of many.
 
-    criterion: Criterion
-    context: Context
-    within: float
-
-    def best(self, node: Max, below: list[Evaluation], index: int) -> Evaluation:
-        """Return what the best branch of a max node passes up.
-
-        Of branches that tie, the likeliest: if something after the decision is known, its
-        likelihood weighs in sums above, and must not depend on the order of the branches. Where
-        the criterion allows none the utility is -∞.
-        """
-        if node.values == (UNKNOWN,):
-            return below[0]._replace(utility=-math.inf)
-        if len(below) == 1 and self.criterion is MEU:
-            return below[0] if below[0].log_likelihood > -math.inf else IMPOSSIBLE
-        worth = [e.utility if e.log_likelihood > -math.inf else math.nan for e in below]
-        tied = tied_branches(worth, self._scores(worth, index), self.within)
-        if len(tied) == 1:
-            return below[tied[0]]
-        likeliest = max(below[k].log_likelihood for k in tied or range(len(below)))
-        if not tied:
-            return Evaluation(likeliest, -math.inf, 0.0) if likeliest > -math.inf else IMPOSSIBLE
-        tied = [k for k in tied if below[k].log_likelihood == likeliest]
-        best = below[soonest(tied, [e.delay for e in below])]
-        return best._replace(utility=max(worth[k] for k in tied))
-
-    def _scores(self, worth: list[float], index: int) -> list[float]:
-        if self.criterion is MEU:
-            return worth
-        branches = self.context.branches_of(np.array([index]), np.zeros(1, np.int64))
-        found: list[float] = scored(self.criterion, np.array(worth), branches).tolist()
-        return found
+    From the start distribution, or from a state observed at any time of an episode. The state
+    may be partial, and may hold decisions already made in this step.
+    """
+    known = None if state is None else as_state(state, model.schema)
+    network = model.from_start if known is None else model.from_anywhere
+    if known is not None:
+        known_values(known, network)  # refuses bad evidence before anything is computed
+    left = None if horizon is None else check_steps(horizon, least=1) - 1
+    future = future_values(model, left, discount, criterion)
+    result = meu(network, known, future.discounted(discount), criterion)
+    if result == -math.inf:
+        return _at_frontier(model, known, horizon, discount, future, criterion)
+    return ExpectedUtility(result, result.supported, result.steps, discount * future.bound)
 
 
-def _product(below: list[Evaluation]) -> Evaluation:
-    if not below:
-        return Evaluation(0.0, 0.0)
-    logs, utilities, steps, delays = zip(*below, strict=True)
-    log_likelihood = sum(logs)
-    if log_likelihood == -math.inf:
-        return IMPOSSIBLE
-    return Evaluation(log_likelihood, math.fsum(utilities), min(steps), math.fsum(delays))
-
-
-def _sum(weights: Sequence[float], below: list[Evaluation]) -> Evaluation:
-    possible = [
-        (weight, part)
-        for weight, part in zip(weights, below, strict=True)
-        if weight > 0 and part.log_likelihood > -math.inf
-    ]
-    if not possible:
-        return IMPOSSIBLE
-    if len(possible) == 1:
-        weight, part = possible[0]
-        return part._replace(log_likelihood=part.log_likelihood + math.log(weight))
-    # Relative to the likeliest part, so that nothing underflows and equal parts are exact.
-    highest = max([part.log_likelihood for _, part in possible])
-    shares = [weight * math.exp(part.log_likelihood - highest) for weight, part in possible]
-    total = math.fsum(shares)
-    weighed = [(share, part) for share, (_, part) in zip(shares, possible, strict=True) if share]
-    return Evaluation(
-        highest + math.log(total),
-        math.fsum([share * part.utility for share, part in weighed]) / total,
-        sum([part.steps for _, part in possible]),
-        math.fsum([share * part.delay for share, part in weighed]) / total,
-    )
+def _at_frontier(
+    model: RSPMN,
+    state: Evidence | None,
+    horizon: int | None,
+    discount: float,
+    future: Future,
+    criterion: Criterion,
+) -> ExpectedUtility:
+    """Return the MEU where part of what is possible is a frontier: as little as anywhere else."""
+    known = known_values({} if state is None else state, model.template)
+    all_values = values(model, horizon, discount, criterion)
+    least = min((v for v in all_values if v > -math.inf), default=-math.inf)
+    weights = model.starts if state is None else model.visits or (1.0,) * model.num_interfaces
+    evaluated = evaluate(model.template, known, future.discounted(discount), criterion)
+    total = earned = 0.0
+    for i, (root, weight) in enumerate(zip(model.template.roots, weights, strict=True)):
+        share = weight * math.exp(evaluated[root].log_likelihood)
+        if share > 0 and i not in (model.end, model.unknown):
+            total += share
+            earned += share * max(evaluated[root].utility, least)
+    return ExpectedUtility(earned / total, False, 0.0, discount * future.bound)

@@ -18,11 +18,10 @@ from rspmn.circuit import (
     Node,
     Product,
     Sum,
-    Utility,
-    fold_up,
     walk_down,
 )
 from rspmn.infer.evidence import Known, known_values
+from rspmn.infer.likelihood import node_log_likelihoods
 from rspmn.model import RSPMN, Evidence
 from rspmn.values import Value
 
@@ -66,26 +65,13 @@ def episode_mpe(model: RSPMN, steps: Sequence[Evidence]) -> list[dict[str, Value
 
 def _best(network: Network, known: Known, future: Sequence[float] = ()) -> list[float]:
     """Return the log-probability of each node's best completion."""
-
-    def combine(node: Node, below: list[float]) -> float:
-        match node:
-            case Leaf():
-                value = known.get(node.variable)
-                return node.distribution.log_prob(
-                    node.distribution.mode() if value is None else value
-                )
-            case Utility():
-                return 0.0
-            case Product():
-                return sum(below)
-            case Sum():
-                return max(_weighted(node, below))
-            case Max():
-                return max(_open_branches(node, below, known))
-            case Latent():
-                return future[node.interface] if future else 0.0
-
-    return fold_up(network, combine)
+    return node_log_likelihoods(
+        network,
+        known,
+        future,
+        missing=lambda distribution: distribution.log_prob(distribution.mode()),
+        mixture=lambda weights, below: max(_weighted(weights, below)),
+    )
 
 
 def _trace(
@@ -106,7 +92,7 @@ def _trace(
             case Product():
                 return [(child, None) for child in node.children]
             case Sum():
-                return [(node.children[_argmax(_weighted(node, below))], None)]
+                return [(node.children[_argmax(_weighted(node.weights, below))], None)]
             case Max():
                 branch = _argmax(_open_branches(node, below, known))
                 found.setdefault(node.decision, node.values[branch])
@@ -117,10 +103,10 @@ def _trace(
     return found, interface
 
 
-def _weighted(node: Sum, below: list[float]) -> list[float]:
+def _weighted(weights: Sequence[float], below: Sequence[float]) -> list[float]:
     return [
         math.log(weight) + part if weight > 0 else -math.inf
-        for weight, part in zip(node.weights, below, strict=True)
+        for weight, part in zip(weights, below, strict=True)
     ]
 
 

@@ -21,11 +21,12 @@ from rspmn.circuit import Max, Network
 from rspmn.data.tables import as_table
 from rspmn.errors import EvidenceError
 from rspmn.infer import actions
-from rspmn.infer.actions import ActionValue, ExpectedUtility, best_among, mark_extrapolated
+from rspmn.infer.actions import ActionValue, best_among, mark_extrapolated
 from rspmn.infer.compiled.choices import Planned
 from rspmn.infer.compiled.state_index import StateIndex
 from rspmn.infer.criterion import MEU, Criterion
 from rspmn.infer.evidence import Known, as_state, known_values
+from rspmn.infer.meu import ExpectedUtility, recurrent_meu
 from rspmn.model import RSPMN
 from rspmn.schema import Schema
 from rspmn.values import Mark, Value, as_value, is_missing, show
@@ -142,7 +143,7 @@ class Policy:
         value = -math.inf if at is None else self._planned.value(at, after)
         if at is None or value == -math.inf:
             left = None if self.horizon is None else after + 1
-            return actions.recurrent_meu(self.model, known, left, self.discount, self.criterion)
+            return recurrent_meu(self.model, known, left, self.discount, self.criterion)
         steps = self._planned.steps(at, after)
         return ExpectedUtility(value, True, steps, self.discount * self.bound)
 

@@ -49,17 +49,6 @@ def uniformly(rng: np.random.Generator) -> Decide:
     return decide
 
 
-def by_policy(policy: "Policy", horizon: int) -> Decide:
-    """Return the decisions of a policy in episodes of `horizon` steps; UNKNOWN if not offered."""
-
-    def decide(decision: str, offered: Sequence[Value], known: Known, steps_to_go: int) -> Value:
-        made = policy.act(known, horizon - steps_to_go)
-        value: Value = made[decision] if isinstance(made, dict) else made
-        return value if value in offered else UNKNOWN
-
-    return decide
-
-
 def _unless_known(known: Known, policy: Decide) -> Decide:
     """Return a policy that keeps the decisions of the evidence."""
 

@@ -231,7 +231,8 @@ def compile_bellman(template: Network, unknown: int | None) -> Bellman:
     """Compile a template; `unknown` is the interface node of unknown successors."""
     flat = flatten(template)
     interfaces, maxes = len(template.roots), flat.of_kind(Max)
-    by_level = _levels(flat, maxes)
+    decisions = flat.heights([Max])[maxes]  # at and below each max node
+    by_level = [maxes[decisions == count] for count in np.unique(decisions).tolist()]
     order = np.concatenate([*by_level, np.zeros(0, np.int64)]).astype(np.int64)
     forms = _linear_forms(template, flat, order)
     context = Context(template)
@@ -256,22 +257,6 @@ def compile_bellman(template: Network, unknown: int | None) -> Bellman:
         interfaces, unknown, tuple(levels), _compact(roots[:, :-1]),
         roots[:, [-1]].toarray().ravel(), any(bool(level.closed.any()) for level in levels),
     )  # fmt: skip
-
-
-def _levels(flat: Flat, maxes: Ints) -> list[Ints]:
-    """Return the max nodes by how many decisions are below them."""
-    depth = np.zeros(len(flat.kind), dtype=np.int64)
-    is_max = np.zeros(len(flat.kind), dtype=np.int64)
-    is_max[maxes] = 1
-    inner = np.flatnonzero(np.diff(flat.starts) > 0)
-    edges, first = flat.edges_of(inner)
-    below = flat.children[edges]
-    while len(inner):
-        found = np.maximum.reduceat(depth[below], first) + is_max[inner]
-        if np.array_equal(found, depth[inner]):
-            break
-        depth[inner] = found
-    return [maxes[depth[maxes] == k] for k in np.unique(depth[maxes]).tolist()]
 
 
 def _linear_forms(template: Network, flat: Flat, order: Ints) -> Any:

@@ -45,17 +45,18 @@ class Flat:
         edges, first = ranges(self.starts[nodes], self.starts[nodes + 1])
         return edges, first[:-1]
 
-    def heights(self) -> Ints:  # [nodes]
-        """Return the height of each node: 0 without children, else one more than the highest."""
+    def heights(self, kinds: Sequence[type] = (Product, Sum, Max)) -> Ints:  # [nodes]
+        """Return the most nodes of some kinds on a way down from each node, itself included."""
+        counted = np.isin(self.kind, [KINDS[kind] for kind in kinds]).astype(np.int64)
         height = np.zeros(len(self.kind), dtype=np.int64)
         inner = np.flatnonzero(np.diff(self.starts) > 0)
         edges, first = self.edges_of(inner)
         below = self.children[edges]
         while len(inner):
-            found = np.maximum.reduceat(height[below], first) + 1
-            if np.array_equal(found, height[inner]):
+            higher = np.maximum.reduceat(height[below], first) + counted[inner]
+            if np.array_equal(higher, height[inner]):
                 break
-            height[inner] = found
+            height[inner] = higher
         return height
 
     def linear(self) -> Any:  # scipy.sparse, [nodes, nodes]
