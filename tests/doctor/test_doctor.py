@@ -201,3 +201,20 @@ def test_the_doctor_on_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "NAME THEM HERE" in capsys.readouterr().out
     assert main(["doctor", log, "--ending", "cut", "--in-order"]) == 2
     assert "no column looks like decisions" in capsys.readouterr().err
+
+
+def test_kinds_are_those_of_all_rows(tmp_path: Path) -> None:
+    """A word after the first thousand rows makes a column one of words, not of booleans."""
+    path = tmp_path / "log.csv"
+    rows = [
+        f"{k},{'maybe' if k == 1999 else 'true'},{'TRUE' if k % 2 else 'false'}"
+        for k in range(2000)
+    ]
+    path.write_text("\n".join(["t,sure,known", *rows]) + "\n")
+    with open_source(path) as source:
+        found = survey(source)
+    assert [column.kind for column in found.columns] == [
+        Kind.INTEGER,
+        Kind.CATEGORICAL,
+        Kind.BOOLEAN,
+    ]

@@ -1,7 +1,8 @@
-"""Cells: a column as it comes, and which of its cells are empty: the one rule of what is missing.
+"""Cells: the values of a column in memory, and which cells are missing.
 
-None, NaN, NaT, pandas' NA, masked cells and empty strings are missing. From here on a column says
-so in one way (`Column.missing`), and nothing else is asked.
+None, NaN, NaT, pandas' NA, masked cells and empty strings are missing. For rows of
+an engine `rspmn.data.sources.log_rows.is_missing` is the same rule as a query. Once a column is
+coded, `Column.missing` is all that is asked.
 """
 
 from dataclasses import dataclass

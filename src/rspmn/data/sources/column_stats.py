@@ -1,18 +1,18 @@
-"""Statistics of each column of a table, computed by the engine that holds it."""
+"""Statistics and kinds of the columns of a table, computed by the engine that holds it."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
-import numpy as np
 
-from rspmn.data.columns import infer_kind
-from rspmn.data.sources.engine import Engine
+from rspmn.data.sources.engine import Engine, Frame
 from rspmn.data.sources.log_rows import count_where, is_missing, plain_column
+from rspmn.data.tables import Table
 from rspmn.errors import no_rows
 from rspmn.schema import Kind
 
-#: The number of first rows that examples and kinds are taken from.
+#: The number of first rows that examples are taken from.
 HEAD = 1000
 #: Types that cannot be learned from.
 UNSUPPORTED = (nw.Binary, nw.Time, nw.Duration)
@@ -62,49 +62,79 @@ def survey(source: Engine) -> Survey:
     """Return statistics of all columns of a table."""
     types = dict(source.frame.collect_schema())
     names = [n for n in source.names if not types[n].is_nested() and types[n] not in UNSUPPORTED]
+    frame = source.frame.select(plain_column(types, name).alias(name) for name in names)
+    plain = dict(frame.collect_schema())
     queries = [nw.len().alias("rows")]
     for k, name in enumerate(names):
-        column = plain_column(types, name)
-        queries += [
-            count_where(is_missing(types, name)).alias(f"m{k}"),
-            column.n_unique().alias(f"d{k}"),
-        ]
-        if types[name].is_numeric():
+        column = nw.col(name)
+        lacking = count_where(is_missing(plain, name))
+        queries += [lacking.alias(f"m{k}"), column.n_unique().alias(f"d{k}")]
+        if plain[name].is_numeric():
             queries += [column.min().alias(f"a{k}"), column.max().alias(f"b{k}")]
-        if types[name].is_float():
-            parts = ~is_missing(types, name) & (column != column.floor())
-            queries.append(count_where(parts).alias(f"p{k}"))
-    found = source.read(source.frame.select(*queries))
-    if not int(found.cells("rows").present[0]):
+    facts = _only_row(source.read(frame.select(*queries)))
+    if not facts["rows"]:
         raise no_rows()
-    first = source.read(source.frame.select(names).head(HEAD))
-    facts = {n: _one(found.cells(n)) for n in found.names}
+    first = source.read(frame.head(HEAD))
+    kinds = infer_kinds(source, frame, {name: [name] for name in names})
     columns = []
     for name in source.names:
         if name not in names:
             columns.append(SurveyedColumn(name, None, str(types[name]), 0, 0))
             continue
-        k, cells = names.index(name), first.cells(name)
-        missing = int(facts[f"m{k}"] or 0)
-        is_date = cells.present.dtype.kind == "M"
-        kind = Kind.CATEGORICAL if is_date else infer_kind(cells.present, name)
-        if types[name].is_float():
-            kind = Kind.CONTINUOUS if facts[f"p{k}"] else Kind.INTEGER
+        k = names.index(name)
+        missing = int(facts[f"m{k}"])
         columns.append(
             SurveyedColumn(
                 name,
-                kind,
+                kinds[name],
                 str(types[name]),
                 missing,
                 int(facts[f"d{k}"]) - (missing > 0),  # engines count null as a value
                 facts.get(f"a{k}"),
                 facts.get(f"b{k}"),
-                tuple(dict.fromkeys(cells.present[:20].tolist()))[:3],
+                tuple(dict.fromkeys(first.cells(name).present[:20].tolist()))[:3],
             )
         )
     return Survey(int(facts["rows"]), tuple(columns))
 
 
-def _one(cells: Any) -> Any:
-    value = None if cells.missing[0] else cells.present.tolist()[0]
-    return None if isinstance(value, float) and np.isnan(value) else value
+def infer_kinds(
+    source: Engine, frame: Frame, columns: Mapping[str, Sequence[str]]
+) -> dict[str, Kind]:
+    """Return the kind of every variable, given the columns that hold it, of one type.
+
+    It is the kind that `rspmn.data.columns.infer_kind` returns for all values in memory.
+    """
+    types = dict(frame.collect_schema())
+    found, undecided = {}, {}
+    for name, several in columns.items():
+        dtype, cells = types[several[0]], [nw.col(column) for column in several]
+        if dtype == nw.Boolean:
+            found[name] = Kind.BOOLEAN
+        elif dtype.is_float():
+            odd = [(c != c.floor()) & ~c.is_null() & ~c.is_nan() for c in cells]
+            undecided[name] = odd, Kind.CONTINUOUS, Kind.INTEGER
+        elif dtype.is_numeric():
+            found[name] = Kind.INTEGER
+        elif source.is_text:
+            words = [~c.str.to_lowercase().is_in(["true", "false", ""]) for c in cells]
+            undecided[name] = words, Kind.CATEGORICAL, Kind.BOOLEAN
+        else:
+            found[name] = Kind.CATEGORICAL
+    if undecided:
+        questions = [
+            nw.any_horizontal(*odd, ignore_nulls=True).any().alias(f"k{k}")
+            for k, (odd, _, _) in enumerate(undecided.values())
+        ]
+        answers = _only_row(source.read(frame.select(*questions)))
+        for answer, (name, (_, if_any, if_none)) in zip(
+            answers.values(), undecided.items(), strict=True
+        ):
+            found[name] = if_any if answer else if_none
+    return found
+
+
+def _only_row(table: Table) -> dict[str, Any]:
+    """Return the values of a table of one row; None where they are missing."""
+    cells = {name: table.cells(name) for name in table.names}
+    return {n: None if c.missing[0] else c.present.tolist()[0] for n, c in cells.items()}

@@ -10,6 +10,7 @@ import narwhals as nw
 import numpy as np
 
 from rspmn.data.episodes import Episodes
+from rspmn.data.sources.column_stats import infer_kinds
 from rspmn.data.sources.engine import Engine, Frame, Kept
 from rspmn.data.sources.log_rows import COUNT, LogQuery, coded_rows, pair_columns
 from rspmn.data.sources.open import open_source
@@ -25,14 +26,13 @@ from rspmn.data.sources.window_groups import (
     GroupReader,
     Lengths,
     ending_counts,
-    inferred_kinds,
     pair_counts,
 )
 from rspmn.data.tables import Table
 from rspmn.data.windows import Successor, Windows, group_windows, successor_variables
 from rspmn.errors import DataError, no_rows
 from rspmn.log_format import LogOptions
-from rspmn.schema import Schema, schema_of_log
+from rspmn.schema import Kind, Schema, schema_of_log
 from rspmn.types import Ints
 
 #: More distinct windows than this are not read into memory unless asked for.
@@ -101,7 +101,13 @@ class StoredWindows:
     def _typed_reader(self) -> GroupReader:
         """A reader with the kind of every variable, which a batch alone may not show."""
         here, after = pair_columns(self.reader.asked)
-        kinds = inferred_kinds(self.kept.frame, self.source, self.schema, here, after)
+        known = {**self.schema.kinds, self.schema.utility: Kind.CONTINUOUS}
+        columns = {
+            name: [names[name] for names in (here, after) if name in names]
+            for name in self.schema.variables
+            if name not in known
+        }
+        kinds = known | infer_kinds(self.source, self.kept.frame, columns)
         asked = replace(self.reader.asked, schema=self.schema.with_kinds(kinds))
         return replace(self.reader, asked=asked)
 

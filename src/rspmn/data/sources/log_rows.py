@@ -138,7 +138,7 @@ def refuse_infinite_times(name: str) -> DataError:
 
 
 def is_missing(types: dict[str, Any], name: str) -> nw.Expr:
-    """Return whether a cell is missing: null, NaN or empty text."""
+    """Return whether a cell is missing, as in `rspmn.data.cells`: null, NaN, empty text."""
     found = plain_column(types, name)
     if types[name].is_float():
         return found.is_null() | found.is_nan()

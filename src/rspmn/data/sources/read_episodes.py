@@ -1,7 +1,7 @@
 """Episodes: the rows of a log in memory, coded as pairs and checked as those of engines are.
 
-Rows that are in memory already do not go through an engine: that takes twice as long, and these
-few lines, which share no expression with the engines', are what the engines are tested against.
+Rows that are in memory already do not go through an engine, which would take twice as long. This
+code shares no expression with that of the engines, so engines are tested against it.
 """
 
 import re

@@ -4,7 +4,6 @@ The engine counts equal pairs of rows, and only the groups leave it. Here their 
 and it is decided what followed the last step of an episode.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import narwhals as nw
@@ -13,14 +12,13 @@ from numpy.typing import NDArray
 
 from rspmn.data.cells import Cells
 from rspmn.data.episodes import Followed
-from rspmn.data.sources.engine import Engine, Frame
+from rspmn.data.sources.engine import Frame
 from rspmn.data.sources.log_rows import COUNT, LogQuery, is_missing, pair_columns
 from rspmn.data.sources.pair_codes import CODE, STATE, STEP, YES, PairCodes, is_key
 from rspmn.data.sources.utility_bins import UtilityBins
 from rspmn.data.tables import Table, code_cells
 from rspmn.data.windows import Windows, fair_endings, group_windows, time_limit_of
 from rspmn.log_format import LogFormat
-from rspmn.schema import Kind, Schema
 from rspmn.types import Bools, Ints
 
 #: The column of whether a row that is not a step has a state.
@@ -165,44 +163,3 @@ def _concatenated(one: Cells, other: Cells) -> Cells:
     parts = [cells.present for cells in (one, other) if len(cells.present)]
     present = np.concatenate(parts) if parts else one.present
     return Cells(present, np.concatenate([one.missing, other.missing]))
-
-
-def inferred_kinds(
-    groups: Frame, source: Engine, schema: Schema, here: Mapping[str, str], after: Mapping[str, str]
-) -> dict[str, Kind]:
-    """Return the kind of every variable, asked of the engine.
-
-    It is the kind that all values in memory would have.
-    """
-    types = dict(groups.collect_schema())
-    found: dict[str, Kind] = dict(schema.kinds) | {schema.utility: Kind.CONTINUOUS}
-    undecided = {}
-    for name in schema.variables:
-        columns = [nw.col(c) for c in (here[name], after.get(name)) if c is not None]
-        dtype = types[here[name]]
-        if name in found:
-            continue
-        if dtype == nw.Boolean:
-            found[name] = Kind.BOOLEAN
-        elif dtype.is_float():
-            odd = [(c != c.floor()) & ~c.is_null() & ~c.is_nan() for c in columns]
-            undecided[name] = nw.any_horizontal(*odd, ignore_nulls=True).any()
-        elif dtype.is_numeric():
-            found[name] = Kind.INTEGER
-        elif source.is_text:
-            words = [~c.str.to_lowercase().is_in(["true", "false", ""]) for c in columns]
-            undecided[name] = nw.any_horizontal(*words, ignore_nulls=True).any()
-        else:
-            found[name] = Kind.CATEGORICAL
-    if not undecided:
-        return found
-    questions = [expression.alias(f"k{k}") for k, expression in enumerate(undecided.values())]
-    table = source.read(groups.select(*questions))
-    for k, name in enumerate(undecided):
-        answer = table.cells(f"k{k}").present
-        is_any = bool(len(answer) and answer[0])
-        if types[here[name]].is_float():
-            found[name] = Kind.CONTINUOUS if is_any else Kind.INTEGER
-        else:
-            found[name] = Kind.CATEGORICAL if is_any else Kind.BOOLEAN
-    return found
