@@ -16,6 +16,7 @@ from rspmn.infer.compiled.assign import assign
 from rspmn.learn import LearnConfig, learn_rspmn
 from rspmn.learn.estimate import count
 from rspmn.learn.flows import Flows
+from rspmn.learn.successors import Counts, SuccessorWeights, Transitions
 from same_windows import assert_same
 
 SCHEMA = Schema([["x"], ["a"]], ["a"], "u")
@@ -206,6 +207,20 @@ def test_factors_of_the_sample_stay_beside_the_counts() -> None:
                 assert info.future is not None
                 assert info.future.strength > 0
     assert edges["factored"] > edges["counts"]
+
+
+def test_the_time_budget_is_also_that_of_the_second_weighing() -> None:
+    """Successors are weighed for the sample, and again when all windows were counted."""
+    deadlines = []
+
+    def weighing(transitions: Transitions) -> tuple[SuccessorWeights, object]:
+        deadlines.append(transitions.deadline)
+        return Counts()(transitions)
+
+    with rspmn.store_windows(measured(2_000, 0), SCHEMA, ending="cut") as stored:
+        learn_rspmn(stored, LearnConfig(successors=weighing, max_windows=500, max_seconds=1000))
+    assert len(deadlines) == 2
+    assert deadlines[0] == pytest.approx(deadlines[1], abs=10)
 
 
 def test_seeds_of_numpy_are_seeds() -> None:

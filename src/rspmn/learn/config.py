@@ -1,5 +1,6 @@
 """How to learn: the tests, the clustering, the weighing of successors, and the budgets."""
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
@@ -107,6 +108,10 @@ class LearnConfig:
         return cls(
             GTest(alpha=1.0), BehaviouralSplit(alpha=1.0), bins=2**31 - 1, successors="counts"
         )
+
+    def deadline(self, started: float) -> float:
+        """Return the `time.monotonic()` at which the time budget is used up."""
+        return math.inf if self.max_seconds is None else started + self.max_seconds
 
     @property
     def weighing(self) -> "Successors":

@@ -1,6 +1,6 @@
 """Further expectation maximisation over sequences (Alg. 6, repeated).
 
-The first pass of hard EM needs windows only. Where states do not tell interface nodes apart, as
+The first pass of hard EM needs windows only. Where states do not determine interface nodes, as
 with overlapping clusters or missing values, what came before and after does. Then sequences are
 passed up and down until the assignment no longer changes. Hard EM follows the likeliest child of
 every sum. Soft EM divides steps among children by probability, so that the likelihood never falls.

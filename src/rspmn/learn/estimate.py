@@ -8,8 +8,7 @@ position of the template. The maximisation is the weighing of successors and `re
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -42,12 +41,6 @@ class Estimate:
     weights: SuccessorWeights
     info: object  # of the weighing
 
-    def places(self, sites: Sequence[Ints]) -> Ints:
-        """Return, given the windows behind some S_L, their numbers among the transitions."""
-        of_window = np.full(len(self.assigned.here), -1)
-        of_window[self.transitions.window] = self.transitions.site
-        return np.array([of_window[windows].max(initial=-1) for windows in sites])
-
 
 def estimate(
     template: Template,
@@ -76,8 +69,7 @@ def estimate(
     """
     assigned = assign(template, windows, located)
     flows = count(template, assigned, windows)
-    transitions, sites = transitions_of(template, assigned, windows, config, table)
-    transitions = replace(transitions, deadline=deadline)
+    transitions, sites = transitions_of(template, assigned, windows, config, table, deadline)
     weights, info = config.weighing(transitions)
     untried = template.untried if isinstance(template, RSPMN) else None
     if weights.factors is not None:
@@ -127,6 +119,7 @@ def transitions_of(
     windows: Windows,
     config: LearnConfig,
     table: RowTable | None = None,
+    deadline: float = math.inf,
 ) -> tuple[Transitions, Ints]:
     """Return what was logged at each S_L that was reached, and their positions."""
     schema, counts = template.schema, windows.counts.astype(np.float64)
@@ -141,7 +134,7 @@ def transitions_of(
     boxes[assigned.here[window]] = config.clustering.disjoint
     found = Transitions(
         schema, table, assigned.located.states, assigned.located.node, boxes, template.end,
-        len(positions), site, window, assigned.after[window], counts[window],
+        len(positions), site, window, assigned.after[window], counts[window], deadline,
     )  # fmt: skip
     return found, positions
 

@@ -30,7 +30,7 @@ class Flows:
     squares: Array  # [positions], of utilities: squared deviations from the mean, added up
     led_from: Ints  # [edges of all S_L], position
     led_to: Ints  # [edges], interface node
-    led: Array  # [edges], steps; or weights
+    led: Array  # [edges], their weight, of any scale: steps, unless `weighed` replaced them
     starts: Array  # [interfaces]
     visits: Array  # [interfaces]
     arrived: Array  # [interfaces]

@@ -14,14 +14,15 @@ from rspmn.circuit import Network, NetworkBuilder
 from rspmn.data.episodes import Followed
 from rspmn.data.keys import joint_groups
 from rspmn.data.windows import States
-from rspmn.infer.compiled.assign import NOWHERE, SEVERAL, Located
+from rspmn.infer.compiled.assign import NOWHERE, SEVERAL
+from rspmn.learn.one_step import OneStep
 from rspmn.learn.structure.after_decision import RecurrentOutcome
 from rspmn.learn.structure.grow import grow_decisions
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.leaves import fit_leaf
 from rspmn.learn.structure.rows import Rows, table_of
 from rspmn.learn.two_step import TwoSteps
-from rspmn.types import Array, Bools, Ints
+from rspmn.types import Array, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,13 +36,10 @@ class Border:
     acted_in: Ints  # the states acted in, but never with a known successor
 
 
-def edge_of(two: TwoSteps, located: Located, learned: Bools, learner: Learner) -> Border:
-    """Return the decisions and states at the edge of a log.
-
-    `located` are the states among the interface nodes of Step 2, `learned` says which windows
-    these were learned from.
-    """
-    windows, states = two.windows, located.states
+def edge_of(two: TwoSteps, one_step: OneStep, learner: Learner) -> Border:
+    """Return the decisions and states at the edge of a log."""
+    windows, located = two.windows, one_step.located
+    states, learned = located.states, one_step.learned_in >= 0
     node = located.of_steps()
     cut = np.flatnonzero((windows.followed == Followed.UNKNOWN) & (node != SEVERAL))
     node = np.where(node < 0, -1 - states.of_steps, node)

@@ -13,7 +13,6 @@ from rspmn.infer.compiled.assign import SEVERAL
 from rspmn.learn.config import LearnInfo
 from rspmn.learn.em import EMInfo
 from rspmn.learn.estimate import Estimate
-from rspmn.learn.frontier import Border
 from rspmn.learn.initial_template import InitialTemplate
 from rspmn.learn.large_log import SampleInfo
 from rspmn.learn.stages import Stages
@@ -27,7 +26,7 @@ class RSPMNInfo:
     windows: int = 0  # distinct
     steps: int = 0  # logged
     steps_unknown: int = 0  # of these, those followed by nothing known, as the log was cut
-    steps_left_out: int = 0  # of the others, those that lack values that tell their interface node
+    steps_left_out: int = 0  # of the others, those that lack values that determine their node
     steps_doubtful: int = 0  # of the others, those whose successor lacks such values
     interfaces: int = 0  # interface nodes that are states: END and UNKNOWN are not counted
     frontier_states: int = 0  # states in which no decision has a known successor
@@ -57,15 +56,10 @@ class RSPMNInfo:
         self.nodes[stage], self.edges[stage] = len(network), network.num_edges
 
     def count(
-        self,
-        model: RSPMN,
-        windows: Windows,
-        template: InitialTemplate,
-        edge: Border,
-        found: Estimate,
+        self, model: RSPMN, windows: Windows, template: InitialTemplate, found: Estimate
     ) -> None:
         """Record what was learned from, and what lies at its edge."""
-        assigned, counts = found.assigned, windows.counts
+        assigned, counts, edge = found.assigned, windows.counts, template.edge
         known = windows.followed != Followed.UNKNOWN
         reached = np.zeros(len(windows), dtype=bool)
         reached[assigned.window] = True

@@ -9,7 +9,7 @@ replaced by Step 4. So it is one latent, beyond the last root; `explicit` writes
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,8 +23,9 @@ from rspmn.end_nodes import end_root, marked_root, unknown_root, visits_of_state
 from rspmn.infer.compiled.assign import Located, likeliest_roots
 from rspmn.infer.compiled.state_index import state_part
 from rspmn.infer.compiled.ways import RootTrees
-from rspmn.learn.frontier import Border, frontier_leaves, state_leaves
-from rspmn.learn.one_step import Interface
+from rspmn.learn.frontier import Border, edge_of, frontier_leaves, state_leaves
+from rspmn.learn.one_step import Interface, OneStep
+from rspmn.learn.structure.learner import Learner
 from rspmn.learn.two_step import TwoSteps
 from rspmn.schema import Schema
 from rspmn.types import Array, Ints
@@ -42,6 +43,8 @@ class InitialTemplate:
     frontier: int | None
     end: int | None
     unknown: int | None
+    edge: Border  # of the log
+    located: Located  # the states of the log
 
     def uniform_sites(self, trees: RootTrees) -> Ints:
         """Return the positions of all uniform S_L."""
@@ -65,33 +68,20 @@ class InitialTemplate:
         )
 
 
-def initial_template(
-    two: TwoSteps,
-    one_step: Network,
-    interfaces: Sequence[Interface],
-    learned: Array,
-    located: Located,
-    edge: Border,
-    bins: int,
-) -> InitialTemplate:
+def initial_template(two: TwoSteps, one_step: OneStep, learner: Learner) -> InitialTemplate:
     """Return the initial template.
 
     Parameters
     ----------
     two
         The log.
-    one_step, interfaces
+    one_step
         The result of Step 2.
-    learned
-        The number of steps that each of these interface nodes was learned from. [interfaces]
-    located
-        The states of the log among these interface nodes.
-    edge
-        What lies at the edge of the log.
-    bins
-        The number of bins of continuous variables.
+    learner
+        What the decisions at the edge of the log are learned by.
     """
-    schema, states = two.schema, located.states
+    edge, interfaces = edge_of(two, one_step, learner), one_step.interfaces
+    schema, states, bins = two.schema, one_step.located.states, learner.config.bins
     names = schema.information_sets[0]
     count = len(interfaces) + len(edge.acted_in)
     numbers: list[int | None] = []
@@ -101,7 +91,7 @@ def initial_template(
         count += needed
     frontier, end, unknown = numbers
     builder = NetworkBuilder()
-    roots = _learned_roots(builder, one_step, interfaces, builder.latent(count))
+    roots = _learned_roots(builder, one_step.network, interfaces, builder.latent(count))
     extra = _unsupported_branches(builder, edge, unknown)
     for here in range(len(interfaces)):
         if here in extra:
@@ -110,7 +100,7 @@ def initial_template(
         leaves = state_leaves(builder, states, state, names, bins)
         roots.append(builder.product([*leaves, extra[-1 - state]]))
     acted = np.bincount(states.of_steps, two.windows.counts, states.count)
-    visits = [*learned.tolist(), *acted[edge.acted_in].tolist()]
+    visits = [*one_step.steps.tolist(), *acted[edge.acted_in].tolist()]
     if frontier is not None:
         arrivals = _arrivals(two, states)
         leaves = frontier_leaves(builder, states, edge, arrivals, names, bins)
@@ -121,9 +111,11 @@ def initial_template(
     if unknown is not None:
         roots.append(unknown_root(builder, schema, unknown))
     visits += [0.0] * (count - len(visits))
-    return InitialTemplate(
-        schema, builder.build(*roots), tuple(visits), len(interfaces), frontier, end, unknown
-    )
+    template = InitialTemplate(
+        schema, builder.build(*roots), tuple(visits), len(interfaces), frontier, end, unknown,
+        edge, one_step.located,
+    )  # fmt: skip
+    return replace(template, located=_locate_in(template))
 
 
 def _learned_roots(
@@ -167,11 +159,12 @@ def _arrivals(two: TwoSteps, states: States) -> Array:  # [num_states]
     return group_weights(states.of_successors[known], counts, states.count)
 
 
-def locate_in(template: InitialTemplate, located: Located, edge: Border) -> Located:
-    """Return the interface nodes of all states in the initial template.
+def _locate_in(template: InitialTemplate) -> Located:
+    """Return the interface nodes of all states in the initial template, given those of Step 2.
 
     States that lack values are looked at again: what they lack may also be a state of the edge.
     """
+    edge, located = template.edge, template.located
     node = located.node.copy()
     if not len(edge.acted_in) and not len(edge.states):
         return located

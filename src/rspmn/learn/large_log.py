@@ -67,12 +67,13 @@ def _share(counts: Ints, number: Ints, most: int) -> float:
 
 
 def count_all(
-    model: RSPMN, stored: StoredWindows, sample: Windows, config: LearnConfig, info: SampleInfo
-) -> RSPMN:
+    model: RSPMN, stored: StoredWindows, sample: Windows, config: LearnConfig, info: SampleInfo,
+    deadline: float,
+) -> RSPMN:  # fmt: skip
     """Return the model with parameters estimated from all windows, its structure unchanged.
 
     What weighs successors sees the sample only. What it adds to the counts there, it adds to the
-    counts of all windows.
+    counts of all windows, if there is time left before the deadline.
     """
     trees = RootTrees(model.template)
 
@@ -87,14 +88,16 @@ def count_all(
         total += Flows.from_json(flows)
         info.steps_placed += steps
         info.batches += 1
-    _add_prior(total, model, sample, config)
+    _add_prior(total, model, sample, config, deadline)
     return rebuild(model, trees, total, model.untried)
 
 
-def _add_prior(total: Flows, model: RSPMN, sample: Windows, config: LearnConfig) -> None:
+def _add_prior(
+    total: Flows, model: RSPMN, sample: Windows, config: LearnConfig, deadline: float
+) -> None:
     """Add what the weighing of the sample adds to its counts: κ · π = (n + κ) · weight - count."""
     assigned = assign(model, sample)
-    transitions, sites = transitions_of(model, assigned, sample, config)
+    transitions, sites = transitions_of(model, assigned, sample, config, deadline=deadline)
     weights, _ = config.weighing(transitions)
     if weights.strength is None:
         return

@@ -5,12 +5,54 @@ latent is in their place. Every way through the sums above the first decision gi
 node. A sum inside a factor is not a choice of behaviour and is not expanded.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 
-from rspmn.circuit import Latent, Max, Network, Node, Product, Sum, fold_up
+import numpy as np
+
+from rspmn.circuit import Latent, Max, Network, Node, Product, Sum, fold_up, walk_down
+from rspmn.data.keys import group_weights
+from rspmn.data.windows import distinct_states
+from rspmn.infer.compiled.assign import NOWHERE, Located, likeliest_roots
+from rspmn.infer.compiled.state_index import state_part
+from rspmn.learn.two_step import TwoSteps
+from rspmn.types import Array, Ints
 
 #: The children of one root interface node, as indices in the one-step network.
 Interface = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class OneStep:
+    """The one-step network, its interface nodes, and the steps of the log in each."""
+
+    network: Network
+    sites: Sequence[Ints]  # the windows behind each latent
+    interfaces: list[Interface]
+    learned_in: Ints  # [num_windows], the interface node that each was learned in, -1 if none
+    steps: Array  # [interfaces], that each was learned from
+    located: Located  # the states of the log
+
+
+def one_step_of(two: TwoSteps, network: Network, sites: Sequence[Ints], disjoint: bool) -> OneStep:
+    """Return the interface nodes of a network of Step 1, and the states in each.
+
+    If rows were divided by values, so that clusters are `disjoint`, a state that was learned from
+    is excluded by all interface nodes but its own. Other states are in the likeliest.
+    """
+    interfaces = interface_nodes(network)
+    learned_in = _learned_in(network, interfaces, sites, len(two.windows))
+    states, counts = distinct_states(two.windows), two.windows.counts.astype(np.float64)
+    known = learned_in >= 0
+    steps = group_weights(learned_in[known], counts[known], len(interfaces))
+    node = np.full(states.count, NOWHERE)
+    if disjoint:
+        node[states.of_steps[known]] = learned_in[known]
+    others = np.flatnonzero(node == NOWHERE)
+    if len(others):
+        node[others] = likeliest_roots(state_part(network, interfaces), states, others, steps)
+    return OneStep(network, sites, interfaces, learned_in, steps, Located(states, node))
 
 
 def interface_nodes(network: Network) -> list[Interface]:
@@ -47,3 +89,21 @@ def _ways(network: Network, index: int, led: list[bool]) -> list[Interface]:
 def _is_outcome(network: Network, node: Node) -> bool:
     """Say whether a product holds a latent itself: it is below all decisions."""
     return any(isinstance(network.nodes[child], Latent) for child in node.children)
+
+
+def _learned_in(
+    network: Network, interfaces: list[Interface], sites: Sequence[Ints], windows: int
+) -> Ints:
+    """Return the interface node that each window was learned in, -1 if none."""
+    starts = {child: number for number, children in enumerate(interfaces) for child in children}
+    reached = walk_down(
+        network, starts, lambda _, node, arrived: [(c, arrived[0]) for c in node.children]
+    )
+    of_site = np.full(len(sites), -1)
+    for index, arrived in reached.items():
+        node = network.nodes[index]
+        if isinstance(node, Latent):
+            of_site[node.interface] = arrived[0]
+    learned = np.full(windows, -1)
+    learned[np.concatenate(sites)] = np.repeat(of_site, [len(site) for site in sites])
+    return learned

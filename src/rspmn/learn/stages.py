@@ -7,9 +7,10 @@ import numpy as np
 from rspmn.circuit import Categorical, Network, NetworkBuilder
 from rspmn.circuit.rewrite import graft
 from rspmn.data.keys import group_weights
+from rspmn.learn.estimate import Estimate
+from rspmn.learn.one_step import OneStep
 from rspmn.learn.successors.priors import Factors
 from rspmn.learn.successors.transitions import Transitions, contexts_of
-from rspmn.types import Ints
 from rspmn.values import Value
 
 
@@ -24,17 +25,18 @@ class Stages:
     tied: Network | None = None  # Step 1 again, successors being products of shared factors
 
 
-def tied_network(
-    one_step: Network, places: Ints, transitions: Transitions, factors: Factors, mark: str = "'"
-) -> Network:
-    """Return the two-step network in which successors are products of the factors.
+def tied_network(one_step: OneStep, found: Estimate, mark: str = "'") -> Network | None:
+    """Return the two-step network in which successors are products of factors, if there are any.
 
     Contexts in one leaf share its distribution, so its nodes are stored once, whatever branches
     they are below. Where steps may be the last, the network is that of the others. An S_L at which
     every step was the last is left out. A variable of the next step has a mark after its name.
-
-    `places[k]` is the number, among the transitions, of the S_L in place of latent k; -1 if none.
     """
+    transitions, factors = found.transitions, found.weights.factors
+    if factors is None:
+        return None
+    of_window = np.full(len(one_step.learned_in), -1)  # the S_L that each window reached
+    of_window[transitions.window] = transitions.site
     builder = NetworkBuilder()
     drawn = _Leaves(builder, transitions, factors, mark)
     goes_on = transitions.to != (-1 if transitions.end is None else transitions.end)
@@ -55,7 +57,7 @@ def tied_network(
     ).reshape(transitions.sites, -1)
 
     def successor(latent: int) -> int | None:
-        number = int(places[latent])
+        number = int(of_window[one_step.sites[latent]].max(initial=-1))
         chosen = np.flatnonzero(weights[number]) if number >= 0 else np.empty(0, dtype=np.int64)
         if not len(chosen):
             return None
@@ -63,7 +65,7 @@ def tied_network(
         children = [products[k] for k in chosen.tolist()]
         return children[0] if len(children) == 1 else builder.sum(children, share.tolist())
 
-    root = graft(builder, one_step, rename=None, latent=successor)[one_step.root]
+    root = graft(builder, one_step.network, rename=None, latent=successor)[one_step.network.root]
     assert root is not None, "the step's own variables are never left out"
     return builder.build(root)
 

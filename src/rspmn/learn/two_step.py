@@ -17,6 +17,8 @@ from rspmn.data.episodes import Followed
 from rspmn.data.windows import Windows
 from rspmn.errors import DataError
 from rspmn.learn.config import LearnConfig
+from rspmn.learn.structure.after_decision import RecurrentOutcome
+from rspmn.learn.structure.grow import grow_spmn
 from rspmn.learn.structure.learn_spn import grow_spn
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.leaves import on_number_lines
@@ -66,6 +68,16 @@ def wrap(windows: Windows, config: LearnConfig) -> TwoSteps:
     return TwoSteps(windows, rows, schema.with_kinds(kinds), after)
 
 
+def grow_two_steps(two: TwoSteps, learner: Learner) -> tuple[Network, list[Ints]]:
+    """Return the network of LearnSPMN, and the windows behind each of its latents.
+
+    Latent k is in the place of the second step, which is not learned.
+    """
+    outcome = RecurrentOutcome(two.schema.utility, two.after)
+    root = grow_spmn(learner, two.schema, two.rows, outcome)
+    return learner.builder.build(root), outcome.sites
+
+
 def _check_complete(columns: dict[str, Column], schema: Schema) -> None:
     for name in (*schema.decisions, schema.utility):
         if columns[name].missing.any():
@@ -84,18 +96,13 @@ def _names(schema: Schema, names: list[str]) -> list[str]:
 
 
 def two_step_network(
-    one_step: Network,
-    sites: Sequence[Ints],
-    two: TwoSteps,
-    config: LearnConfig,
-    rng: np.random.Generator,
+    two: TwoSteps, one_step: Network, sites: Sequence[Ints], learner: Learner
 ) -> Network:
     """Return the two-step network of Step 1: the successor's variables in place of the latents.
 
     Learning needs the successor for its tests only; here it is learned too, for study.
     """
     counts = two.windows.counts.astype(np.float64)
-    learner = Learner(config, rng, two.rows)
     if not two.after:  # whatever is done leads to the same state
         roots = [learner.builder.product([]) for _ in sites]
     else:

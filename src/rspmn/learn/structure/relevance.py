@@ -156,7 +156,7 @@ def mean_p_value(rows: Rows, name: str, utility: str, strata: Ints) -> float:
     raw = earned.data[here]
     u = raw - weights @ raw / weights.sum()  # against cancellation
     total = float(weights @ u**2)
-    if earned.spread is not None:  # a row stands for several utilities
+    if earned.spread is not None:  # a row is the mean of several utilities
         total += float(weights @ earned.spread[here])
     explained = _explained(cell, weights, u) - _explained(stratum, weights, u)
     left = total - _explained(cell, weights, u)

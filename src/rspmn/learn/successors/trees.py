@@ -174,7 +174,7 @@ class Tied:
         total = np.stack(
             [group_weights(leaf, weights, size), group_weights(leaf, weights * numbers, size)]
         )
-        for node in range(size - 1, 0, -1):  # children stand after their parents
+        for node in range(size - 1, 0, -1):  # children come after their parents
             total[:, self.trees.parent[node]] += total[:, node]
         return np.asarray(total[1] / np.maximum(total[0], 1e-300))
 
