@@ -59,12 +59,12 @@ class Branches:
     @cached_property
     def decisions(self) -> Objects:  # [branches]
         """The name of the decision that each branch belongs to."""
-        return _objects([self._max(edges[0][0]).decision for edges in self._edges])
+        return objects([self._max(edges[0][0]).decision for edges in self._edges])
 
     @cached_property
     def values(self) -> Objects:  # [branches]
         """The value of the decision, the action, of each branch."""
-        return _objects([self._max(node).values[k] for ((node, k), *_) in self._edges])
+        return objects([self._max(node).values[k] for ((node, k), *_) in self._edges])
 
     @cached_property
     def steps(self) -> Array:  # [branches]
@@ -198,7 +198,8 @@ def _union(parts: Sequence["Above"]) -> "Above":
     return found
 
 
-def _objects(values: Sequence[object]) -> Objects:
-    objects = np.empty(len(values), dtype=object)
-    objects[:] = values
-    return objects
+def objects(values: Sequence[object]) -> Objects:
+    """Return values as an array of objects."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array

@@ -22,7 +22,8 @@ from rspmn.data.tables import as_table
 from rspmn.errors import EvidenceError
 from rspmn.infer import actions
 from rspmn.infer.actions import ActionValue, best_among, mark_extrapolated
-from rspmn.infer.compiled.choices import Planned
+from rspmn.infer.branches import objects
+from rspmn.infer.compiled.planned import Planned
 from rspmn.infer.compiled.state_index import StateIndex
 from rspmn.infer.criterion import MEU, Criterion
 from rspmn.infer.evidence import Known, as_state, known_values
@@ -115,15 +116,15 @@ class Policy:
         """
         known = self._known(state)
         decision, domain = self._offered(known)
-        node = self._certain_node(known)
-        at = None if node is None else self._planned.first[node]
+        at = self._certain_decision(known)
         if at is None:
             answers = self._by_network(_network(self.model, known), known or {}, t)
         else:
             answers = self._by_node(at, known, t)
-        found = {answer.value: answer for answer in answers}
+        by_value = {answer.value: answer for answer in answers}
         answers = [
-            found.get(value, ActionValue(decision, value, math.nan, 0.0, 0.0)) for value in domain
+            by_value.get(value, ActionValue(decision, value, math.nan, 0.0, 0.0))
+            for value in domain
         ]
         if not self.allow_untried:
             return answers
@@ -138,8 +139,7 @@ class Policy:
         """
         after = self._planned.after(t)
         known = self._known(state)
-        node = self._certain_node(known)
-        at = None if node is None else self._planned.first[node]
+        at = self._certain_decision(known)
         value = -math.inf if at is None else self._planned.value(at, after)
         if at is None or value == -math.inf:
             left = None if self.horizon is None else after + 1
@@ -181,8 +181,8 @@ class Policy:
             for k, node in enumerate(nodes):
                 made = self._made(count[k], node, by_node, distinct[k], t)
                 answers.append(made or fallback or self._unseen(distinct[k]))
-            found = {name: _array([a.get(name) for a in answers])[row] for name in names}
-            yield found if len(names) > 1 else found[names[0]]
+            arrays = {name: _array([a.get(name) for a in answers])[row] for name in names}
+            yield arrays if len(names) > 1 else arrays[names[0]]
 
     def table(self, t: int = 0) -> dict[str, list[Any]]:
         """Return one row for each interface node: its states, the best decisions, their worth.
@@ -217,6 +217,11 @@ class Policy:
         if scores[best] == -math.inf or np.count_nonzero(scores > -math.inf) > 1:
             return None
         return best
+
+    def _certain_decision(self, known: Known | None) -> int | None:
+        """Return the max node of the first decision in a state if it is certain, else None."""
+        node = self._certain_node(known)
+        return None if node is None else self._planned.first[node]
 
     # ---- how they are answered -----------------------------------------------------
 
@@ -331,6 +336,4 @@ def _array(values: list[Any]) -> NDArray[Any]:
     kinds = {type(value) for value in values}
     if len(kinds) == 1 and kinds <= {bool, int, float, str}:
         return np.array(values)
-    made = np.empty(len(values), dtype=object)
-    made[:] = values
-    return made
+    return objects(values)

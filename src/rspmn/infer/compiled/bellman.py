@@ -67,6 +67,14 @@ class Choices:
 
 
 @dataclass(frozen=True, eq=False)
+class Chain:
+    """The template with its choices fixed: what each interface node earns, and where it leads."""
+
+    rewards: Array  # [interfaces]
+    follows: Any  # sparse [interfaces, interfaces], rows sum to 1
+
+
+@dataclass(frozen=True, eq=False)
 class Bellman:
     """A template as matrices. Unknowns are the interface nodes, then the max nodes by level."""
 
@@ -196,12 +204,8 @@ class Bellman:
         copied = self._copied(found)
         return found[copied], late[copied]
 
-    def chain(self, choices: Choices) -> tuple[Array, Any]:
-        """Return the Markov chain of interface nodes that choices make.
-
-        Returned are the reward of each interface node [interfaces] and where it leads, sparse
-        [interfaces, interfaces]. A frontier node does as the worst of the others does.
-        """
+    def chain(self, choices: Choices) -> Chain:
+        """Return the Markov chain of choices; a frontier node does as the worst of others."""
         from scipy.sparse import csr_array, identity, vstack
 
         leads = [identity(self.interfaces, format="csr")]
@@ -214,7 +218,7 @@ class Bellman:
         follows = csr_array(roots @ vstack(leads, format="csr"))
         rewards = roots @ np.concatenate(earns) + self.earned
         copied = self._copied(self._at_roots(choices.values, has_edge=True))
-        return rewards[copied], csr_array(follows[copied])
+        return Chain(rewards[copied], csr_array(follows[copied]))
 
 
 def _applied(matrix: Any, values: Array, has_edge: bool) -> Array:

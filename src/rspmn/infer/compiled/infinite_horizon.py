@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.errors import ConvergenceError
-from rspmn.infer.compiled.bellman import Bellman
+from rspmn.infer.compiled.bellman import Bellman, Chain
 from rspmn.infer.criterion import MEU, Criterion
 from rspmn.model import RSPMN
 from rspmn.types import Array
@@ -28,14 +28,6 @@ from rspmn.types import Array
 SETTLED = 1e-11
 MOST_ROUNDS = 50  # of policy iteration; a handful is usual
 MOST_STEPS = 2**14  # updates before giving up, without discount
-
-
-@dataclass(frozen=True)
-class Chain:
-    """The template with its choices fixed: what each interface node earns, and where it leads."""
-
-    rewards: Array  # [n]
-    follows: Any  # sparse [n, n], rows sum to 1
 
 
 def limit(model: RSPMN, discount: float, criterion: Criterion = MEU) -> tuple[Array, float]:
@@ -135,7 +127,7 @@ class _Greedy:
     def chain(self, values: Array) -> Chain:
         """Return the chain that the best choices make."""
         best = self.bellman.choose(values, None, self.discount, False, self.criterion, tie=0.0)
-        return Chain(*self.bellman.chain(best))
+        return self.bellman.chain(best)
 
 
 # ---- the limit of a chain ---------------------------------------------------------------

@@ -3,7 +3,7 @@
 The numbers are those of `rspmn.infer.likelihood`, which evaluates one row node by node.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -155,15 +155,12 @@ class CompiledLikelihood:
         Variables without a column are missing. `future` [interfaces, rows] are the
         log-likelihoods of the latents, 0 by default.
         """
-        found = np.empty((len(self.roots), rows))
-        for part in self._chunks(rows):
-            found[:, part] = self.evaluate(columns, part, future)[self.roots]
-        return found
-
-    def _chunks(self, rows: int) -> Iterator[slice]:
+        logs = np.empty((len(self.roots), rows))
         step = max(1, CHUNK // max(1, self.size))
         for start in range(0, rows, step):
-            yield slice(start, min(rows, start + step))
+            part = slice(start, min(rows, start + step))
+            logs[:, part] = self.evaluate(columns, part, future)[self.roots]
+        return logs
 
     def evaluate(
         self, columns: Mapping[str, Distinct], part: slice, future: Array | None = None

@@ -30,7 +30,7 @@ import numpy as np
 
 from rspmn.errors import ConvergenceError
 from rspmn.infer.compiled.bellman import Bellman, Choices
-from rspmn.infer.compiled.infinite_horizon import MOST_ROUNDS, Chain, settle
+from rspmn.infer.compiled.infinite_horizon import MOST_ROUNDS, settle
 from rspmn.infer.criterion import MEU, TIE, Criterion
 from rspmn.model import RSPMN
 from rspmn.types import Array
@@ -86,7 +86,7 @@ class _Tied:
             chosen = self.choose(delays)
             if before is not None and _same(chosen, before):
                 break
-            _, follows = self.bellman.chain(chosen)
+            follows = self.bellman.chain(chosen).follows
             system = identity(len(delays), format="csc") - gamma * follows
             delays = np.atleast_1d(spsolve(system.tocsc(), gamma * (follows @ self.values)))
             before = chosen
@@ -114,8 +114,7 @@ def _same(one: Choices, other: Choices) -> bool:
 
 def _earns(bellman: Bellman, chosen: Choices, values: Array, bound: float) -> bool:
     """Tell whether choices earn the values, but for what ties may lose in each step."""
-    rewards, follows = bellman.chain(chosen)
-    earned, patience, _ = settle(Chain(rewards, follows), np.zeros(len(values)))
+    earned, patience, _ = settle(bellman.chain(chosen), np.zeros(len(values)))
     if earned is None:
         return False
     lost = TIE * np.abs(values).max(initial=0.0) + 2 * bound

@@ -134,14 +134,14 @@ class Planned:
         value = self.value(at, after)
         made: dict[str, Value] = {}
         while at is not None:
-            found = self.model.template.nodes[at]
-            assert isinstance(found, Max)
+            decided = self.model.template.nodes[at]
+            assert isinstance(decided, Max)
             best = self.best_branch(at, after)
-            if best is None or isinstance(found.values[best], Mark):
+            if best is None or isinstance(decided.values[best], Mark):
                 break
-            made[found.decision] = found.values[best]
-            ends = found.decision not in self.together[:-1]
-            at = None if ends else self.first_decision(found.children[best])
+            made[decided.decision] = decided.values[best]
+            ends = decided.decision not in self.together[:-1]
+            at = None if ends else self.first_decision(decided.children[best])
         return made, value
 
     # ---- single max nodes ----------------------------------------------------------
@@ -164,8 +164,8 @@ class Planned:
     def best_branch(self, at: int, after: int) -> int | None:
         """Return the best branch of a max node, None if none may be taken."""
         level, k = self._place[at]
-        found = self.at(after).best[level][k]
-        return found if found >= 0 else None
+        branch = self.at(after).best[level][k]
+        return branch if branch >= 0 else None
 
     def branches(self, at: int, after: int) -> list[tuple[Value, float, float, bool, float]]:
         """Return the branches of a max node that are choices.
@@ -176,12 +176,11 @@ class Planned:
         node = self.model.template.nodes[at]
         assert isinstance(node, Max)
         level, k = self._place[at]
-        found, start = (
-            self.at(after, delays=True).choices,
-            int(self.model.bellman.levels[level].starts[k]),
-        )
+        choices = self.at(after, delays=True).choices
+        start = int(self.model.bellman.levels[level].starts[k])
         part = slice(start, start + len(node.values))
-        worth, delay, best = (of[level][part] for of in (found.worth, found.delay, found.best))
+        of_level = choices.worth[level], choices.delay[level], choices.best[level]
+        worth, delay, best = (of_branches[part] for of_branches in of_level)
         numbers = zip(worth.tolist(), delay.tolist(), best.tolist(), strict=True)
         return [
             (value, utility, late, tied, self.steps(child, after))
@@ -193,8 +192,8 @@ class Planned:
 
     def steps(self, index: int, after: int) -> float:
         """Return the logged steps that support a node's worth, as `Evaluation.steps` counts."""
-        found = self._steps(index, after)
-        return 0.0 if math.isinf(found) else found
+        steps = self._steps(index, after)
+        return 0.0 if math.isinf(steps) else steps
 
     def _steps(self, index: int, after: int) -> float:
         node = self.model.template.nodes[index]
