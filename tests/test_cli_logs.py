@@ -123,7 +123,7 @@ def test_what_is_wrong_is_said(lake: Path, capsys: pytest.CaptureFixture[str]) -
     plain = (lake / "lake.csv").read_text().replace("terminated", "done").replace("time", "when")
     (lake / "odd.csv").write_text(plain)
     code, _, err = run(capsys, "learn", lake / "odd.csv", *words)
-    assert (code, "--time COLUMN" in err) == (2, True)
+    assert (code, "name it by the option time" in err) == (2, True)
     code, _, err = run(capsys, "learn", lake / "odd.csv", *words, "--time", "when")
     assert (code, "does not say why episodes ended" in err) == (2, True)
     named = ("--time", "when", "--terminated", "done")

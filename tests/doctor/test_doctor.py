@@ -60,14 +60,15 @@ def test_a_log_that_is_well() -> None:
 @pytest.mark.parametrize("name", ["Maze", "Taxi", "CrossingTraffic", "Elevators", "SkillTeaching"])
 def test_markov_processes_pass(name: str) -> None:
     found = markov_test(DOMAINS[name]().generate(1500, 10, 3))
-    assert found.told == ()
+    assert found.dependences == ()
     assert found.tests > 0
 
 
 def test_how_often_a_markov_process_is_complained_of() -> None:
     """At most ALPHA by design; 60 logs: more than 4 would happen once in 2,000 such tests."""
     log = DOMAINS["FrozenLake"]()
-    complaints = sum(bool(markov_test(log.generate(300, 8, seed)).told) for seed in range(60))
+    found = [markov_test(log.generate(300, 8, seed)) for seed in range(60)]
+    complaints = sum(bool(one.dependences) for one in found)
     assert ALPHA == 0.01
     assert complaints <= 4
 
@@ -85,8 +86,8 @@ def test_a_hidden_direction_is_found() -> None:
         steps.append(episode)
     log = Episodes.from_steps(steps, SCHEMA, [Followed.UNKNOWN] * len(steps))
     found = markov_test(log)
-    assert ("x", "x") in {(before, after) for before, after, *_ in found.told}
-    assert found.told[0][3] > 0.9  # it is all that is open
+    assert ("x", "x") in {(before, after) for before, after, *_ in found.dependences}
+    assert found.dependences[0][3] > 0.9  # it is all that is open
     assert "add 'x' of the previous step" in found.findings[0].advice
 
 

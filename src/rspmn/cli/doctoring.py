@@ -63,7 +63,7 @@ def _print(found: Diagnosis, log: str, schema: str | None) -> None:
             f"{seen.steps_in_fully_tried:.1%} of steps are in states where all were"
         )
     if found.markov is not None and not found.markov.not_tested:
-        verdict = "does not hold" if found.markov.told else "no evidence against it"
+        verdict = "does not hold" if found.markov.dependences else "no evidence against it"
         looked_at = f"{found.markov.steps} steps, {found.markov.tests} tests"
         print(f"Markov property: {verdict} ({looked_at})")
     if found.duplicates:

@@ -27,7 +27,7 @@ class MarkovTest:
     steps: int  # with one before and one after
     tests: int
     #: The dependences: (variable before, variable after, p-value, share of the entropy explained).
-    told: tuple[tuple[str, str, float, float], ...]
+    dependences: tuple[tuple[str, str, float, float], ...]
     not_tested: str = ""  # why
 
     @property
@@ -45,7 +45,7 @@ class MarkovTest:
                 f"The state lacks a variable: add {before!r} of the previous step as a state "
                 "variable, or the cause of the dependence",
             )
-            for before, after, p, share in self.told[:5]
+            for before, after, p, share in self.dependences[:5]
         ]
 
 
@@ -53,7 +53,7 @@ def markov_test(log: Episodes, alpha: float = ALPHA) -> MarkovTest:
     """Test the Markov property on a log.
 
     >>> from rspmn.envs.frozen_lake import frozen_lake
-    >>> markov_test(frozen_lake().generate(2000, 20, 0)).told
+    >>> markov_test(frozen_lake().generate(2000, 20, 0)).dependences
     ()
     """
     schema = log.schema
@@ -78,15 +78,15 @@ def markov_test(log: Episodes, alpha: float = ALPHA) -> MarkovTest:
     statistics = pair_statistics(rows, list(before), list(after), strata)
     p_values = statistics.p_values()
     level = alpha / p_values.size
-    told = []
+    dependences = []
     for i, one in enumerate(before):
         for j, other in enumerate(after):
             if p_values[i, j] < level:
                 excess = float(statistics.g[i, j] - statistics.freedom[i, j])
                 share = _share(rows, other, strata, excess)
-                told.append((_name(one), _name(other), float(p_values[i, j]), share))
-    told.sort(key=lambda found: -found[3])
-    return MarkovTest(len(now), p_values.size, tuple(told))
+                dependences.append((_name(one), _name(other), float(p_values[i, j]), share))
+    dependences.sort(key=lambda found: -found[3])
+    return MarkovTest(len(now), p_values.size, tuple(dependences))
 
 
 def _name(column: str) -> str:
