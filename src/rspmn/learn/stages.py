@@ -39,7 +39,7 @@ def tied_network(one_step: OneStep, found: Estimate, mark: str = "'") -> Network
     of_window[transitions.window] = transitions.site
     builder = NetworkBuilder()
     drawn = _Leaves(builder, transitions, factors, mark)
-    goes_on = transitions.to != (-1 if transitions.end is None else transitions.end)
+    goes_on = ~transitions.over
     site, window, counts = (
         transitions.site[goes_on],
         transitions.window[goes_on],

@@ -59,7 +59,7 @@ class Factored:
     def __call__(self, transitions: Transitions) -> tuple[SuccessorWeights, FutureInfo]:
         """Return the posterior weights of every S_L."""
         weights, info = count_successors(transitions), FutureInfo()
-        goes_on = transitions.to != (-1 if transitions.end is None else transitions.end)
+        goes_on = ~transitions.over
         if not goes_on.any() or not transitions.states.columns:
             return weights, info
         if transitions.too_late_for():

@@ -86,6 +86,11 @@ class Transitions:
         return self.table.codes[name][windows].astype(np.int64) + 1, self.table.sizes[name] + 1
 
     @property
+    def over(self) -> Bools:  # [transitions]
+        """Whether the episode ended."""
+        return np.asarray(self.to == (-1 if self.end is None else self.end))
+
+    @property
     def interfaces(self) -> int:
         """The number of interface nodes."""
         return len(self.boxes)

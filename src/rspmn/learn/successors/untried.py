@@ -125,7 +125,7 @@ def _predict(
     utilities = tied.distribution(asked.contexts).tocoo()
     full = asked.contexts.with_variable(utility, int(code.max()) + 1, utilities.row, utilities.col)
     share, pair = asked.share[utilities.row] * utilities.data, asked.pair[utilities.row]
-    over = transitions.to == (-1 if transitions.end is None else transitions.end)
+    over = transitions.over
     logged, context = contexts_of(transitions, full.names, window)
     ends = Tied.learn(logged, context, [over.astype(np.int64)], transitions.counts, utility)
     over_then = ends.distribution(full)[:, [1]].toarray().ravel() if over.any() else 0.0 * share
