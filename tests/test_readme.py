@@ -18,9 +18,6 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS: list[tuple[str, str]] = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.M | re.S)
 DEMO = re.findall(r"examples/\w+\.py", (ROOT / "Makefile").read_text(encoding="utf-8"))
 
-#: The demo is run once for all tests here.
-pytestmark = pytest.mark.xdist_group("readme")
-
 
 @dataclass
 class Folder:

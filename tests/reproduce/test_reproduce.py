@@ -25,9 +25,6 @@ from rspmn.errors import DataError
 
 SMALL = Campaign(("GridUniverse", "FrozenLake"), 0.002, 2)
 
-#: The campaign is run once for all tests that look at it.
-pytestmark = pytest.mark.xdist_group("reproduce")
-
 
 def rows(path: Path) -> list[dict[str, str]]:
     with path.open(encoding="utf-8", newline="") as file:
