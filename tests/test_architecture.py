@@ -11,7 +11,8 @@ SOURCE = Path(rspmn.__file__).parent
 #: The parts from the first to the last; each may import those on the lines above its own.
 LAYERS: list[set[str]] = [
     {"errors", "types", "files"},
-    {"log_format", "values"},
+    {"expressions", "values"},
+    {"log_format"},
     {"schema"},
     {"circuit"},
     {"data", "end_nodes"},

@@ -97,7 +97,7 @@ FILES = {
     "not a TOML file": "order = [[",
     "'order' must be a list of lists of names, found 3": f"order = 3\n{REST}",
     "'decisions' must be a list of names, found 'a'": 'order = []\ndecisions = "a"\nutility = "u"',
-    "'utility' must be a name, found 3": 'order = [["a"]]\ndecisions = []\nutility = 3',
+    "utility: expected a column, an expression": 'order = [["a"]]\ndecisions = []\nutility = 3',
     "'kinds' must map names to kinds": f'order = [["a"]]\n{REST}kinds = 1',
     "order: 'a' appears twice": f'order = [["a", "a"]]\n{REST}',
     "'order' must be a list of lists, found 'a' in it": f'order = ["a"]\n{REST}',

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypedDict, Unpack, get_args
 
 from rspmn.errors import DataError, SchemaError, did_you_mean, no_column
+from rspmn.expressions import expression_of
 
 #: What the last row of an episode means where no column says why the episode ended.
 Ending = Literal["end", "cut", "short", "final_row"]
@@ -41,8 +42,9 @@ class LogFormat:
         The columns that say which episode a row belongs to, and when. `time=None` means that the
         rows of each episode are in order.
     terminated
-        A column that is true in the last row of an episode that terminated. It is used unless
-        `ending` is given. The default is the column "terminated" if the table has one.
+        A column that is true in the last row of an episode that terminated, or an expression of
+        columns that is, "status in (cured, died)". It is used unless `ending` is given. The
+        default is the column "terminated" if the table has one.
     ending
         What the last row of an episode means where no column says so. "end": the episode
         terminated. "cut": the log was cut there. "short": episodes shorter than the longest
@@ -150,6 +152,13 @@ class LogFormat:
 
     def _check_present(self, what: str, name: str | None, names: Sequence[str]) -> None:
         if name is None or name in names:
+            return
+        if what == "terminated":
+            if not expression_of(name, names, "terminated column").is_condition:
+                raise DataError(
+                    f"terminated {name!r}: expected a column, or a condition such as "
+                    "'status in (cured, died)'"
+                )
             return
         if name != getattr(LogFormat, what):
             raise no_column(f"{what} column", name, names)

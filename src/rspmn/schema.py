@@ -13,10 +13,15 @@ from typing import Any, Unpack
 
 import tomli_w
 
-from rspmn.errors import SchemaError, did_you_mean
+from rspmn.errors import DataError, SchemaError, did_you_mean
+from rspmn.expressions import summed
 from rspmn.files import write_atomically
 from rspmn.log_format import LogFormat, LogOptions
 from rspmn.values import is_text
+
+#: What a utility is computed from, see `Schema`: words with values; all that it can be.
+Worths = Mapping[str, Mapping[str, float]]
+Utility = str | Worths | Sequence[str | Worths]
 
 
 class Kind(StrEnum):
@@ -41,7 +46,10 @@ class Schema:
     decisions
         Which of the names are decisions.
     utility
-        The reward. It comes last by itself and is not part of `order`.
+        The reward. It comes last by itself and is not part of `order`. It is the name of a column,
+        or an expression of columns, "-cost"; a list of them, which are added up; or the values of
+        the words of a column, `{"status": {"cured": 100, "died": -100}}`. A utility that is
+        computed is called as its expression.
     kinds
         The kinds of variables that are known, `{"x": "integer"}`. Others are inferred from data.
     log
@@ -65,10 +73,14 @@ class Schema:
         self,
         order: Iterable[Iterable[str]],
         decisions: Iterable[str],
-        utility: str,
+        utility: Utility,
         kinds: Mapping[str, Kind | str] | None = None,
         log: LogFormat | None = None,
     ) -> None:
+        try:
+            utility = summed(utility)
+        except DataError as error:
+            raise SchemaError(str(error)) from None
         groups: list[Sequence[str]] = [g if isinstance(g, str) else list(g) for g in order]
         decisions = decisions if isinstance(decisions, str) else list(decisions)
         _check_names(groups, decisions, utility)
@@ -163,13 +175,11 @@ class Schema:
             if key not in raw:
                 raise SchemaError(f"{where}: no {key!r}: a schema needs order, decisions, utility")
         order, decisions, kinds = raw["order"], raw["decisions"], raw.get("kinds", {})
-        utility = raw["utility"]
+        utility: Any = raw["utility"]
         if not isinstance(order, list):
             raise SchemaError(f"{where}: 'order' must be a list of lists of names, found {order!r}")
         if not isinstance(decisions, list):
             raise SchemaError(f"{where}: 'decisions' must be a list of names, found {decisions!r}")
-        if not isinstance(utility, str):
-            raise SchemaError(f"{where}: 'utility' must be a name, found {utility!r}")
         if not isinstance(kinds, Mapping):
             raise SchemaError(f"{where}: 'kinds' must map names to kinds, found {kinds!r}")
         for group in order:

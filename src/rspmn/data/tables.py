@@ -7,9 +7,11 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.data.cells import Cells, split_missing, with_booleans
+from rspmn.data.cells import Cells, split_missing
 from rspmn.data.columns import Column, encode, sort_of
-from rspmn.errors import DataError, no_column
+from rspmn.errors import DataError
+from rspmn.expressions import expression_of
+from rspmn.expressions.evaluate import ArrayAlgebra, Term, fold
 from rspmn.schema import Kind, Schema
 
 #: A path or a pattern of files, or several.
@@ -17,30 +19,36 @@ Paths = str | Path | Sequence[str | Path]
 
 
 class Table:
-    """The columns of a table by name, in order.
+    """The columns of a table by name, in order."""
 
-    If the table was text (`is_text`), true and false are booleans.
-    """
-
-    def __init__(self, columns: Mapping[str, Any], rows: int, is_text: bool = False) -> None:
+    def __init__(self, columns: Mapping[str, Any], rows: int) -> None:
         self._columns = columns
         self.names = list(columns)
         self.rows = rows
-        self._is_text = is_text
 
     def cells(self, name: str, what: str = "column") -> Cells:
         """Return the cells of a column; `what` names its role in errors."""
         if name not in self._columns:
-            raise no_column(what, name, self.names)
+            return self._derived(name, what)
         column = self._columns[name]
+        if isinstance(column, Cells):
+            return column
         if isinstance(column, np.ndarray):
-            cells = split_missing(column)
-            return with_booleans(cells) if self._is_text else cells
+            return split_missing(column)
         nulls = column.is_null().to_numpy().astype(bool)
         inner = split_missing(np.asarray(column.drop_nulls().to_numpy()))
         missing = nulls.copy()
         missing[~nulls] = inner.missing
         return Cells(inner.present, missing)
+
+    def _derived(self, text: str, what: str) -> Cells:
+        """Return the cells that an expression of columns computes."""
+        found = fold(expression_of(text, self.names, what), _TableColumns(self))
+        if found.sort == "text":
+            return split_missing(found.value)
+        missing = np.isnan(found.value)
+        present = found.value[~missing]
+        return Cells(present == 1 if found.sort == "condition" else present + 0.0, missing)
 
     def coded(self, name: str, kind: Kind | None = None) -> Column:
         """Return a column in codes; its kind is inferred from its values if it is not given."""
@@ -59,6 +67,30 @@ class Table:
         full = np.zeros(len(cells.missing), dtype=cells.present.dtype)
         full[~cells.missing] = cells.present
         return np.ma.array(full, mask=cells.missing) if cells.missing.any() else full
+
+
+class _TableColumns(ArrayAlgebra):
+    """Expressions of the columns of a table."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all columns."""
+        return self.table.names
+
+    def column(self, name: str) -> Term:
+        """Return a column: booleans are conditions, a column without values is text."""
+        if name not in self.table.names:
+            return Term("word", name)
+        cells = self.table.cells(name)
+        sort = sort_of(cells.present, name) if len(cells.present) else "str"
+        full: NDArray[Any] = np.full(len(cells.missing), None if sort == "str" else np.nan)
+        full[~cells.missing] = cells.present
+        if sort == "str":
+            return Term("text", full)
+        return Term("condition" if sort == "bool" else "number", full)
 
 
 def refuse_type(name: str, found: object) -> DataError:

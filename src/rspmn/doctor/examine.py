@@ -10,6 +10,7 @@ from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.sources.column_stats import Survey, survey
 from rspmn.data.sources.count_windows import MAX_WINDOWS, store_windows
 from rspmn.data.sources.engine import Engine
+from rspmn.data.sources.engine_columns import stored_columns
 from rspmn.data.sources.open import open_source
 from rspmn.data.sources.window_groups import Lengths
 from rspmn.doctor.findings import Finding, column_findings
@@ -22,7 +23,7 @@ from rspmn.doctor.steps import (
     leak_findings,
     step_findings,
 )
-from rspmn.errors import DataError, no_column
+from rspmn.errors import DataError
 from rspmn.log_format import LogFormat, LogOptions
 from rspmn.schema import Schema, schema_of_log
 
@@ -92,15 +93,15 @@ def examine(
     """
     with open_source(source, memory_limit) as opened:
         with opened.named():
-            columns = survey(opened)
             if schema is None:
-                schema = propose(columns, LogFormat().override(**options)).schema
-            found = Diagnosis(columns, schema_of_log(schema, options))
-            _check_names(found)
+                schema = propose(survey(opened), LogFormat().override(**options)).schema
+            schema = schema_of_log(schema, options)
+            schema.log.check_names(opened.names, schema.variables)
+            found = Diagnosis(survey(opened, () if schema.log.wide else schema.variables), schema)
         log = found.schema.log
         if not log.wide:
-            others = [name for name in (log.episode, log.time, log.flag) if name is not None]
-            found.findings += column_findings(columns, found.schema, others)
+            others = stored_columns(opened.names, (log.episode, log.time, log.flag, schema.utility))
+            found.findings += column_findings(found.survey, found.schema, others)
         try:
             _look_at_steps(found, opened)
             sample = _sample(opened, found)
@@ -115,17 +116,6 @@ def examine(
     order = {"error": 0, "warning": 1, "note": 2}
     found.findings.sort(key=lambda finding: order[finding.level])
     return found
-
-
-def _check_names(found: Diagnosis) -> None:
-    """Refuse a schema that names columns which the table does not have."""
-    schema, names = found.schema, found.survey.names
-    if schema.log.wide:
-        return
-    schema.log.check_names(names, schema.variables)
-    for name in schema.variables:
-        if name not in names:
-            raise no_column("column", name, names)
 
 
 def _look_at_steps(found: Diagnosis, source: Engine) -> None:

@@ -32,6 +32,9 @@ LOG: Table = {
 }
 SCHEMA = Schema([["word", "whole", "real", "is", "day"], ["a"]], ["a"], "u")
 FLAGGED = SCHEMA.with_log(terminated="done")
+COMPUTED = Schema(
+    [["word", "whole > 1"], ["a"]], ["a"], ["2*u", "-0.5*`is`", {"word": {"q": 1, "r": 9}}]
+).with_log(terminated="done and not (word == p or real > 9)")
 
 #: What may be wrong with a log: the columns that show it.
 FAULTS: dict[str, Table] = {
@@ -90,6 +93,7 @@ def _check_windows(engine: type[Engine], make: Callable[[Table], object]) -> Non
         "rows in no order": (_shuffled(LOG), FLAGGED),
         "times that are text": (dated, FLAGGED),
         "no flag": (LOG, SCHEMA.with_log(ending="short")),
+        "computed columns": (LOG, COMPUTED),
         "the wide layout": (_wide(), SCHEMA.with_log(wide=True, ending="final_row")),
     }
     for what, (table, schema) in logs.items():

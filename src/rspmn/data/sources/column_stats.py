@@ -7,7 +7,7 @@ from typing import Any
 import narwhals as nw
 
 from rspmn.data.sources.engine import Engine, Frame
-from rspmn.data.sources.log_rows import count_where, is_missing, plain_column
+from rspmn.data.sources.engine_columns import count_where, derived_column, is_missing
 from rspmn.data.tables import Table
 from rspmn.errors import no_rows
 from rspmn.schema import Kind
@@ -58,11 +58,12 @@ class Survey:
         return [column.name for column in self.columns]
 
 
-def survey(source: Engine) -> Survey:
-    """Return statistics of all columns of a table."""
+def survey(source: Engine, variables: Sequence[str] = ()) -> Survey:
+    """Return statistics of all columns of a table, and of variables that are computed from them."""
     types = dict(source.frame.collect_schema())
     names = [n for n in source.names if not types[n].is_nested() and types[n] not in UNSUPPORTED]
-    frame = source.frame.select(plain_column(types, name).alias(name) for name in names)
+    names += [name for name in variables if name not in types]
+    frame = source.frame.select(derived_column(types, name).alias(name) for name in names)
     plain = dict(frame.collect_schema())
     queries = [nw.len().alias("rows")]
     for k, name in enumerate(names):
@@ -77,7 +78,7 @@ def survey(source: Engine) -> Survey:
     first = source.read(frame.head(HEAD))
     kinds = infer_kinds(source, frame, {name: [name] for name in names})
     columns = []
-    for name in source.names:
+    for name in dict.fromkeys((*source.names, *names)):
         if name not in names:
             columns.append(SurveyedColumn(name, None, str(types[name]), 0, 0))
             continue
@@ -87,7 +88,7 @@ def survey(source: Engine) -> Survey:
             SurveyedColumn(
                 name,
                 kinds[name],
-                str(types[name]),
+                str(types.get(name, "computed")),
                 missing,
                 int(facts[f"d{k}"]) - (missing > 0),  # engines count null as a value
                 facts.get(f"a{k}"),
@@ -106,31 +107,25 @@ def infer_kinds(
     It is the kind that `rspmn.data.columns.infer_kind` returns for all values in memory.
     """
     types = dict(frame.collect_schema())
-    found, undecided = {}, {}
+    found, floats = {}, {}
     for name, several in columns.items():
         dtype, cells = types[several[0]], [nw.col(column) for column in several]
         if dtype == nw.Boolean:
             found[name] = Kind.BOOLEAN
         elif dtype.is_float():
-            odd = [(c != c.floor()) & ~c.is_null() & ~c.is_nan() for c in cells]
-            undecided[name] = odd, Kind.CONTINUOUS, Kind.INTEGER
+            floats[name] = [(c != c.floor()) & ~c.is_null() & ~c.is_nan() for c in cells]
         elif dtype.is_numeric():
             found[name] = Kind.INTEGER
-        elif source.is_text:
-            words = [~c.str.to_lowercase().is_in(["true", "false", ""]) for c in cells]
-            undecided[name] = words, Kind.CATEGORICAL, Kind.BOOLEAN
         else:
             found[name] = Kind.CATEGORICAL
-    if undecided:
+    if floats:
         questions = [
             nw.any_horizontal(*odd, ignore_nulls=True).any().alias(f"k{k}")
-            for k, (odd, _, _) in enumerate(undecided.values())
+            for k, odd in enumerate(floats.values())
         ]
         answers = _only_row(source.read(frame.select(*questions)))
-        for answer, (name, (_, if_any, if_none)) in zip(
-            answers.values(), undecided.items(), strict=True
-        ):
-            found[name] = if_any if answer else if_none
+        for answer, name in zip(answers.values(), floats, strict=True):
+            found[name] = Kind.CONTINUOUS if answer else Kind.INTEGER
     return found
 
 

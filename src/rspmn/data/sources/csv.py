@@ -1,8 +1,9 @@
 """Text files of tables: the names and the types of their columns.
 
 Types are not guessed from the first rows. All cells are loaded as text. A column is of integers if
-every cell is an integer, of numbers if every cell is a number, and of text otherwise. Integers that
-do not fit into 64 bits are identifiers, and stay text.
+every cell is an integer, of numbers if every cell is a number, of booleans if every cell is the
+word true or false, and of text otherwise. Integers that do not fit into 64 bits are identifiers,
+and stay text.
 """
 
 import csv
@@ -33,11 +34,12 @@ def load_text(
         f"header = true, delim = {literal(sign)}, quote = '\"', escape = '\"', "
         f"columns = {{{columns}}}, hive_partitioning = false)"
     )
-    checks = ", ".join(f"{_whole(c)}, {_number(c)}" for c in map(quoted, names))
+    tests = {"BIGINT": _whole, "DOUBLE": _number, "BOOLEAN": _boolean}
+    checks = ", ".join(test(c) for c in map(quoted, names) for test in tests.values())
     ((*found,),) = connection.execute(f"SELECT {checks} FROM {name}").fetchall()
     types = [
-        "BIGINT" if w else "DOUBLE" if n else ""
-        for w, n in zip(found[::2], found[1::2], strict=True)
+        next((dtype for dtype, passed in zip(tests, found[k:], strict=False) if passed), "")
+        for k in range(0, len(found), len(tests))
     ]
     shown = [
         f"CAST({_cell(c)} AS {dtype}) AS {c}" if dtype else c
@@ -69,6 +71,11 @@ def _number(column: str) -> str:
         f"AND NOT (length({cell}) > 18 AND TRY_CAST({cell} AS BIGINT) IS NULL "
         f"AND regexp_full_match({cell}, '[+-]?[0-9]+')) END)"
     )
+
+
+def _boolean(column: str) -> str:
+    """Return whether all cells are the words true and false."""
+    return f"bool_and(lower({_cell(column)}) IN ('true', 'false'))"
 
 
 # ---- headers -------------------------------------------------------------------------

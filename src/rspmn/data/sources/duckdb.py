@@ -73,7 +73,7 @@ class DuckDB(Engine):
         with self.errors_named():
             columns = nw.to_native(frame).fetchnumpy()
         rows = len(next(iter(columns.values()), ()))
-        return Table(columns, rows, self.is_text)
+        return Table(columns, rows)
 
     @contextmanager
     def keep(self, frame: Frame) -> Iterator[Kept]:
@@ -144,11 +144,6 @@ class DuckDB(Engine):
                     stack.callback(rows.drop, name)
                 list(pool.map(lambda rows, name: rows.make(name, queries[rows]), queries, names))
             yield names
-
-    @property
-    def is_text(self) -> bool:
-        """Whether cells were read from text."""
-        return self.files is not None and self.files.is_text
 
     @property
     def paths(self) -> Sequence[str]:

@@ -145,11 +145,6 @@ class Engine:
 
     # ---- values and errors ---------------------------------------------------------------
 
-    @property
-    def is_text(self) -> bool:
-        """Whether cells were read from text, so that booleans are words."""
-        return False
-
     def as_dates(self, column: nw.Expr) -> nw.Expr:
         """Return a column of text, all of it dates, as dates."""
         return column.cast(nw.Datetime("us"))

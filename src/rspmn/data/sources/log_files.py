@@ -47,11 +47,6 @@ class LogFiles:
     options: str = ""  # of the reader
 
     @property
-    def is_text(self) -> bool:
-        """Whether cells are read from text, so that booleans are words."""
-        return self.reader == "read_csv"
-
-    @property
     def is_parquet(self) -> bool:
         """Whether they are Parquet files, which are queried as they are."""
         return self.reader == "read_parquet"

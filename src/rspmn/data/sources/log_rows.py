@@ -10,9 +10,14 @@ from typing import Any
 import narwhals as nw
 
 from rspmn.data.sources.engine import ROW, Engine, Frame
+from rspmn.data.sources.engine_columns import (
+    derived_column,
+    is_missing,
+    plain_column,
+    stored_columns,
+)
 from rspmn.data.sources.pair_codes import INVALID, MISSING, NO, ROW_CODE, STATE_ROW, YES
-from rspmn.data.tables import refuse_type
-from rspmn.errors import DataError, no_column
+from rspmn.errors import DataError
 from rspmn.log_format import LogFormat
 from rspmn.schema import Schema
 
@@ -79,33 +84,9 @@ def named_cells(frame: Frame, asked: LogQuery) -> Frame:
     return frame.select(
         _present(types, asked.log.episode, "episode column").alias(EPISODE),
         _time(types, asked.log.time or ROW).alias(TIME),
-        *(plain_column(types, name).alias(alias) for name, alias in here.items()),
-        *(plain_column(types, name, "terminated column").alias(FLAG) for name in flags),
+        *(_variable(types, name, asked.schema).alias(alias) for name, alias in here.items()),
+        *(_flag(types, name).alias(FLAG) for name in flags),
     )
-
-
-def plain_column(types: dict[str, Any], name: str, what: str = "column") -> nw.Expr:
-    """Return a column as strings, numbers, booleans or dates; any other type is refused."""
-    if name not in types:
-        names = [found for found in types if found != ROW]
-        raise no_column(what, name, names)
-    if name == "*" or (name.startswith("^") and name.endswith("$")):
-        raise DataError(f"column {name!r}: engines take this name for a pattern: rename it")
-    found, dtype = nw.col(name), types[name]
-    if dtype in (nw.Categorical, nw.Enum, nw.Unknown):  # the type of a column without values
-        return found.cast(nw.String)
-    if dtype in (nw.Int128, nw.UInt128) or (dtype == nw.Decimal and not _has_parts(dtype)):
-        return found.cast(nw.Int64)
-    if dtype == nw.Decimal:
-        return found.cast(nw.Float64)
-    if dtype.is_nested() or dtype in (nw.Binary, nw.Duration, nw.Time):
-        raise refuse_type(name, dtype)
-    return found
-
-
-def _has_parts(dtype: Any) -> bool:
-    """Return whether decimals have digits after the point."""
-    return getattr(dtype, "scale", 1) != 0
 
 
 def _present(types: dict[str, Any], name: str, what: str) -> nw.Expr:
@@ -114,6 +95,25 @@ def _present(types: dict[str, Any], name: str, what: str) -> nw.Expr:
     if types[name].is_float() or types[name] == nw.String:
         return nw.when(~is_missing(types, name)).then(found)
     return found
+
+
+def _variable(types: dict[str, Any], name: str, schema: Schema) -> nw.Expr:
+    """Return a variable; a utility that is computed is missing in rows that hold nothing of it.
+
+    These are the states after last steps, which have no decisions either.
+    """
+    found = derived_column(types, name)
+    if name in types or name != schema.utility:
+        return found
+    used = stored_columns(types, (name, *schema.decisions))
+    nothing = nw.all_horizontal(*(is_missing(types, each) for each in used), ignore_nulls=False)
+    return nw.when(~nothing).then(found)
+
+
+def _flag(types: dict[str, Any], name: str) -> nw.Expr:
+    """Return the terminated flag; a rule that cannot be decided does not hold."""
+    found = derived_column(types, name, "terminated column")
+    return found if name in types else found.fill_null(False)
 
 
 def _time(types: dict[str, Any], name: str) -> nw.Expr:
@@ -135,21 +135,6 @@ def refuse_time(name: str, found: object) -> DataError:
 def refuse_infinite_times(name: str) -> DataError:
     """Return the error of times that are not finite."""
     return DataError(f"time column {name!r}: expected finite numbers")
-
-
-def is_missing(types: dict[str, Any], name: str) -> nw.Expr:
-    """Return whether a cell is missing, as in `rspmn.data.cells`: null, NaN, empty text."""
-    found = plain_column(types, name)
-    if types[name].is_float():
-        return found.is_null() | found.is_nan()
-    if types[name] in (nw.String, nw.Categorical, nw.Enum, nw.Unknown):
-        return found.is_null() | (found == "")
-    return found.is_null()
-
-
-def count_where(condition: nw.Expr) -> nw.Expr:
-    """Return the number of rows where a condition holds; not every engine adds up booleans."""
-    return nw.when(condition).then(nw.lit(1)).otherwise(nw.lit(0)).sum()
 
 
 def row_code(rows: Frame, asked: LogQuery) -> nw.Expr:

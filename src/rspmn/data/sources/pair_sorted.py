@@ -6,13 +6,13 @@ It works on every engine and for rows in any order.
 import narwhals as nw
 
 from rspmn.data.sources.engine import Engine, Frame
+from rspmn.data.sources.engine_columns import count_where
 from rspmn.data.sources.log_rows import (
     EPISODE,
     NEXT_TIME,
     NUMBER,
     TIME,
     LogQuery,
-    count_where,
     pair_columns,
     refuse_infinite_times,
 )

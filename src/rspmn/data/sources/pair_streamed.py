@@ -17,6 +17,7 @@ import narwhals as nw
 
 from rspmn.data.sources.connect import literal
 from rspmn.data.sources.engine import Engine, Frame, RowRange
+from rspmn.data.sources.engine_columns import stored_columns
 from rspmn.data.sources.log_rows import (
     COUNT,
     EPISODE,
@@ -123,8 +124,8 @@ class _Rows:
     @classmethod
     def of(cls, source: Engine, asked: LogQuery) -> "_Rows":
         """Write the expression of rows as SQL, by way of an empty table like the log."""
-        wanted = {asked.log.episode, asked.log.time, asked.log.flag, *asked.schema.variables}
-        with source.empty_range({name for name in wanted if name is not None}) as table:
+        wanted = (asked.log.episode, asked.log.time, asked.log.flag, *asked.schema.variables)
+        with source.empty_range(stored_columns(source.names, wanted)) as table:
             cells = named_cells(table, asked)
             state = state_or_step(cells, asked, state=flag_code(cells, asked) + 1, step=nw.lit(0))
             rows = nw.to_native(cells.with_columns(state.alias(STATE_FLAG)))

@@ -6,14 +6,19 @@ from typing import Any
 import narwhals as nw
 
 from rspmn.data.sources.engine import ROW, Engine, Frame
+from rspmn.data.sources.engine_columns import (
+    EngineColumns,
+    computed,
+    count_where,
+    is_missing,
+    plain_column,
+    stored_columns,
+)
 from rspmn.data.sources.log_rows import (
     FIRST,
     NUMBER,
     LogQuery,
-    count_where,
-    is_missing,
     pair_columns,
-    plain_column,
 )
 from rspmn.data.sources.pair_codes import (
     EMPTY_ROW,
@@ -26,6 +31,7 @@ from rspmn.data.sources.pair_codes import (
     coded_pairs,
 )
 from rspmn.errors import DataError
+from rspmn.expressions import expression_of, is_computed
 from rspmn.schema import Schema
 
 #: Columns: whether a block follows, whether the block is empty, the code of a fault.
@@ -35,7 +41,7 @@ FOLLOWED, EMPTY, WRONG = "followed", "empty", "wrong"
 def wide_pairs(source: Engine, asked: LogQuery, block: Sequence[str]) -> Frame:
     """Pair the blocks of a wide table: one row per episode, a block of columns for each step."""
     here, after = pair_columns(asked)
-    blocks = _Blocks(source, block)
+    blocks = _Blocks(source, block, asked.schema)
     pairs = [blocks.pair(t, here, after, asked.chosen) for t in range(blocks.steps)]
     followed, first, count, wrong = map(nw.col, (FOLLOWED, FIRST, NUMBER, WRONG))
     place = RowPlace(followed & (wrong == 0), ~followed & (wrong == 0), first, count, wrong)
@@ -46,7 +52,12 @@ def wide_pairs(source: Engine, asked: LogQuery, block: Sequence[str]) -> Frame:
 def check_block(schema: Schema, found: int) -> list[str]:
     """Return the variables of a block in order; refuse tables that cannot be made of blocks."""
     block = list(schema.log.columns or schema.variables)
-    if sorted(block) != sorted(schema.variables):
+    if not schema.log.columns and is_computed(schema.utility):
+        raise DataError(
+            f"the utility {schema.utility!r} is computed: name the columns of a block in their "
+            "order by the option columns"
+        )
+    if len(set(block)) < len(block) or set(stored_columns(block, schema.variables)) != set(block):
         raise DataError(f"columns: expected {sorted(schema.variables)}, found {sorted(block)}")
     if found % len(block) or not found:
         raise DataError(
@@ -59,7 +70,8 @@ def check_block(schema: Schema, found: int) -> list[str]:
 class _Blocks:
     """The blocks of a wide table, all of one variable's columns being of one type."""
 
-    def __init__(self, source: Engine, block: Sequence[str]) -> None:
+    def __init__(self, source: Engine, block: Sequence[str], schema: Schema) -> None:
+        self.schema = schema
         self.frame = source.frame
         self.types = dict(source.frame.collect_schema())
         self.is_numbered = ROW in self.types
@@ -89,6 +101,8 @@ class _Blocks:
 
     def cell(self, name: str, t: int) -> nw.Expr:
         """Return a variable's column in a step; all of it is missing after the last."""
+        if name not in self.columns:
+            return self._computed(name, t)
         wanted = self.wanted[name]
         column = self.columns[name][t] if t < self.steps else None
         if column is None or column in self.empty:
@@ -96,8 +110,20 @@ class _Blocks:
         found = plain_column(self.types, column)
         return found if self.types[column] == wanted else found.cast(wanted)
 
+    def _computed(self, name: str, t: int) -> nw.Expr:
+        """Return a variable that is computed; the utility of a row that is no step is missing."""
+        expression = expression_of(name, self.columns)
+        used = expression.columns(self.columns)
+        cells = {each: (self.cell(each, t), self.wanted[each]) for each in used}
+        found = computed(expression, EngineColumns(cells, self.columns))
+        if name != self.schema.utility:
+            return found
+        return nw.when(~self.all_missing([*used, *self.schema.decisions], t)).then(found)
+
     def is_missing(self, name: str, t: int) -> nw.Expr:
         """Return whether a variable is missing in a step."""
+        if name not in self.columns:
+            return self.cell(name, t).is_null()
         if t == self.steps or self.columns[name][t] in self.empty:
             return nw.lit(True)
         return is_missing(self.types, self.columns[name][t])

@@ -16,6 +16,7 @@ from rspmn.data.cells import Cells, with_booleans
 from rspmn.data.columns import Column, encode, infer_kind
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.sources.engine import Engine
+from rspmn.data.sources.engine_columns import derived_column, stored_columns
 from rspmn.data.sources.log_rows import ISO_DATE, refuse_infinite_times, refuse_time
 from rspmn.data.sources.open import open_source
 from rspmn.data.sources.pair_codes import (
@@ -78,8 +79,12 @@ def read_episodes(source: object, schema: Schema) -> Episodes:
         log, names = schema.log, opened.names
         log.check_names(names, schema.variables)
         if not log.wide:
-            wanted = {log.episode, log.time, log.flag, *schema.variables}
-            names = [name for name in names if name in wanted]
+            wanted = (log.episode, log.time, log.flag, *schema.variables)
+            types = dict(opened.frame.collect_schema())
+            for name in wanted:
+                if name is not None and name not in names:
+                    derived_column(types, name)  # refused with the names of all columns
+            names = stored_columns(names, wanted)
         return _episodes(opened.read(opened.frame.select(names)), schema)
 
 
@@ -103,7 +108,7 @@ def _long_rows(table: Table, schema: Schema) -> MemoryRows:
         cells = table.cells(log.time, "time column")
         missing |= cells.missing
         times = _times(cells, log.time)
-    columns = {name: code_cells(table.cells(name), name, schema) for name in schema.variables}
+    columns = _coded(table, schema)
     flags = np.full(table.rows, NO) if log.flag is None else _flags(table, log.flag)
     order = _order(episodes, times)
     if order is not None:
@@ -179,6 +184,8 @@ def _flags(table: Table, name: str) -> Ints:  # [n]
     """Return what the terminated flag of each row says."""
     cells = with_booleans(table.cells(name, "terminated column"))
     column = encode(cells, None, name)
+    if name not in table.names:  # a rule that cannot be decided does not hold
+        return np.where(column.data == 1, YES, NO)
     if column.kind is Kind.CONTINUOUS:
         return np.where(column.missing, MISSING, INVALID)
     said = [YES if value == 1 else NO if value == 0 else INVALID for value in column.domain]
@@ -202,7 +209,8 @@ def _wide_rows(table: Table, schema: Schema) -> MemoryRows:
     void = np.asarray(~filled.any(axis=0))
     lengths[void] = 1
     episode, step = np.nonzero(np.arange(steps) < lengths[:, None])
-    read = {name: _code_blocks(cells[name], name, schema) for name in schema.variables}
+    stacked = Table({name: _stacked(cells[name]) for name in block}, steps * table.rows)
+    read = _coded(stacked, schema)
     columns = {name: column.take(step * table.rows + episode) for name, column in read.items()}
     wrong = np.zeros(len(step), dtype=np.int64)
     if (~filled & (np.arange(steps)[:, None] < lengths)).any():
@@ -212,16 +220,31 @@ def _wide_rows(table: Table, schema: Schema) -> MemoryRows:
     return MemoryRows(columns, offsets, np.arange(table.rows), codes)
 
 
-def _code_blocks(blocks: list[Cells], name: str, schema: Schema) -> Column:
-    """Code one variable of all steps together: [T · E], step after step."""
+def _stacked(blocks: list[Cells]) -> Cells:  # [T · E]
+    """Return the cells of one variable of all steps, step after step."""
     parts = [cells.present for cells in blocks if len(cells.present)]
     if len({part.dtype.kind for part in parts} - {"f"}) > 1:
         parts = [part.astype(object) for part in parts]  # let coding see every value's own type
     present = np.concatenate(parts) if parts else np.empty(0)
-    return code_cells(Cells(present, np.concatenate([c.missing for c in blocks])), name, schema)
+    return Cells(present, np.concatenate([c.missing for c in blocks]))
 
 
 # ---- what they share -----------------------------------------------------------------
+
+
+def _coded(table: Table, schema: Schema) -> dict[str, Column]:
+    """Return the variables; a utility that is computed is missing in rows that hold nothing of it.
+
+    These are the states after last steps, which have no decisions either.
+    """
+    cells = {name: table.cells(name) for name in schema.variables}
+    if schema.utility not in table.names:
+        used = stored_columns(table.names, (schema.utility, *schema.decisions))
+        nothing = np.logical_and.reduce([table.cells(name).missing for name in used])
+        earned = cells[schema.utility]
+        known = Cells(earned.present[~nothing[~earned.missing]], earned.missing | nothing)
+        cells[schema.utility] = known
+    return {name: code_cells(found, name, schema) for name, found in cells.items()}
 
 
 def _pair_codes(

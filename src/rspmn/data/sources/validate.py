@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import narwhals as nw
 
 from rspmn.data.sources.engine import ROW, Engine, Frame
+from rspmn.data.sources.engine_columns import is_missing
 from rspmn.data.sources.log_rows import (
     COUNT,
     EPISODE,
@@ -18,7 +19,6 @@ from rspmn.data.sources.log_rows import (
     NUMBER,
     TIME,
     LogQuery,
-    is_missing,
     pair_columns,
 )
 from rspmn.data.sources.pair_codes import (

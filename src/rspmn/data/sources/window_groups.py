@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from rspmn.data.cells import Cells
 from rspmn.data.episodes import Followed
 from rspmn.data.sources.engine import Frame
-from rspmn.data.sources.log_rows import COUNT, LogQuery, is_missing, pair_columns
+from rspmn.data.sources.engine_columns import is_missing
+from rspmn.data.sources.log_rows import COUNT, LogQuery, pair_columns
 from rspmn.data.sources.pair_codes import CODE, STATE, STEP, YES, PairCodes, is_key
 from rspmn.data.sources.utility_bins import UtilityBins
 from rspmn.data.tables import Table, code_cells
