@@ -15,9 +15,11 @@ demo: $(VENV)/.ready-demo  ## the paper's 2x2 grid, decisions from a table, a po
 	@$(RUN) examples/frozen_lake.py
 
 # One thread for linear algebra: the processes share the cores already.
-test: export OPENBLAS_NUM_THREADS = 1
+test soak: export OPENBLAS_NUM_THREADS = 1
+# Tests start Python some fifty times: what is compiled is kept, even if the shell says otherwise.
+test soak: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.ready-test  ## all tests and doctests, in as many processes as there are cores
-	@$(RUN) -m pytest -n auto --dist loadscope
+	@$(RUN) -m pytest -n auto --dist loadscope --no-loadscope-reorder
 
 # d3rlpy wants an old gymnasium and PyTorch, so it has an environment of its own.
 bcq: $(VENV)-bcq/.ready  ## the tests of the deep-learning baseline, with d3rlpy
@@ -31,7 +33,7 @@ bench: $(VENV)/.ready-test  ## benchmarks, as ratios in one run
 	@for file in benchmarks/*.py; do echo "== $$file"; $(RUN) $$file || exit 1; done
 
 soak: $(VENV)/.ready-test  ## all tests with twenty times the examples, those marked soak too
-	@SOAK=1 $(RUN) -m pytest -n auto --dist loadscope -m ''
+	@SOAK=1 $(RUN) -m pytest -n auto --dist loadscope --no-loadscope-reorder -m ''
 
 figures: $(VENV)/.ready-test  ## the figures of docs/futures_figures.md, a quarter of an hour
 	@$(RUN) benchmarks/futures.py --seeds 20 -o docs

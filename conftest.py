@@ -8,6 +8,14 @@ import pytest
 #: Modules that tests share. As doctest modules they would be imported a second time.
 collect_ignore = [str(path) for path in Path(__file__).parent.glob("tests/[!t]*.py")]
 
+#: Modules that take longest. They are run first: one process would wait for the other otherwise.
+LONGEST = ("test_readme.py", "test_reproduce.py", "test_factored.py", "test_engines.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the longest modules first."""
+    items.sort(key=lambda item: item.path.name not in LONGEST)
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection() -> None:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,28 +36,29 @@ class Gaussian(Distribution):
         if not self.deviation > 0 or not self.low < self.high:
             raise CircuitError(f"Gaussian: expected a deviation above 0 and low < high: {self}")
 
+    @cached_property
     def _scipy(self) -> Any:
         ends = ((end - self.centre) / self.deviation for end in (self.low, self.high))
         return stats.truncnorm(*ends, self.centre, self.deviation)
 
     def log_probs(self, values: Values) -> Array:
-        logs = self._scipy().logpdf(as_numbers(values))
+        logs = self._scipy.logpdf(as_numbers(values))
         return np.where(np.isnan(logs), -np.inf, logs)
 
     def mode(self) -> Value:
         return min(max(self.centre, self.low), self.high)
 
     def mean(self) -> float:
-        return float(self._scipy().mean())
+        return float(self._scipy.mean())
 
     def variance(self) -> float:
-        return float(self._scipy().var())
+        return float(self._scipy.var())
 
     def support(self) -> tuple[Value, ...]:
         return self.low, self.high
 
     def samples(self, rng: np.random.Generator, size: int) -> NDArray[Any]:
-        return np.asarray(self._scipy().rvs(size, random_state=rng))
+        return np.asarray(self._scipy.rvs(size, random_state=rng))
 
     @classmethod
     def fit(

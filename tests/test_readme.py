@@ -1,17 +1,20 @@
 """`make demo` prints commands that work, and every block of the README runs after it, in order."""
 
+import io
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from rspmn import Schema
+from rspmn.cli import main
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -25,6 +28,10 @@ class Folder:
 
     path: Path
     said: str
+
+    def shell(self, lines: list[str]) -> None:
+        """Run lines of a shell, which must succeed and say nothing on standard error."""
+        self.run("bash", "-e", "-c", "\n".join(lines))
 
     def run(self, *words: str) -> str:
         """Return what a program prints; it must succeed and say nothing on standard error."""
@@ -42,6 +49,20 @@ class Folder:
         return {**kept, **source}
 
 
+class Here(Folder):
+    """The same with this Python, in which commands are run: to start it for each takes long."""
+
+    def shell(self, lines: list[str]) -> None:
+        """Run each line; what the shell makes of the words of a command is left to it."""
+        as_words = "rspmn() { printf '%s\\n' \"$@\"; }"
+        for line in lines:
+            words = self.run("bash", "-e", "-c", f"{as_words}\n{line}").splitlines()
+            said, errors = io.StringIO(), io.StringIO()
+            with chdir(self.path), redirect_stdout(said), redirect_stderr(errors):
+                code = main(words) if words else 0
+            assert (code, errors.getvalue()) == (0, ""), line
+
+
 def with_this_python(folder: Path) -> Folder:
     """Return what `make demo` leaves, with this Python in the place of a new environment."""
     programs = folder / ".venv" / "bin"
@@ -50,7 +71,7 @@ def with_this_python(folder: Path) -> Folder:
     for name, command in {"python": sys.executable, "rspmn": f"{sys.executable} -m rspmn"}.items():
         (programs / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
         (programs / name).chmod(0o755)
-    made = Folder(folder, "")
+    made = Here(folder, "")
     made.said = "".join(made.run(sys.executable, str(ROOT / script)) for script in DEMO)
     return made
 
@@ -109,7 +130,7 @@ def test_every_block_runs_as_pasted(demo: Folder) -> None:
                 assert printed == block, errors.read_text()
             elif kind == "sh":
                 lines = [line for line in block.splitlines() if not line.startswith("make ")]
-                demo.run("bash", "-e", "-c", "\n".join([activation, *lines]))
+                demo.shell([activation, *lines])
                 activation = next((line for line in lines if "activate" in line), activation)
             else:
                 assert kind == "toml"

@@ -60,8 +60,8 @@ def recorded(minari: Any, name: str, episodes: int) -> Any:
 
 def test_minari_is_what_collecting_gives(minari: Any) -> None:
     for name in ("FrozenLake-v1", TAXI, "Blackjack-v1"):
-        log = rspmn.from_minari(recorded(minari, name, 30))
-        same = rspmn.collect(gymnasium.make(name), episodes=30, seed=7)
+        log = rspmn.from_minari(recorded(minari, name, 10))
+        same = rspmn.collect(gymnasium.make(name), episodes=10, seed=7)
         assert log.to_long() == same.to_long()
         assert log.schema == same.schema
         assert log.endings.tolist() == same.endings.tolist()
@@ -69,12 +69,12 @@ def test_minari_is_what_collecting_gives(minari: Any) -> None:
 
 def test_minari_learned_from_directly(minari: Any) -> None:
     """Blackjack: to stick on 20 wins two games of three; to hit loses nearly all."""
-    log = rspmn.from_minari(recorded(minari, "Blackjack-v1", 600))
+    log = rspmn.from_minari(recorded(minari, "Blackjack-v1", 300))
     assert log.schema.information_sets[0] == ("observation_0", "observation_1", "observation_2")
     model, _ = learn_rspmn(log)
     state = {"observation_0": 20, "observation_1": 10, "observation_2": 0}
     assert model.best_decisions(state, horizon=5)[0].value == 0
-    taxi, info = learn_rspmn(rspmn.from_minari(recorded(minari, TAXI, 20)))
+    taxi, info = learn_rspmn(rspmn.from_minari(recorded(minari, TAXI, 8)))
     assert info.steps_unknown == 0  # most were truncated, and what followed is in the data
     assert taxi.meu(horizon=5) > -50
 

@@ -56,7 +56,7 @@ def corridor(steps: list[tuple[int, str, float]], followed: Followed, final: int
 @cache
 def learned(name: str) -> RSPMN:
     mdp = DOMAINS[name]()
-    return learn_rspmn(mdp.generate(20_000, mdp.horizon, 0, "final"))[0]
+    return learn_rspmn(mdp.generate(5000, mdp.horizon, 0, "final"))[0]
 
 
 def numbers() -> RSPMN:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from effort import seeds
 from random_models import random_rspmn, random_setting
 from rspmn.circuit import Categorical, Leaf, Max, Network, NetworkBuilder, Product, Sum
 from rspmn.errors import EvidenceError
@@ -22,7 +23,7 @@ from rspmn.types import Array
 from rspmn.values import UNKNOWN, Value
 from small_models import chain
 
-SEEDS = range(12)
+SEEDS = seeds(6, 24)
 
 
 @dataclass(frozen=True)
@@ -232,7 +233,7 @@ def test_what_a_criterion_knows_of_branches() -> None:
         found.may_be("e", 0)
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", seeds(40, 400))
 def test_one_node_and_many_by_the_same_rule(seed: int) -> None:
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 5, 6)

@@ -66,7 +66,7 @@ def by_step(evidence: dict[str, Value], steps: int) -> list[dict[str, object]]:
     return cut
 
 
-@share_of_examples(1.5)
+@share_of_examples(0.7)
 @given(seeds, sizes, st.integers(1, 3), st.booleans(), st.sampled_from([0.0, 0.2, 0.6]))
 def test_three_ways_agree(
     seed: int, size: tuple[int, int], roots: int, end: bool, share: float
@@ -98,7 +98,7 @@ def test_three_ways_agree(
             assert math.exp(found) == pytest.approx(p, rel=CLOSE, abs=1e-12)
 
 
-@share_of_examples(1)
+@share_of_examples(0.5)
 @given(seeds, sizes, st.booleans(), st.floats(0, 1))
 def test_likelihood_three_ways(seed: int, size: tuple[int, int], end: bool, share: float) -> None:
     """Decisions given, states partly missing; hidden choices anywhere."""
@@ -117,6 +117,7 @@ def test_likelihood_three_ways(seed: int, size: tuple[int, int], end: bool, shar
     assert math.exp(recurrent) == pytest.approx(p, abs=1e-12, rel=CLOSE)
 
 
+@share_of_examples(0.5)
 @given(seeds, st.integers(1, 3), st.integers(1, 5), st.booleans())
 def test_recurrent_equals_unfolded_with_hidden_choices(
     seed: int, decisions: int, steps: int, end: bool

@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from effort import seeds
 from rspmn import Schema
 from rspmn.envs.explore import Outcomes, explore
 from rspmn.envs.grid_universe import grid_universe
@@ -13,7 +14,7 @@ from rspmn.envs.mdp import MDP
 from rspmn.evaluate import true_value
 from rspmn.learn import learn_rspmn
 
-SEEDS = range(5)
+SEEDS = seeds(2, 10)
 
 
 def schema_of(state: list[str], **kinds: str) -> Schema:

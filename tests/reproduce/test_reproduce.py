@@ -112,7 +112,28 @@ def test_no_process_outlives_it(tmp_path: Path) -> None:
     assert session() == []
 
 
-@pytest.mark.parametrize("after", [pytest.param(1, marks=pytest.mark.soak), 7])
+def test_what_is_missing_is_run(report: Path, tmp_path: Path) -> None:
+    """Some cells are there, one was being written: the others are run, with the same tables."""
+    cells = tmp_path / "reproduction" / "cells"
+    shutil.copytree(report / "reproduction" / "cells", cells)
+    for path in sorted(cells.glob("*-GridUniverse-*.json"))[:3]:
+        path.unlink()
+    (cells / ".factored-GridUniverse-200-0.json.x.part").write_text('{"way": "fac')
+    told: list[tuple[int, int]] = []
+    facts = run_campaign(SMALL, cells, done=lambda *numbers: told.append(numbers))
+    write_report(SMALL, facts, tmp_path)
+    assert [done for done, _ in told] == [len(facts) - 3 + k for k in range(4)]
+    assert_same_tables(tmp_path, report)
+
+
+def assert_same_tables(one: Path, other: Path) -> None:
+    for name in ("table_1.csv", "table_2.csv", "curves.csv"):
+        texts = {(p / "reproduction" / name).read_text(encoding="utf-8") for p in (one, other)}
+        assert len(texts) == 1, name
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("after", [1, 7])
 def test_killed_and_started_again(report: Path, tmp_path: Path, after: int) -> None:
     """Killed for good once some cells are finished; the same tables at the end."""
     command = [sys.executable, "-m", "rspmn", "reproduce", "--domains", *SMALL.domains, "--scale"]
@@ -130,9 +151,7 @@ def test_killed_and_started_again(report: Path, tmp_path: Path, after: int) -> N
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "cells" in done.stdout
     assert kept >= after
-    for name in ("table_1.csv", "table_2.csv", "curves.csv"):
-        again = (tmp_path / "reproduction" / name).read_text(encoding="utf-8")
-        assert again == (report / "reproduction" / name).read_text(encoding="utf-8")
+    assert_same_tables(tmp_path, report)
 
 
 def test_interrupted_by_hand(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rspmn
-from effort import share_of_examples
+from effort import mostly_soak, share_of_examples
 from odd_logs import SCHEMA, Table, logs, long_table, shuffled
 from rspmn import Episodes, Schema, Windows
 from rspmn.data.write import write_episodes
@@ -41,7 +41,7 @@ FILES = ["csv", "tsv", "parquet", "jsonl"]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@share_of_examples(0.2)
+@share_of_examples(0.1)
 @given(logs, st.integers(-1, 3), st.integers(0, 9), st.sampled_from(["state", "tuple"]))
 def test_the_same_windows_from_every_engine(
     engine: str, log: Any, zero: int, seed: int, successor: Any
@@ -58,7 +58,7 @@ def test_the_same_windows_from_every_engine(
 
 
 @pytest.mark.parametrize("ending", ["end", "cut", "short", "final_row"])
-@share_of_examples(0.1)
+@share_of_examples(0.05)
 @given(logs)
 def test_endings_as_the_caller_says(ending: Any, log: Any) -> None:
     table = long_table(log, 0)
@@ -68,14 +68,14 @@ def test_endings_as_the_caller_says(ending: Any, log: Any) -> None:
 
 
 @pytest.mark.parametrize("ending", FILES)
-@pytest.mark.parametrize("layout", ["flags", "final"])
-def test_files_of_every_kind(ending: str, layout: Any, tmp_path: Path) -> None:
-    for name in ("FrozenLake", "CrossingTraffic"):
-        log = DOMAINS[name]().generate(200, 8, 0, layout)
-        path = tmp_path / f"log.{ending}"
-        write_episodes(log, path)
-        found = rspmn.windows(path, log.schema, terminated="terminated")
-        assert_same(found, Windows.from_episodes(log))
+@pytest.mark.parametrize("layout", mostly_soak(["flags", "final"], ["final"]))
+@pytest.mark.parametrize("name", mostly_soak(["FrozenLake", "CrossingTraffic"], ["FrozenLake"]))
+def test_files_of_every_kind(ending: str, layout: Any, name: str, tmp_path: Path) -> None:
+    log = DOMAINS[name]().generate(200, 8, 0, layout)
+    path = tmp_path / f"log.{ending}"
+    write_episodes(log, path)
+    found = rspmn.windows(path, log.schema, terminated="terminated")
+    assert_same(found, Windows.from_episodes(log))
 
 
 def test_several_files_in_any_order(tmp_path: Path) -> None:
@@ -187,7 +187,10 @@ WRONG: dict[str, tuple[dict[str, list[Any]], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("engine", ["mapping", "polars", "duckdb"])
+#: DuckDB reads a mapping too: faults in one are found by the same queries.
+@pytest.mark.parametrize(
+    "engine", mostly_soak(["mapping", "polars", "duckdb"], ["mapping", "polars"])
+)
 @pytest.mark.parametrize("message", WRONG)
 def test_faults_are_named(engine: str, message: str) -> None:
     change, options = WRONG[message]
@@ -215,7 +218,7 @@ def test_gaps_may_be_allowed() -> None:
 # ---- the wide layout -----------------------------------------------------------------
 
 
-@share_of_examples(0.15)
+@share_of_examples(0.1)
 @given(logs, st.sampled_from(["end", "short", "final_row"]))
 def test_the_wide_layout(log: Any, ending: Any) -> None:
     longest = max(len(steps) + (end == "state") for steps, end in log)
@@ -232,7 +235,7 @@ def test_the_wide_layout(log: Any, ending: Any) -> None:
 
 
 def test_wide_files(tmp_path: Path) -> None:
-    log = DOMAINS["Maze"]().generate(60, 8, 0, "flags")
+    log = DOMAINS["Maze"]().generate(60, 3, 0, "flags")
     for ending in FILES:
         path = tmp_path / f"log.{ending}"
         write_episodes(log, path, wide=True)
@@ -289,7 +292,7 @@ def test_several_files_have_the_types_of_all_of_them(tmp_path: Path) -> None:
         assert_same(found, expected)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", mostly_soak(ENGINES, ["mapping", "pandas", "polars"]))
 def test_nothing_is_nothing_however_it_is_written(engine: str) -> None:
     nan = float("nan")
     table: Table = {

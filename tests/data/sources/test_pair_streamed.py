@@ -47,7 +47,7 @@ def typed(rows: Table) -> pl.DataFrame:
     return pl.DataFrame(rows, schema_overrides=types)
 
 
-@share_of_examples(0.1)
+@share_of_examples(0.05)
 @given(st.sampled_from(list(NAMED)), logs, st.integers(0, 2**32), st.integers(-1, 2))
 def test_rows_that_are_not_in_order_are_seen(
     tmp_path: Path, named: str, log: Any, seed: int, zero: int
@@ -79,7 +79,7 @@ def test_rows_that_are_not_in_order_are_seen(
         assert (UNORDERED not in marks_of(tmp_path / "log.parquet")) == sound
 
 
-@share_of_examples(0.25)
+@share_of_examples(0.1)
 @given(
     logs, st.integers(-1, 3), st.integers(0, 9), st.sampled_from(["state", "tuple"]),
     st.sampled_from([1, 3]),
