@@ -1,5 +1,6 @@
 """Text files: what their columns hold is told by all of their cells."""
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,6 @@ def test_one_late_cell_counts(late: str, tmp_path: Path) -> None:
         (["a,A\n1,2\n"], "columns 'a' and 'A' differ in case only: rename one"),
         (["a,b\n1,2\n3\n"], "expected 2 cells, found 1 in line 3"),
         (["\n1,2\n3\n"], "its first line is empty: expected the names of columns"),
-        (["a,b\r1,2\r3,4\r"], "its first line is not a header"),
         (['a,b\n1,"2\n3,4\n'], "a quote is not closed"),
     ],
 )
@@ -63,6 +63,29 @@ def test_headers_and_rows_that_do_not_fit(texts: list[str], message: str, tmp_pa
     with pytest.raises(DataError) as caught:
         as_table(str(tmp_path / "*.csv"))
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'a,b\n1,"x\r\ny"\r\n2,z\n',
+        'a,b\r\n1,"x\r\ny"\n2,z',
+        'a,b\r\r\n1,"x\r\ny"\r\r\n2,z\r\r\n',
+        'a,b\r1,"x\r\ny"\r2,z\r',
+    ],
+)
+@pytest.mark.parametrize("chunk", [1, 7, 1 << 20])
+def test_lines_that_end_in_different_ways(
+    text: str, chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fault: they were refused. A line end in quotes is part of the cell."""
+    monkeypatch.setattr("rspmn.data.sources.line_ends.CHUNK", chunk)
+    for name, content in (("log.tsv", text.replace(",", "\t")), ("log.csv.gz", text)):
+        path, data = tmp_path / name, content.encode()
+        path.write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+        found = as_table(path)
+        assert found.cells("a").present.tolist() == [1, 2]
+        assert found.cells("b").present.tolist() == ["x\r\ny", "z"]
 
 
 def test_signs_inside_quotes_do_not_count(tmp_path: Path) -> None:

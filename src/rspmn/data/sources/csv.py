@@ -7,18 +7,22 @@ and stay text.
 """
 
 import csv
-import gzip
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rspmn.data.sources.connect import literal, quoted
+from rspmn.data.sources.connect import list_of, literal, quoted
+from rspmn.data.sources.line_ends import open_bytes, with_one_line_end
 from rspmn.errors import DataError
 
 if TYPE_CHECKING:
     import duckdb
 
 
+#: What DuckDB says of lines that end in different ways, and of quotes that are not closed.
+UNLIKE_LINE_ENDS = ("invalid state", "unterminated quote")
+#: The first line is looked for in this many bytes.
+FIRST_BYTES = 1 << 20
 #: Possible delimiters; a file's is the most frequent one in its header.
 DELIMITERS = ",;\t|"
 
@@ -29,11 +33,11 @@ def load_text(
     """Load text files into a table; return a query of it in which columns have types."""
     sign, names = _columns(paths)
     columns = ", ".join(f"{literal(column)}: 'VARCHAR'" for column in names)
-    connection.execute(
-        f"CREATE TABLE {name} AS SELECT * FROM read_csv({files}, auto_detect = false, "
-        f"header = true, delim = {literal(sign)}, quote = '\"', escape = '\"', "
-        f"columns = {{{columns}}}, hive_partitioning = false)"
+    options = (
+        f"auto_detect = false, header = true, delim = {literal(sign)}, quote = '\"', "
+        f"escape = '\"', columns = {{{columns}}}, hive_partitioning = false"
     )
+    _load(paths, files, name, options, connection)
     tests = {"BIGINT": _whole, "DOUBLE": _number, "BOOLEAN": _boolean}
     checks = ", ".join(test(c) for c in map(quoted, names) for test in tests.values())
     ((*found,),) = connection.execute(f"SELECT {checks} FROM {name}").fetchall()
@@ -46,6 +50,27 @@ def load_text(
         for c, dtype in zip(map(quoted, names), types, strict=True)
     ]
     return f"SELECT {', '.join(shown)} FROM {name}"
+
+
+def _load(
+    paths: Sequence[str],
+    files: str,
+    name: str,
+    options: str,
+    connection: "duckdb.DuckDBPyConnection",
+) -> None:
+    """Load text files into a table; those whose lines end in different ways, from copies."""
+    import duckdb
+
+    create = f"CREATE TABLE {name} AS SELECT * FROM read_csv"
+    try:
+        connection.execute(f"{create}({files}, {options})")
+    except duckdb.InvalidInputException as error:
+        if not any(sign in str(error) for sign in UNLIKE_LINE_ENDS):
+            raise
+        ((folder,),) = connection.execute("SELECT current_setting('temp_directory')").fetchall()
+        copies = with_one_line_end(paths, folder)
+        connection.execute(f"{create}({list_of(copies)}, {options})")
 
 
 def _cell(column: str) -> str:
@@ -122,11 +147,10 @@ def _split(header: str, sign: str, path: str) -> list[str]:
 
 def _header(path: str) -> str:
     """Return the first line of a text file."""
-    opened: Any = gzip.open if path.lower().endswith(".gz") else open
     try:
-        with opened(path, "rb") as file:
-            line: bytes = file.readline()
-        return line.decode("utf-8-sig").rstrip("\r\n")
+        with open_bytes(path) as file:
+            first: bytes = file.read(FIRST_BYTES)
+        return re.split(rb"[\r\n]", first, maxsplit=1)[0].decode("utf-8-sig")
     except UnicodeDecodeError:
         raise DataError(f"{path}: not a text file in UTF-8: save it as UTF-8") from None
     except (OSError, EOFError) as error:

@@ -27,7 +27,7 @@ RANGE = "rspmn_range"
 #: What DuckDB reports of rows of text, and what it means.
 MEANINGS = {
     "unterminated quote": "a quote is not closed",
-    "invalid state": "a quote is not closed, or lines end in different ways",
+    "invalid state": "a quote is not closed",
     "Maximum line size": "a line is too long",
 }
 
