@@ -17,6 +17,7 @@ from rspmn.learn import LearnConfig, learn_spmn
 from rspmn.spmn import SPMN
 
 Table = dict[str, Any]
+OBSERVED = LearnConfig(availability="observed")
 
 
 def learned(table: Table, schema: Schema, config: LearnConfig | None = None) -> SPMN:
@@ -163,10 +164,10 @@ def test_an_action_that_is_unavailable_in_some_states() -> None:
     rng = np.random.default_rng(3)
     bird = rng.choice(["penguin", "gull"], 5000)
     act = np.where(bird == "gull", rng.choice(["fly", "swim"], 5000), "swim")
-    model = learned(
-        {"bird": bird, "act": act, "u": np.where(act == "fly", 2.0, 1.0)},
-        Schema([["bird"], ["act"]], ["act"], "u"),
-    )
+    table: Table = {"bird": bird, "act": act, "u": np.where(act == "fly", 2.0, 1.0)}
+    schema = Schema([["bird"], ["act"]], ["act"], "u")
+    assert learned(table, schema).meu({"bird": "penguin"}) == 2.0  # it may be a habit not to
+    model = learned(table, schema, OBSERVED)
     offered = {a.value: a.supported for a in model.action_values({"bird": "penguin"})}
     assert offered == {"swim": True, "fly": False}
     assert model.meu({"bird": "penguin"}) == 1.0
@@ -195,7 +196,7 @@ def test_a_choice_that_two_variables_together_rule_out() -> None:
     e = np.where((x == 1) & (y == 1), 0, e)
     schema = Schema([["x", "y"], ["e"]], ["e"], "u")
     table: Table = {"x": x, "y": y, "e": e, "u": 2.0 * e}
-    model = learned(table, schema)
+    model = learned(table, schema, OBSERVED)
     assert model.meu({"x": 1, "y": 1}) == 0.0
     assert float(model.meu()) == pytest.approx(empirical_meu(table, schema), rel=1e-9)
 

@@ -12,7 +12,7 @@ from rspmn.envs.explore import Outcomes, explore
 from rspmn.envs.grid_universe import grid_universe
 from rspmn.envs.mdp import MDP
 from rspmn.evaluate import true_value
-from rspmn.learn import learn_rspmn
+from rspmn.learn import LearnConfig, learn_rspmn
 
 SEEDS = seeds(2, 10)
 
@@ -84,7 +84,7 @@ def by_the_cell() -> MDP:
 
 
 def unavailable() -> MDP:
-    """Jumping pays 5 at 0; at 1, where it would pay 100, nobody ever can. Walking pays 1."""
+    """Jumping pays 5 at 0; at 1, where it would pay 100, nobody ever did. Walking pays 1."""
 
     def outcomes(state: tuple[int], action: tuple[str]) -> Outcomes:
         pays = {0: 5.0, 1: 100.0}[state[0]] if action[0] == "jump" else 1.0
@@ -162,8 +162,8 @@ def test_a_logger_that_goes_by_the_cell(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_is_unavailable_is_not_offered(seed: int) -> None:
     """Value iteration where only walking is possible at 1: v = (max(5, 1) or 1) + mean of v."""
-    world = unavailable()
-    model, info = learn_rspmn(world.generate(world.episodes, world.horizon, seed, "final"))
+    world, config = unavailable(), LearnConfig(availability="observed")
+    model, info = learn_rspmn(world.generate(world.episodes, world.horizon, seed, "final"), config)
     assert info.interfaces == 2
     values = np.zeros(2)
     for _ in range(6):
@@ -173,6 +173,15 @@ def test_what_is_unavailable_is_not_offered(seed: int) -> None:
     assert not answers["jump"].supported
     assert answers["walk"].supported
     assert model.policy(6).act({"x": 1}) == "walk"
+
+
+def test_what_was_never_done_may_be_a_habit() -> None:
+    """By default nothing says that one cannot jump at 1: it is expected to pay 5 there, too."""
+    world = unavailable()
+    model, info = learn_rspmn(world.generate(world.episodes, world.horizon, 0, "final"))
+    assert (info.interfaces, info.habits) == (1, ("x",))
+    assert model.meu({"x": 1}, horizon=6) == pytest.approx(30.0)
+    assert model.policy(6).act({"x": 1}) == "jump"
 
 
 @pytest.mark.parametrize("seed", SEEDS)

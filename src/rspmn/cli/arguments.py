@@ -108,6 +108,11 @@ def _add_learning(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--paper", action="store_true", help="use the paper's settings: RDC and k-means"
     )
+    sub.add_argument(
+        "--availability", choices=["declared", "observed"],
+        help="which decisions a state offers: those taken in states alike, unless the schema says "
+        "otherwise (declared, the default), or only those taken in it (observed)",
+    )  # fmt: skip
     sub.add_argument("--seed", type=_seed, default=0, help="random seed, default 0")
     sub.add_argument("--max-nodes", type=int, help="stop learning at this number of nodes")
     sub.add_argument("--max-depth", type=int, help="maximum number of sum nodes on a path")

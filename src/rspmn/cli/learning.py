@@ -87,6 +87,12 @@ def _story(info: RSPMNInfo, stored: StoredWindows) -> list[str]:
             f"sampled: the structure is learned from {sample.share:.2%} of {sample.steps} steps, "
             f"the parameters from all of them ({sample.steps_placed} fit the structure)"
         )
+    if info.habits:
+        lines.append(
+            f"habits: the log was acted by {', '.join(info.habits)}, and nothing depends on "
+            f"{'it' if len(info.habits) == 1 else 'them'}: states do not differ by "
+            f"{'it' if len(info.habits) == 1 else 'them'}"
+        )
     if info.steps_left_out:
         lines.append(f"left out: {info.steps_left_out} steps with missing values")
     if info.steps_doubtful:
@@ -170,8 +176,10 @@ def learn_single_shot(arguments: argparse.Namespace) -> None:
 
 def _config(arguments: argparse.Namespace) -> LearnConfig:
     """Return the configuration that the arguments give."""
+    config = LearnConfig.paper() if arguments.paper else LearnConfig()
     return replace(
-        LearnConfig.paper() if arguments.paper else LearnConfig(),
+        config,
+        availability=arguments.availability or config.availability,
         max_nodes=arguments.max_nodes,
         max_depth=arguments.max_depth,
         max_seconds=arguments.max_seconds,

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: The weighings of successors that have a name.
 WEIGHINGS = "factored", "counts"
+#: What says which decisions a state offers.
+AVAILABILITIES = "declared", "observed"
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,12 @@ class LearnConfig:
     given_decisions: bool = True
     #: The level at which a variable is found to change the mean of the utility.
     mean_alpha: float = 0.001
-    #: A decision never seen where at least this many were expected is unavailable there.
+    #: Which decisions a state offers. "declared": what was taken anywhere in its interface node,
+    #: unless the schema says that it is unavailable. "observed": what was taken in it; states with
+    #: different decisions are different. That takes a habit of the logger for a law.
+    availability: Literal["declared", "observed"] = "declared"
+    #: A decision never seen where at least this many were expected is reported and, if availability
+    #: is observed, unavailable there.
     unavailable_from: float = 10.0
     #: A value must be seen this often with each decision before it can be called irrelevant.
     enough: float = 10.0
@@ -85,6 +92,11 @@ class LearnConfig:
                 f"LearnConfig: successors must be one of {list(WEIGHINGS)} or a function of "
                 f"transitions, found {self.successors!r}"
             )
+        if self.availability not in AVAILABILITIES:
+            raise DataError(
+                f"LearnConfig: availability {self.availability!r}: "
+                f"{did_you_mean(self.availability, AVAILABILITIES)}"
+            )
         for name, family in self.leaves.items():
             if not (isinstance(family, type) and issubclass(family, Distribution)):
                 raise DataError(
@@ -99,15 +111,16 @@ class LearnConfig:
         """Learn as the paper's code does: RDC over all rows alike, and k-means with k = 2."""
         return cls(
             RDC(), KMeansClustering(), given_decisions=False, successor="tuple",
-            successors="counts",
+            successors="counts", availability="observed",
         )  # fmt: skip
 
     @classmethod
     def exact(cls) -> "LearnConfig":
         """Split everything that varies: the network is the empirical distribution."""
         return cls(
-            GTest(alpha=1.0), BehaviouralSplit(alpha=1.0), bins=2**31 - 1, successors="counts"
-        )
+            GTest(alpha=1.0), BehaviouralSplit(alpha=1.0), bins=2**31 - 1, successors="counts",
+            availability="observed",
+        )  # fmt: skip
 
     def deadline(self, started: float) -> float:
         """Return the `time.monotonic()` at which the time budget is used up."""

@@ -74,9 +74,8 @@ def estimate(
     untried = template.untried if isinstance(template, RSPMN) else None
     if weights.factors is not None:
         occurred = windows.counts.astype(np.float64)
-        untried = untried_branches(
-            transitions, weights.factors, assigned.here, occurred, config.unavailable_from
-        )
+        most = config.unavailable_from if config.availability == "observed" else math.inf
+        untried = untried_branches(transitions, weights.factors, assigned.here, occurred, most)
     model = rebuild(template, assigned.trees, flows.weighed(sites, weights), untried)
     return model, Estimate(assigned, transitions, sites, weights, info)
 

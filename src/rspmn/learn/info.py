@@ -33,6 +33,9 @@ class RSPMNInfo:
     frontier_visits: int = 0  # steps that led to one of them
     unsupported_branches: int = 0  # decisions of an interface node without a known successor
     untried_branches: int = 0  # decisions never made in an interface node, extrapolated
+    #: Variables that the logger acted by and nothing depends on: interface nodes do not differ by
+    #: them.
+    habits: tuple[str, ...] = ()
     pruned_edges: int = 0  # of the initial template's S_L
     nodes: dict[str, int] = field(default_factory=dict)  # by stage
     edges: dict[str, int] = field(default_factory=dict)  # by stage
@@ -63,7 +66,7 @@ class RSPMNInfo:
         known = windows.followed != Followed.UNKNOWN
         reached = np.zeros(len(windows), dtype=bool)
         reached[assigned.window] = True
-        self.windows, self.steps = len(windows), int(counts.sum())
+        self.steps = int(counts.sum())
         self.steps_unknown = int(counts[~known].sum())
         self.steps_left_out = int(counts[known & ~reached].sum())
         self.steps_doubtful = int(counts[known & reached & (assigned.after == SEVERAL)].sum())
@@ -77,6 +80,3 @@ class RSPMNInfo:
         self.untried_branches = 0 if model.untried is None else model.untried.branches
         self.pruned_edges = len(anywhere) * len(template.visits) - len(found.weights.interfaces)
         self.future = found.info
-        self.windows_used = windows
-        self.sized("final", model.template)
-        self.sized("top", model.top)

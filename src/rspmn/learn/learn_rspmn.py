@@ -16,10 +16,12 @@ from rspmn.errors import DataError
 from rspmn.learn.config import LearnConfig, Report
 from rspmn.learn.em import em
 from rspmn.learn.estimate import estimate
+from rspmn.learn.habits import habits_of
 from rspmn.learn.info import RSPMNInfo
 from rspmn.learn.initial_template import initial_template
 from rspmn.learn.large_log import count_all, sample_of
 from rspmn.learn.one_step import one_step_of
+from rspmn.learn.set_aside import put_back, without_variables
 from rspmn.learn.stages import Stages, tied_network
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.two_step import grow_two_steps, two_step_network, wrap
@@ -76,7 +78,9 @@ def learn_rspmn(
     clock = info.timed("windows", started)
 
     # Step 1: LearnSPMN on rows of two steps. A latent marks the place of the second step.
-    two = wrap(windows, config)
+    whole = wrap(windows, config)
+    info.habits = habits_of(whole, config)
+    two = wrap(without_variables(windows, info.habits), config) if info.habits else whole
     learner = Learner(config, rng, two.rows, two.schema.utility, report, started, STEPS_2_TO_4)
     network, sites = grow_two_steps(two, learner)
     info.structure = replace(
@@ -95,15 +99,20 @@ def learn_rspmn(
 
     # Step 4: assign the log to the template, count, weigh S_L, rebuild.
     deadline = config.deadline(started)
-    model, found = estimate(template, windows, config, template.located, two.table, deadline)
+    model, found = estimate(template, two.windows, config, template.located, two.table, deadline)
+    info.count(model, two.windows, template, found)
+    if info.habits:
+        model = put_back(model, whole, info.habits, config.leaves)
+    info.windows, info.windows_used = len(windows), windows
     clock = info.timed("estimate", clock)
     if config.em_passes:
         assert isinstance(log, Episodes)
         model, info.em = em(model, log, config.em_passes, config.soft_em, deadline=deadline)
         info.timed("em", clock)
 
-    info.count(model, windows, template, found)
     info.sized("one step", network)
+    info.sized("final", model.template)
+    info.sized("top", model.top)
     if keep_stages:
         two_step = two_step_network(two, network, sites, Learner(config, rng, two.rows))
         tied = tied_network(one_step, found)

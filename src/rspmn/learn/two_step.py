@@ -5,7 +5,7 @@ their own, with a prime. One more variable says whether there is a successor at 
 episode ended, the successor's variables are missing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,11 +35,17 @@ class TwoSteps:
     rows: Rows  # those whose successor is known
     schema: Schema  # with all kinds
     after: tuple[str, ...]  # the names of the successor's variables that vary
+    primed: Mapping[str, str]  # the name of each variable of the successor
 
     @property
     def table(self) -> RowTable:
         """All windows."""
         return self.rows.table
+
+    def after_of(self, name: str) -> str | None:
+        """Return the name of a variable of the successor, None if it does not vary there."""
+        primed = self.primed.get(name)
+        return primed if primed in self.after else None
 
 
 def wrap(windows: Windows, config: LearnConfig) -> TwoSteps:
@@ -65,7 +71,8 @@ def wrap(windows: Windows, config: LearnConfig) -> TwoSteps:
     rows = on_number_lines(rows, schema.state_variables, config.leaves)
     after = tuple(name for name in following if rows.varies(name))
     kinds = {name: column.kind for name, column in columns.items()}
-    return TwoSteps(windows, rows, schema.with_kinds(kinds), after)
+    primed = dict(zip(windows.next_columns, names, strict=True))
+    return TwoSteps(windows, rows, schema.with_kinds(kinds), after, primed)
 
 
 def grow_two_steps(two: TwoSteps, learner: Learner) -> tuple[Network, list[Ints]]:

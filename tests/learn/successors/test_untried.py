@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from rspmn.model import Untried
 
 SCHEMA = Schema([["m0", "m1"], ["reboot"]], ["reboot"], "u")
 DOWN = {"m0": 0, "m1": 0}
+OBSERVED = LearnConfig(availability="observed")
 
 
 def log(times_down: int = 6) -> Episodes:
@@ -83,12 +85,13 @@ def test_values_of_all_nodes_and_samples() -> None:
 
 
 def test_what_is_never_tried_where_it_should_have_been_is_unavailable() -> None:
-    """Of 80 steps there a third was to be expected: it cannot be done."""
-    model, info = learn_rspmn(log(times_down=40))
+    """Of 80 steps there a third was to be expected: if availability is observed, it cannot be."""
+    assert learn_rspmn(log(times_down=40))[1].untried_branches == 1
+    model, info = learn_rspmn(log(times_down=40), OBSERVED)
     assert model.untried is None
     assert info.untried_branches == 0
     assert model.with_untried() is model
-    patient, _ = learn_rspmn(log(times_down=40), LearnConfig(unavailable_from=1000.0))
+    patient, _ = learn_rspmn(log(times_down=40), replace(OBSERVED, unavailable_from=1000.0))
     assert patient.meu(DOWN, horizon=2, allow_untried=True) == pytest.approx(5.0)
 
 
@@ -129,7 +132,7 @@ def test_flags() -> None:
     model, _ = learn_rspmn(log())
     partly = {a.value: a.tried for a in model.action_values({"m0": 0}, 2, allow_untried=True)}
     assert partly == {"m0": True, "m1": False, "none": True}
-    sure, _ = learn_rspmn(log(times_down=40))
+    sure, _ = learn_rspmn(log(times_down=40), OBSERVED)
     assert all(a.tried for a in sure.action_values(DOWN, horizon=2, allow_untried=True))
     assert all(a.tried for a in paper_grid().action_values(horizon=3, allow_untried=True))
 
@@ -173,7 +176,7 @@ def test_kept_in_files_and_by_refit(tmp_path: Path) -> None:
     assert again.meu(DOWN, horizon=2, allow_untried=True) == pytest.approx(5.0)
     assert json.loads((tmp_path / "model.json").read_text())["version"] == 2
     assert refit(model, log())[0].untried == model.untried
-    learn_rspmn(log(40))[0].save(tmp_path / "without.json")
+    learn_rspmn(log(40), OBSERVED)[0].save(tmp_path / "without.json")
     assert json.loads((tmp_path / "without.json").read_text())["version"] == 1
 
 

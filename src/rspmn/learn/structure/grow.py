@@ -109,7 +109,7 @@ class _Growth:
         targets = targets_after(
             rows, self.schema, place, self.finish.beyond,
             config.given_decisions, config.unavailable_from, config.enough,
-            self.finish.recurs and place == 0,
+            self.finish.recurs and place == 0, config.availability == "observed",
         )  # fmt: skip
         relevant = relevant_variables(learner, rows, names, targets)
         kept = with_dependents(learner, rows, names, relevant)

@@ -1,8 +1,9 @@
 """Targets: what an information set may matter for, as tests of relevance look at it.
 
 Variables observed after later decisions are tested given those decisions. The decisions
-themselves are not targets, with one exception: a decision value that was never seen where, by its
-share elsewhere, it was to be expected often is taken as unavailable there.
+themselves are not targets: that a value was never seen where, by its share elsewhere, it was to be
+expected often may be a habit of the logger. If availability is observed, it is taken as unavailable
+there.
 """
 
 from dataclasses import dataclass
@@ -58,10 +59,12 @@ def targets_after(
     unavailable_from: float = 10.0,
     enough: float = 10.0,
     recurs: bool = False,
+    observed: bool = False,
 ) -> Targets:
     """Return the targets of information set number `place`; `beyond` comes after the last set.
 
-    Without `given_decisions`, as in the paper, decisions are variables like any other.
+    Without `given_decisions`, as in the paper, decisions are variables like any other. If
+    availability is `observed`, decisions are targets for the values that they never take.
     """
     last = len(schema.decisions)
     if not given_decisions:
@@ -75,7 +78,8 @@ def targets_after(
         names = schema.information_sets[k] + (beyond if k == last else ())
         if names:
             outcomes.append(Target(names, rows.joint_codes(between)))
-        choices.append(Target((between[-1],), rows.joint_codes(between[:-1])))
+        if observed:
+            choices.append(Target((between[-1],), rows.joint_codes(between[:-1])))
     return Targets(tuple(outcomes), tuple(choices), unavailable_from, enough, recurs)
 
 

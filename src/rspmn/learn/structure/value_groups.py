@@ -115,10 +115,29 @@ class OutcomeTable:
         return group
 
     def observed_enough(self, counts: Array, groups: Array) -> Bools:  # [groups]
-        """Return which groups were observed often wherever they or the value were at all."""
+        """Return which groups were observed often wherever they or the value were at all.
+
+        A decision that only one of them was seen with, although it was to be expected with the
+        other, is a habit of the logger: it says nothing, if there are others to compare.
+        """
         own, others = self._by_block(counts), self._by_block(groups)
         often = (own >= self.enough) & (others >= self.enough)
-        return np.asarray((often | ((own == 0) & (others == 0))).all(axis=1))
+        neither = (own == 0) & (others == 0)
+        fine = (often | neither).all(axis=1)
+        some = often.any(axis=1) & ~fine
+        if some.any():
+            fine |= some & (often | neither | self._is_habit(own, others)).all(axis=1)
+        return np.asarray(fine)
+
+    def _is_habit(self, own: Array, others: Array) -> Bools:  # [.., blocks]
+        """Return in which blocks only one of two was seen, although the other was expected."""
+        totals = [side @ self.owned @ self.owned.T for side in (own, others)]  # of the variable
+        share = (own + others) / np.maximum(sum(totals), 1e-300)
+        lacks = [
+            (side == 0) & (total * share >= self.unavailable_from)
+            for side, total in zip((own, others), totals, strict=True)
+        ]
+        return np.asarray(lacks[0] | lacks[1])
 
     def _by_block(self, rows: Array) -> Array:  # [.., cells] -> [.., blocks]
         """Add up the cells of each block."""

@@ -1,0 +1,154 @@
+"""A habit of the logger is not a law of the world: what it acted by is not what matters."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rspmn import Episodes, Schema
+from rspmn.data.windows import Windows
+from rspmn.envs.explore import Outcomes, explore
+from rspmn.envs.mdp import MDP
+from rspmn.errors import DataError
+from rspmn.evaluate import true_value
+from rspmn.learn import LearnConfig, learn_rspmn
+from rspmn.learn.habits import acted_by, habits_of
+from rspmn.learn.two_step import wrap
+
+OBSERVED = LearnConfig(availability="observed")
+NAMES = "episode", "time", "x", "ward", "a", "u", "over"
+
+
+def two_wards(times: int = 50) -> Episodes:
+    """Return steps between two places: to go from 1 earns 1. In ward 0 one goes, in 1 one stays.
+
+    Every next ward is as likely, so each of the 8 combinations occurs equally often.
+    """
+    rows: list[tuple[object, ...]] = []
+    for x in (0, 1):
+        for ward in (0, 1):
+            for after in (0, 1):
+                goes = ward == 0
+                for _ in range(times):
+                    episode = len(rows)
+                    earned = float(goes and x == 1)
+                    rows.append((episode, 0, x, ward, "go" if goes else "stay", earned, False))
+                    rows.append((episode, 1, x ^ goes, after, None, None, False))
+    table = dict(zip(NAMES, map(list, zip(*rows, strict=True)), strict=True))
+    schema = Schema([["x", "ward"], ["a"]], ["a"], "u")
+    return Episodes.from_long(table, schema, terminated="over")
+
+
+def test_two_states_two_actions_two_wards_by_hand() -> None:
+    """Going earns 1 in every second step, whatever the ward.
+
+    From x = 0 in four steps: 0 + 1 + 0 + 1 = 2. Who thinks that in ward 1 one cannot go, goes in
+    half of the steps. With v(0) and v(1), both 0 with no steps to go, a step is
+    v(0) ← ½ v(1) + ½ v(0) and v(1) ← ½ (1 + v(0)) + ½ v(1):
+    (0, ½), (¼, ¾), (½, 1), (¾, 1¼).
+    """
+    model, info = learn_rspmn(two_wards())
+    assert info.habits == ("ward",)
+    assert info.interfaces == 2
+    for ward in (0, 1):
+        assert model.meu({"x": 0, "ward": ward}, horizon=4) == pytest.approx(2.0)
+        assert model.act({"x": 0, "ward": ward}, horizon=4) == "go"
+    lawful, info = learn_rspmn(two_wards(), OBSERVED)
+    assert info.habits == ()
+    assert info.interfaces == 4
+    found = [lawful.meu({"x": 0, "ward": ward}, horizon=4) for ward in (0, 1)]
+    assert np.mean(found) == pytest.approx(0.75)
+
+
+def test_the_model_still_describes_the_ward() -> None:
+    """Half of the wards are 0: an episode of a step and a state has ½·½ · ½ of the probability."""
+    model, _ = learn_rspmn(two_wards())
+    assert model.schema.state_variables == ("x", "ward")
+    found = np.exp(model.log_likelihood(two_wards(1), smoothed=False))
+    assert found == pytest.approx(np.full(8, 1 / 8))
+    assert model.meu({"x": 0, "ward": 7}, horizon=4).supported is False
+
+
+# ---- larger worlds ---------------------------------------------------------------------
+
+
+def corridor(moves: str, free: float, matters: bool = False) -> MDP:
+    """Return a corridor of five places and a ward of three values, logged by the ward.
+
+    Being right of the last place earns 1. The ward is drawn anew, constant, or goes in turn. If it
+    `matters`, what "right" means depends on it.
+    """
+
+    def outcomes(state: tuple[int, int], action: tuple[str]) -> Outcomes:
+        place, ward = state
+        right = (action[0] == "right") != (matters and ward == 1)
+        to = min(4, place + 1) if right else max(0, place - 1)
+        if moves == "drawn":
+            after = [(1 / 3, w) for w in range(3)]
+        else:
+            after = [(1.0, ward if moves == "constant" else (ward + 1) % 3)]
+        return [
+            (p * q, (at, w), float(place == 4))
+            for p, w in after
+            for q, at in ((0.8, to), (0.2, place))
+        ]
+
+    kinds = {"place": "integer", "ward": "integer", "a": "categorical", "u": "continuous"}
+    made = explore(
+        "corridor", Schema([["place", "ward"], ["a"]], ["a"], "u", kinds),
+        {(place, ward): 1 / 15 for place in range(5) for ward in range(3)},
+        [("left",), ("right",)], outcomes, episodes=300, horizon=10,
+    )  # fmt: skip
+    habit = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])[[int(str(s[1])) for s in made.states]]
+    return replace(made, behaviour=(1 - free) * habit + free / 2)
+
+
+@pytest.mark.parametrize("free", [0.0, 0.05])
+@pytest.mark.parametrize("moves", ["drawn", "constant", "in turn"])
+def test_a_variable_that_only_the_logger_looked_at_is_set_aside(moves: str, free: float) -> None:
+    world = corridor(moves, free)
+    model, info = learn_rspmn(world.generate(world.episodes, world.horizon, 0, "final"))
+    assert info.habits == ("ward",)
+    assert info.interfaces == 5
+    best = world.optimum(world.horizon)
+    assert true_value(world, model.policy(world.horizon), world.horizon) == pytest.approx(best)
+
+
+@pytest.mark.parametrize("moves", ["drawn", "constant", "in turn"])
+def test_a_variable_that_matters_is_not(moves: str) -> None:
+    """The logger acted by it, and rightly so."""
+    world = corridor(moves, 0.2, matters=True)
+    model, info = learn_rspmn(world.generate(world.episodes, world.horizon, 0, "final"))
+    assert info.habits == ()
+    best = world.optimum(world.horizon)
+    assert true_value(world, model.policy(world.horizon), world.horizon) > 0.98 * best
+
+
+def test_only_what_the_logger_acted_by_is_examined() -> None:
+    """The place depends on earlier actions; by a random logger nobody acts by anything."""
+    world = corridor("drawn", 1.0)
+    two = wrap(Windows.from_episodes(world.generate(300, 10, 0, "final")), LearnConfig())
+    assert acted_by(two.rows, two.schema, two.schema.information_sets[0]) == ()
+    assert habits_of(two, LearnConfig()) == ()
+
+
+def test_a_state_that_actions_change_is_no_habit() -> None:
+    """One always runs while it works and repairs now and then when it is broken."""
+    rows: list[tuple[object, ...]] = []
+    rng = np.random.default_rng(0)
+    for episode in range(2000):
+        works = bool(rng.random() < 0.7)
+        action = "run" if works or rng.random() < 0.3 else "repair"
+        after = rng.random() < (0.8 if works else 0.0) if action == "run" else True
+        rows.append((episode, 0, works, 0, action, float(works and action == "run"), False))
+        rows.append((episode, 1, after, 0, None, None, False))
+    table = dict(zip(NAMES, map(list, zip(*rows, strict=True)), strict=True))
+    log = Episodes.from_long(table, Schema([["x"], ["a"]], ["a"], "u"), terminated="over")
+    model, info = learn_rspmn(log)
+    assert info.habits == ()
+    assert model.act({"x": False}, horizon=3) == "repair"
+
+
+def test_availability_is_declared_or_observed() -> None:
+    with pytest.raises(DataError, match="availability 'obsrved': did you mean 'observed'"):
+        LearnConfig(availability="obsrved")  # type: ignore[arg-type]
