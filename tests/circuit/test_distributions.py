@@ -98,3 +98,13 @@ def test_numbers_as_categories_have_moments() -> None:
     leaf = Categorical((False, True), (0.25, 0.75))
     assert leaf.mean() == 0.75
     assert leaf.variance() == 0.1875
+
+
+def test_values_that_are_not_listed() -> None:
+    leaf = Categorical((1, 2), (0.25, 0.5), 0.25)
+    assert leaf.log_prob(7) == leaf.log_probs([7])[0] == math.log(0.25)
+    assert leaf.log_prob(END) == leaf.log_probs([END])[0] == -math.inf
+    assert leaf.mean() == pytest.approx(5 / 3)  # of the listed: (.25 · 1 + .5 · 2)/.75
+    assert Categorical((1, 2), (0.4, 0.6)).opened(0.5).probabilities == (0.2, 0.3)
+    with pytest.raises(CircuitError, match="sum to 1"):
+        Categorical((1, 2), (0.5, 0.5), 0.25)

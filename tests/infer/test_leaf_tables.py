@@ -10,7 +10,7 @@ from rspmn.circuit import (
     PiecewiseLinear,
 )
 from rspmn.infer.compiled.leaf_tables import leaf_tables
-from rspmn.values import Value
+from rspmn.values import END, Value
 
 
 def test_one_each_as_all_under_all() -> None:
@@ -33,3 +33,16 @@ def test_one_each_as_all_under_all() -> None:
     assert (found[~known] == 0).all()  # of what is not known, every leaf is certain
     assert np.isneginf(found[known]).any()
     assert np.isfinite(found[known]).any()
+
+
+def test_values_that_are_not_listed_as_by_each_leaf() -> None:
+    builder = NetworkBuilder()
+    distributions = (
+        Categorical((1, 2), (0.25, 0.5), 0.25),
+        Categorical((2, 3), (0.5, 0.5)),
+        Categorical.certain(END),
+    )
+    leaves = [builder.leaf("x", each) for each in distributions]
+    values: list[Value] = [1, 3, 9, "word", END]
+    found = leaf_tables(builder.build(*leaves))["x"].log_probs(values)
+    assert found.tolist() == [[each.log_prob(v) for v in values] for each in distributions]

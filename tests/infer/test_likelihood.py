@@ -7,10 +7,15 @@ import pytest
 
 from effort import seeds
 from random_models import random_rspmn, random_setting, random_spn
-from rspmn.circuit import IntegerHistogram, NetworkBuilder, PiecewiseLinear
+from rspmn.circuit import Categorical, IntegerHistogram, NetworkBuilder, PiecewiseLinear
 from rspmn.circuit.rewrite import at_step
+from rspmn.data.tables import as_table
 from rspmn.errors import EvidenceError
 from rspmn.infer import conditioned, log_likelihood, log_likelihoods
+from rspmn.infer.compiled.layers import DenseSums, compile_likelihood
+from rspmn.infer.compiled.leaf_tables import distinct_columns
+from rspmn.infer.likelihood import node_log_likelihoods
+from rspmn.values import Value
 
 
 @pytest.mark.parametrize("seed", seeds(6, 200))
@@ -79,3 +84,28 @@ def test_known_decisions_are_kept_and_impossible_branches_are_not() -> None:
     assert getattr(given.nodes[given.root], "values", None) == ("wide",)
     with pytest.raises(EvidenceError, match="impossible under the network"):
         conditioned(network, {"d": "sure", "x": 2})
+
+
+def test_sums_of_the_same_children() -> None:
+    """One matrix product as node by node; also where the only child is e^-800 of another."""
+    rng = np.random.default_rng(0)
+    b = NetworkBuilder()
+    names = [f"x{k}" for k in range(40)]
+    chances = np.repeat([[0.4], [1e-9], [0.0], [0.3]], 2, axis=0) + rng.random((8, 40)) * 1e-10
+    chances[4:6] = 0.0
+    leaves = [
+        b.product([b.leaf(names[k], Categorical((0, 1), (1 - p, p))) for k, p in enumerate(row)])
+        for row in chances.tolist()
+    ]
+    weights = [*(rng.dirichlet(np.ones(8)) for _ in range(8)), np.eye(8)[2], np.eye(8)[4]]
+    network = b.build(*(b.sum(leaves, (w / w.sum()).tolist()) for w in weights))
+    compiled = compile_likelihood(network)
+    assert any(isinstance(layer, DenseSums) for layer in compiled.layers)
+    rows: list[dict[str, Value]] = [dict.fromkeys(names, 1), dict.fromkeys(names, 0), {}, {"x3": 1}]
+    table = {name: np.array([row.get(name) for row in rows], object) for name in names}
+    found = compiled(distinct_columns(as_table(table), names), len(rows))
+    plain = [node_log_likelihoods(network, row) for row in rows]
+    expected = np.array([[logs[root] for logs in plain] for root in network.roots])
+    assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    assert found[8, 0] == pytest.approx(-828.9, abs=4)  # 40 · log 1e-9, and a little
+    assert found[9, 0] == -math.inf

@@ -26,6 +26,7 @@ MEMBERS: list[Distribution] = [
     Categorical((False, True), (0.5, 0.5)),
     Categorical.certain(END),
     Categorical.certain(1.5),
+    Categorical((1, 2, 5), (0.2, 0.3, 0.4), 0.1),
     IntegerHistogram((-2, 0, 1, 5, 60), (0.1, 0.5, 0.3, 0.1)),
     IntegerHistogram.fit(INTEGERS, np.ones(len(INTEGERS))),
     PiecewiseLinear((0.0, 1.0), (0.0, 2.0)),

@@ -105,9 +105,13 @@ def _check_probabilities(distribution: Distribution, drawn: Values) -> None:
         assert math.isclose(one, many, rel_tol=1e-12, abs_tol=1e-12), "log_prob: as log_probs"
     best = distribution.log_prob(distribution.mode())
     assert best >= logs.max() - 1e-9, "mode: expected a value of highest probability"
-    impossible = distribution.log_probs(["never a value", END])
+    text, end = distribution.log_probs(["never a value", END])
+    unlisted = distribution.unlisted()
+    assert math.isclose(math.exp(text), unlisted, rel_tol=1e-9), (
+        f"text has the probability of values that are not listed, {unlisted}"
+    )
     if END not in distribution.support():
-        assert (impossible == -np.inf).all(), "text and END are outside the support: -inf"
+        assert end == -np.inf, "END is outside the support: -inf"
     assert len(distribution.log_probs([])) == 0, "log_probs of no values: an empty array"
 
 
@@ -125,9 +129,11 @@ def _check_draws(distribution: Distribution, drawn: Values) -> None:
         assert max(drawn) <= high, "samples: above the support"
         return
     assert tuple(atoms) == support, "support: expected the values that atoms lists"
-    assert math.isclose(math.fsum(atoms.values()), 1, rel_tol=1e-9), "atoms must sum to 1"
+    total = math.fsum([*atoms.values(), distribution.unlisted()])
+    assert math.isclose(total, 1, rel_tol=1e-9), "atoms and what is unlisted must sum to 1"
     for value, p in atoms.items():
         assert math.isclose(math.exp(distribution.log_prob(value)), p, rel_tol=1e-9, abs_tol=1e-12)
+        p /= 1 - distribution.unlisted()  # only listed values are drawn
         share = sum(bool(found == value) for found in drawn) / len(drawn)
         off = STANDARD_ERRORS * math.sqrt(p * (1 - p) / len(drawn)) + 1e-12
         assert abs(share - p) <= off, f"samples: {value!r} drawn in {share:.3f}, expected {p:.3f}"

@@ -86,6 +86,18 @@ class Distribution(ABC):
         """
         return None
 
+    def unlisted(self) -> float:
+        """Return the probability of a value that `atoms` does not list, whichever it is."""
+        return 0.0
+
+    def opened(self, other: float) -> "Distribution":
+        """Return the same distribution, a value that `atoms` does not list having probability.
+
+        A family that lists no values, or can give none to others, stays as it is.
+        """
+        del other
+        return self
+
     def span(self) -> tuple[Value, ...]:
         """Return the support, an infinite end replaced by 4 standard deviations from the mean."""
         support = self.support()

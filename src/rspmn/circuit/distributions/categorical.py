@@ -39,6 +39,8 @@ class Categorical(Distribution):
     probabilities: tuple[float, ...]  # [n], sums to 1
     # In Python True == 1 == 1.0. Leaves that differ in the types of their values are not equal.
     types: tuple[type, ...] = field(init=False, repr=False)
+    #: The probability of a value that is not listed, whichever it is; END and UNKNOWN have none.
+    other: float = field(default=0.0, repr=False)
 
     def __post_init__(self) -> None:
         plain = tuple(as_value(value, "Categorical", CircuitError) for value in self.values)
@@ -55,7 +57,10 @@ class Categorical(Distribution):
             raise CircuitError(f"{where}: duplicate value {show(again)}")
         object.__setattr__(self, "probabilities", tuple(map(float, self.probabilities)))
         object.__setattr__(self, "types", tuple(map(type, self.values)))
-        check_simplex(where, self.probabilities)
+        object.__setattr__(self, "other", float(self.other))
+        check_simplex(where, (*self.probabilities, self.other))
+        if self.other >= 1:
+            raise CircuitError(f"{where}: expected a listed value of probability above 0")
 
     @classmethod
     def certain(cls, value: Value) -> "Categorical":
@@ -65,12 +70,14 @@ class Categorical(Distribution):
     def log_probs(self, values: Values) -> Array:
         """Return the log-probability of each value."""
         logs = {value: _log(p) for value, p in zip(self.values, self.probabilities, strict=True)}
-        return np.array([logs.get(value, -math.inf) for value in values], dtype=np.float64)
+        logs |= {mark: logs.get(mark, -math.inf) for mark in Mark}
+        other = _log(self.other)
+        return np.array([logs.get(value, other) for value in values], dtype=np.float64)
 
     def log_prob(self, value: Value) -> float:
         """Return the log-probability of one value, without making a table."""
         if value not in self.values:
-            return -math.inf
+            return -math.inf if isinstance(value, Mark) else _log(self.other)
         return _log(self.probabilities[self.values.index(value)])
 
     def mode(self) -> Value:
@@ -78,15 +85,15 @@ class Categorical(Distribution):
         return self.values[self.probabilities.index(max(self.probabilities))]
 
     def mean(self) -> float:
-        """Return the mean of numbers and booleans."""
-        return math.fsum(p * v for p, v in zip(self.probabilities, self._numbers(), strict=True))
+        """Return the mean of numbers and booleans, over those that are listed."""
+        listed = zip(self.probabilities, self._numbers(), strict=True)
+        return math.fsum(p * v for p, v in listed) / (1 - self.other)
 
     def variance(self) -> float:
-        """Return the variance of numbers and booleans."""
+        """Return the variance of numbers and booleans, over those that are listed."""
         mean = self.mean()
-        return math.fsum(
-            p * (v - mean) ** 2 for p, v in zip(self.probabilities, self._numbers(), strict=True)
-        )
+        listed = zip(self.probabilities, self._numbers(), strict=True)
+        return math.fsum(p * (v - mean) ** 2 for p, v in listed) / (1 - self.other)
 
     def _numbers(self) -> list[float]:
         for value in self.values:
@@ -102,8 +109,17 @@ class Categorical(Distribution):
         """Return the probability of each value."""
         return dict(zip(self.values, self.probabilities, strict=True))
 
+    def unlisted(self) -> float:
+        """Return the probability of a value that is not listed."""
+        return self.other
+
+    def opened(self, other: float) -> "Categorical":
+        """Return the same distribution with some probability for a value that is not listed."""
+        share = (1 - other) / (1 - self.other)
+        return Categorical(self.values, tuple(p * share for p in self.probabilities), other)
+
     def samples(self, rng: np.random.Generator, size: int) -> NDArray[Any]:
-        """Draw values, as an array of objects."""
+        """Draw listed values, as an array of objects."""
         values = np.empty(len(self.values), dtype=object)
         values[:] = self.values
         return values[draw_indices(self.probabilities, rng, size)]
@@ -127,8 +143,8 @@ class Categorical(Distribution):
     def reestimated(self, statistics: Mapping[Value, float]) -> "Categorical":
         """Return the relative frequencies; the values may be others than before."""
         values = tuple(sorted(statistics))  # type: ignore[type-var]
-        total = math.fsum(statistics.values())
-        return Categorical(values, tuple(statistics[value] / total for value in values))
+        total = math.fsum(statistics.values()) / (1 - self.other)
+        return Categorical(values, tuple(statistics[v] / total for v in values), self.other)
 
     def describe(self) -> str:
         """Return the values with their probabilities, or how many there are."""
@@ -141,12 +157,15 @@ class Categorical(Distribution):
 
     def to_json(self) -> dict[str, object]:
         """Return values and probabilities."""
-        return {"values": plain_values(self.values), "probabilities": self.probabilities}
+        plain: dict[str, object] = {"values": plain_values(self.values)}
+        plain["probabilities"] = self.probabilities
+        return {**plain, "other": self.other} if self.other else plain
 
     @classmethod
     def from_json(cls, fields: Fields) -> "Categorical":
         """Read values and probabilities."""
-        return cls(fields.values("values"), fields.numbers("probabilities"))
+        masses = fields.numbers("probabilities")
+        return cls(fields.values("values"), masses, fields.number("other", 0.0))
 
 
 def _log(probability: float) -> float:

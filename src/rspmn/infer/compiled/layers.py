@@ -21,6 +21,10 @@ KINDS: dict[type, int] = {Leaf: 0, Utility: 1, Latent: 2, Product: 3, Sum: 4, Ma
 
 #: At most this many floats are evaluated per chunk of rows.
 CHUNK = 4_000_000
+#: Sums of the same children are a matrix product if they have at least this many edges.
+DENSE = 64
+#: Smaller shares of the highest child are summed again with a scale of their own.
+TINY = 1e-200
 
 
 # ---- nodes and edges -----------------------------------------------------------------
@@ -116,6 +120,26 @@ def log_sums(logs: Array, starts: Ints) -> Array:
         return np.asarray(safe + np.log(np.add.reduceat(shares, starts, axis=0)))
 
 
+def mixtures(logs: Array, weights: Array) -> Array:  # [children, rows] to [sums, rows]
+    """Return the logarithms of several weighted sums of the same children, by one matrix product.
+
+    >>> np.exp(mixtures(np.log([[0.1], [0.5]]), np.array([[0.5, 0.5], [1.0, 0.0]]))).round(12)
+    array([[0.3],
+           [0.1]])
+    """
+    highest = logs.max(axis=0)
+    safe = np.where(np.isneginf(highest), 0.0, highest)
+    shares = weights @ np.exp(logs - safe)
+    with np.errstate(divide="ignore"):
+        found = np.asarray(safe + np.log(shares))
+        # where all children that have a weight are far below the highest, they underflow
+        sums, rows = np.nonzero((shares < TINY) & ~np.isneginf(highest))
+        if len(sums):
+            terms = np.log(weights[sums]).T + logs[:, rows]  # [children, entries]
+            found[sums, rows] = log_sums(terms, np.zeros(1, dtype=np.int64))[0]
+    return found
+
+
 #: What the nodes of each kind make of the log-likelihoods below them, [edges, …] to [nodes, …].
 COMBINE: dict[int, Callable[[Array, Ints], Array]] = {
     KINDS[Product]: partial(np.add.reduceat, axis=0),
@@ -137,6 +161,15 @@ class Layer:
 
 
 @dataclass(frozen=True, eq=False)
+class DenseSums:
+    """Sums of one height that have the same children."""
+
+    nodes: Ints  # [sums]
+    children: Ints  # [children]
+    weights: Array  # [sums, children]
+
+
+@dataclass(frozen=True, eq=False)
 class CompiledLikelihood:
     """A network as layers, evaluated from the lowest to the highest."""
 
@@ -145,7 +178,7 @@ class CompiledLikelihood:
     leaves: dict[str, LeafTable]
     decisions: dict[str, dict[Value, int]]  # the code of each value of each decision
     latents: tuple[Ints, Ints]  # nodes, and the interface node of each
-    layers: tuple[Layer, ...]
+    layers: tuple[Layer | DenseSums, ...]
 
     def __call__(
         self, columns: Mapping[str, Distinct], rows: int, future: Array | None = None
@@ -180,6 +213,9 @@ class CompiledLikelihood:
         }
         for layer in self.layers:
             below = logs[layer.children]
+            if isinstance(layer, DenseSums):
+                logs[layer.nodes] = mixtures(below, layer.weights)
+                continue
             if layer.kind == KINDS[Sum]:
                 below += layer.log_weights[:, None]
             for name, (edges, codes) in layer.branches.items():
@@ -195,12 +231,15 @@ def compile_likelihood(network: Network) -> CompiledLikelihood:
     flat = flatten(network)
     height = flat.heights()
     decisions: dict[str, dict[Value, int]] = {}
-    layers = []
+    layers: list[Layer | DenseSums] = []
     with np.errstate(divide="ignore"):
         log_weights = np.log(flat.weights)
     for level in range(1, int(height.max(initial=0)) + 1):
         for kind in (Product, Sum, Max):
             nodes = np.flatnonzero((height == level) & (flat.kind == KINDS[kind]))
+            if kind is Sum:
+                dense, nodes = _dense_sums(flat, nodes)
+                layers += dense
             if len(nodes):
                 edges, starts = flat.edges_of(nodes)
                 branches = _branches(network, nodes, decisions) if kind is Max else {}
@@ -214,6 +253,24 @@ def compile_likelihood(network: Network) -> CompiledLikelihood:
         len(network), flat.roots, leaf_tables(network), decisions, (latents, interfaces),
         tuple(layers),
     )  # fmt: skip
+
+
+def _dense_sums(flat: Flat, nodes: Ints) -> tuple[list[DenseSums], Ints]:
+    """Return those of some sums that have many edges to the same children, and all others."""
+    groups: dict[bytes, list[int]] = {}
+    for node in nodes.tolist():
+        below = flat.children[flat.starts[node] : flat.starts[node + 1]]
+        groups.setdefault(below.tobytes(), []).append(node)
+    dense, others = [], []
+    for key, members in groups.items():
+        children = np.frombuffer(key, dtype=flat.children.dtype)
+        if len(members) > 1 and len(members) * len(children) >= DENSE:
+            edges, _ = flat.edges_of(np.array(members))
+            weights = flat.weights[edges].reshape(len(members), -1)
+            dense.append(DenseSums(np.array(members), children, weights))
+        else:
+            others += members
+    return dense, np.array(sorted(others), dtype=np.int64)
 
 
 def _branches(

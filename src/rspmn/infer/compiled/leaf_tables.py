@@ -13,7 +13,7 @@ from rspmn.data.keys import column_keys
 from rspmn.data.tables import Table
 from rspmn.schema import Kind
 from rspmn.types import Array, Bools, Ints
-from rspmn.values import Value
+from rspmn.values import Mark, Value
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +106,8 @@ def leaf_tables(network: Network) -> dict[str, LeafTable]:
 
 
 def _table(network: Network, indices: list[int]) -> LeafTable:
-    place: dict[Value, int] = {}
+    place: dict[Value, int] = {mark: k for k, mark in enumerate(Mark)}
+    others = np.full(len(indices), -np.inf)
     rows, columns, logs = [], [], []
     numeric: list[tuple[int, Distribution]] = []
     for row, index in enumerate(indices):
@@ -115,10 +116,12 @@ def _table(network: Network, indices: list[int]) -> LeafTable:
         if atoms is None:
             numeric.append((row, distribution))
             continue
+        others[row] = math.log(distribution.unlisted()) if distribution.unlisted() else -math.inf
         for value, probability in atoms.items():
             rows.append(row)
             columns.append(place.setdefault(value, len(place)))
             logs.append(math.log(probability) if probability > 0 else -math.inf)
     table = np.full((len(indices), len(place) + 1), -np.inf)
+    table[:, len(Mark) :] = others[:, None]
     table[rows, columns] = logs
     return LeafTable(np.array(indices), place, table, numeric)
