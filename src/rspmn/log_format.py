@@ -4,6 +4,8 @@ A schema keeps one (`Schema.log`), a schema.toml writes it as the table `[log]`,
 remembers it, so that every reader of logs goes by the same one.
 """
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypedDict, Unpack, get_args
@@ -15,6 +17,15 @@ from rspmn.expressions import expression_of
 Ending = Literal["end", "cut", "short", "final_row"]
 #: Whether whole-number times may leave some out.
 Gaps = Literal["error", "allow"]
+#: What is done with rows that are equal in all that is used of them.
+Duplicates = Literal["error", "drop"]
+
+#: The seconds of the units in which the length of a step may be given.
+SECONDS = {
+    "second": 1, "sec": 1, "s": 1, "minute": 60, "min": 60, "hour": 3600, "h": 3600,
+    "day": 86400, "d": 86400, "week": 604800,
+}  # fmt: skip
+DURATION = re.compile(rf"(\d+(?:\.\d+)?)?\s*({'|'.join(SECONDS)})s?")
 
 #: The name that Gymnasium gives to the column, and that `Episodes.to_long` writes.
 TERMINATED = "terminated"
@@ -28,6 +39,8 @@ class LogOptions(TypedDict, total=False):
     terminated: str | None
     ending: Ending | None
     gaps: Gaps
+    duplicates: Duplicates
+    step: str | float | None
     wide: bool
     columns: Sequence[str] | None
 
@@ -52,9 +65,16 @@ class LogFormat:
         no utility terminated there, the others were cut.
     gaps
         "error" refuses whole-number times that leave some out, "allow" accepts them.
+    duplicates
+        "error" refuses two rows of the same episode and time. "drop" counts rows once that are
+        equal in all columns that are used; others of the same time are still refused.
+    step
+        The length of a step, for times that are measured: a number in the unit of the times, or,
+        for dates, a text such as "4 hours" or "1 day". The rows of an episode in one step are one:
+        of states and decisions the first value counts, utilities are added up.
     wide
         Whether a row is an episode, with a block of columns for each step. Then `episode`,
-        `time`, `terminated` and `gaps` are not used.
+        `time`, `terminated`, `gaps`, `duplicates` and `step` are not used.
     columns
         The variables of a block of a wide table in the order of its columns; the schema's order
         if empty.
@@ -71,6 +91,8 @@ class LogFormat:
     terminated: str | None = TERMINATED
     ending: Ending | None = None
     gaps: Gaps = "error"
+    duplicates: Duplicates = "error"
+    step: str | float | None = None
     wide: bool = False
     columns: tuple[str, ...] = ()
 
@@ -81,10 +103,15 @@ class LogFormat:
                 if found is None and name != "episode":
                     continue
                 raise DataError(f"{name}: expected the name of a column, found {found!r}")
-        for name, valid in (("ending", get_args(Ending)), ("gaps", get_args(Gaps))):
-            found = getattr(self, name)
+        choices = {"ending": Ending, "gaps": Gaps, "duplicates": Duplicates}
+        for name, choice in choices.items():
+            found, valid = getattr(self, name), get_args(choice)
             if found not in valid and not (found is None and name == "ending"):
                 raise DataError(f"{name} {found!r}: {did_you_mean(found, valid)}")
+        if self.step is not None:
+            self.step_length  # noqa: B018  (refused now if it is none)
+            if self.time is None:
+                raise DataError("step: rows in order have no time: name the time column")
         if not isinstance(self.wide, bool):
             raise DataError(f"wide: expected True or False, found {self.wide!r}")
         columns: Any = () if self.columns is None else self.columns
@@ -107,6 +134,23 @@ class LogFormat:
     def flag(self) -> str | None:
         """The column that says whether an episode terminated; None if none is used."""
         return None if self.wide or self.ending is not None else self.terminated
+
+    @property
+    def step_length(self) -> tuple[float, bool]:
+        """The length of a step, and whether it is a duration in seconds, for dates."""
+        found = re.fullmatch(DURATION, self.step) if isinstance(self.step, str) else None
+        if found is not None:
+            length = float(found[1] or 1) * SECONDS[found[2]]
+        elif isinstance(self.step, str | bool) or not isinstance(self.step, int | float):
+            length = math.nan
+        else:
+            length = float(self.step)
+        if not 0 < length < math.inf:
+            raise DataError(
+                f"step: expected a number above 0, or a duration such as '4 hours' or '1 day', "
+                f"found {self.step!r}"
+            )
+        return length, found is not None
 
     def override(self, **options: Unpack[LogOptions]) -> "LogFormat":
         """Return the format with some fields changed.

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 from collections.abc import Mapping
 
 from rspmn import __version__
@@ -149,6 +150,15 @@ def _add_log(sub: argparse.ArgumentParser) -> None:
         help="accept gaps between whole-number times",
     )  # fmt: skip
     sub.add_argument(
+        "--drop-duplicates", action=argparse.BooleanOptionalAction, default=None,
+        help="count rows once that are equal in all columns that are used",
+    )  # fmt: skip
+    sub.add_argument(
+        "--step", metavar="LENGTH",
+        help="length of a step, if times are measured: a number in their unit or, for dates, such "
+        "as '4 hours'; the rows in one step are one",
+    )  # fmt: skip
+    sub.add_argument(
         "--wide", action=argparse.BooleanOptionalAction, default=None,
         help="each row is an episode, with a block of columns for each step",
     )  # fmt: skip
@@ -258,6 +268,11 @@ def log_options(arguments: argparse.Namespace) -> LogOptions:
         found["ending"] = arguments.ending
     if arguments.gaps is not None:
         found["gaps"] = "allow" if arguments.gaps else "error"
+    if arguments.drop_duplicates is not None:
+        found["duplicates"] = "drop" if arguments.drop_duplicates else "error"
+    if arguments.step is not None:
+        is_number = re.fullmatch(r"[\d.]*\d", arguments.step)
+        found["step"] = float(arguments.step) if is_number else arguments.step
     if arguments.wide is not None:
         found["wide"] = arguments.wide
     return found

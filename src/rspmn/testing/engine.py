@@ -88,12 +88,15 @@ def _check_opening(engine: type[Engine], make: Callable[[Table], object]) -> Non
 def _check_windows(engine: type[Engine], make: Callable[[Table], object]) -> None:
     """Check windows against their definition, for rows in any order and every layout."""
     dated = LOG | {"time": [f"2024-01-0{t + 1}" for t in LOG["time"]]}
+    twice = {name: [*column, *column] for name, column in LOG.items()}
+    twice["time"] = [13 * time for time in twice["time"]]
     logs = {
         "rows in order": (LOG, FLAGGED),
         "rows in no order": (_shuffled(LOG), FLAGGED),
         "times that are text": (dated, FLAGGED),
         "no flag": (LOG, SCHEMA.with_log(ending="short")),
         "computed columns": (LOG, COMPUTED),
+        "rows twice, times in steps": (twice, FLAGGED.with_log(duplicates="drop", step=10)),
         "the wide layout": (_wide(), SCHEMA.with_log(wide=True, ending="final_row")),
     }
     for what, (table, schema) in logs.items():

@@ -17,6 +17,7 @@ from rspmn.data.sources.engine_columns import (
     stored_columns,
 )
 from rspmn.data.sources.pair_codes import INVALID, MISSING, NO, ROW_CODE, STATE_ROW, YES
+from rspmn.data.sources.time_bins import binned_rows
 from rspmn.errors import DataError
 from rspmn.log_format import LogFormat
 from rspmn.schema import Schema
@@ -61,10 +62,15 @@ def coded_rows(source: Engine, asked: LogQuery) -> Frame:
     if asked.log.time is None:
         source = source.numbered()
     rows = named_cells(source.frame, asked)
-    rows = rows.with_columns(row_code(rows, asked).alias(ROW_CODE))
     if rows.collect_schema()[TIME] == nw.String:
-        return _with_dates(source, rows, asked)
-    return rows
+        rows = _with_dates(source, rows, asked)
+    if asked.log.duplicates == "drop":
+        rows = rows.unique()
+    if asked.log.step is not None:
+        earned = pair_columns(asked)[0][asked.schema.utility]
+        flag = None if asked.log.flag is None else FLAG
+        rows = binned_rows(rows, asked.log, (EPISODE, TIME), earned, flag)
+    return rows.with_columns(row_code(rows, asked).alias(ROW_CODE))
 
 
 def _with_dates(source: Engine, rows: Frame, asked: LogQuery) -> Frame:

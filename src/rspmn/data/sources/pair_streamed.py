@@ -63,7 +63,8 @@ def streamed_counts(source: Engine, asked: LogQuery) -> dict[RowRange, str]:
     one of the next. No query is returned if rows cannot be shown to be in order: the engine does
     not keep their order, or times do not count steps.
     """
-    if asked.log.time is None or asked.log.gaps == "allow":
+    log = asked.log
+    if log.time is None or log.gaps == "allow" or log.duplicates == "drop" or log.step is not None:
         return {}
     if not named_cells(source.frame, asked).collect_schema()[TIME].is_integer():
         return {}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import narwhals as nw
+import numpy as np
 
 from rspmn.data.sources.engine import ROW, Engine, Frame
 from rspmn.data.sources.engine_columns import is_missing
@@ -88,13 +89,25 @@ class Validator:
         if code == NO_STEP:
             return f"episode {found.episode} has no step with a decision"
         where = f"episode {found.episode}, step {found.step + 1}"
-        time, then = _shown(found.time), _shown(found.next_time)
+        time, then = self._shown(found.time), self._shown(found.next_time)
         if code == TIE:
-            return f"{where}: duplicate time {time} in this episode"
+            return (
+                f"{where}: duplicate time {time} in this episode; if these rows are equal, count "
+                "them once (duplicates='drop' in Python, --drop-duplicates on the command line)"
+            )
         return (
             f"{where}: time goes from {time} to {then}: steps are missing; if they are not, allow "
             "gaps (gaps='allow' in Python, --gaps on the command line)"
         )
+
+    def _shown(self, time: Any) -> Any:
+        """Return a time as it was given: whole numbers as such, the beginning of a step."""
+        if self.log.step is not None:
+            length, is_duration = self.log.step_length
+            time = float(time * length)
+            if is_duration:
+                return np.datetime64(int(time), "s").item()
+        return int(time) if isinstance(time, float) and time == int(time) else time
 
     def check_flags(self, codes: PairCodes) -> None:
         """Refuse flags that say nothing, or that an episode ended before its end."""
@@ -129,11 +142,6 @@ def _flag_of(codes: Any) -> Any:
 
 def _named(found: Location) -> str:
     return f"episode {found.episode}, step {found.step}"
-
-
-def _shown(time: Any) -> Any:
-    """Return a whole number as one, however it is stored."""
-    return int(time) if isinstance(time, float) and time == int(time) else time
 
 
 # ---- rows that an engine holds ---------------------------------------------------------
