@@ -74,7 +74,7 @@ class SaysItsOwn(Polars):
         (LosesARow, "read 9 rows, expected 10"),
         (LosesTheLastBatch, "batches of 1 hold"),
         (NumbersBackwards, "rows are numbered"),
-        (SaysItsOwn, "a duplicate time: refused with 'log.xyz: episode 0"),
+        (SaysItsOwn, "a duplicate time: refused with .log.xyz: episode 0"),
     ],
 )
 def test_broken_engines_are_found(engine: type[Engine], rule: str) -> None:
