@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import rspmn
@@ -31,6 +32,13 @@ DOORS: dict[str, set[str]] = {
     "model": {"model_file", "infer"},
     "spmn": {"model_file", "infer"},
 }
+
+
+@cache
+def trees() -> list[tuple[Path, ast.AST]]:
+    """Return all files of the package, parsed."""
+    paths = sorted(SOURCE.rglob("*.py"))
+    return [(path, ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
 
 
 def before(part: str) -> set[str]:
@@ -65,16 +73,16 @@ def imported(tree: ast.AST) -> Iterator[tuple[str, bool]]:
 
 
 def test_imports_point_one_way() -> None:
-    for path in sorted(SOURCE.rglob("*.py")):
+    for path, tree in trees():
         here = part(path)
-        for target, on_loading in imported(ast.parse(path.read_text(encoding="utf-8"))):
+        for target, on_loading in imported(tree):
             allowed = before(here) | {here} | (set() if on_loading else DOORS.get(here, set()))
             assert target in allowed, f"{path.relative_to(SOURCE)} imports rspmn.{target}"
 
 
 def test_no_pickle_no_print_no_broad_except() -> None:
-    for path in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path, tree in trees():
+        for node in ast.walk(tree):
             called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
             assert called not in ("eval", "exec"), path
             assert called != "print" or part(path) == "cli", path
@@ -88,8 +96,8 @@ def test_no_pickle_no_print_no_broad_except() -> None:
 def test_no_file_dispatches_on_leaf_families() -> None:
     """What a family does is a method of it: a new one is one file."""
     families = {"Categorical", "IntegerHistogram", "PiecewiseLinear"}
-    for path in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path, tree in trees():
+        for node in ast.walk(tree):
             tested = ""
             if isinstance(node, ast.MatchClass):
                 tested = ast.unparse(node.cls)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from effort import share_of_examples
 from random_models import random_rspmn, random_setting, random_spn, random_top
 from rspmn.circuit import (
     NEXT_STEPS,
@@ -108,6 +109,7 @@ def test_theorem_1(seed: int, decisions: int, steps: int) -> None:
 
 
 @pytest.mark.parametrize("definition", BREAKS)
+@share_of_examples(0.4)
 @given(seeds, st.integers(0, 2**16))
 def test_a_broken_template_is_caught(definition: str, seed: int, pick: int) -> None:
     model = random_model(seed)

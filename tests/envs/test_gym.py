@@ -201,10 +201,10 @@ def test_vector_environments_and_masks() -> None:
 #: How many steps an episode has, and how many episodes are drawn.
 RETURNS = [
     ("GridUniverse", 8, 50),
-    ("FrozenLake", 60, 300),
-    ("SkillTeaching", 10, 200),
-    ("machine", 10, 1000),
-    ("numbers", 3, 500),
+    ("FrozenLake", 60, 150),
+    ("SkillTeaching", 10, 80),
+    ("machine", 10, 400),
+    ("numbers", 3, 200),
     ("paper grid", 4, 200),
 ]
 

@@ -1,4 +1,7 @@
-"""The three RDDL domains against pyRDDLGym's expressions, in every reachable state and action."""
+"""The three RDDL domains against pyRDDLGym's expressions: every action, a third of the states.
+
+`make soak` goes through all states that can be reached.
+"""
 
 import importlib.util
 import re
@@ -8,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from effort import SOAK
 from rspmn.envs.domains import DOMAINS
 from rspmn.envs.mdp import MDP
 
@@ -72,7 +76,7 @@ def test_every_state_and_action(name: str) -> None:
     assert [ours(action) for action in actions] == list(decisions)
     grounded = list(start)
     checked = 0
-    for s, state in enumerate(mdp.states):
+    for s, state in list(enumerate(mdp.states))[:: 1 if SOAK else 3]:
         for a, action in enumerate(mdp.actions):
             true, reward = marginals(mdp, s * len(mdp.actions) + a)
             between = sorted({p for p in true.tolist() if 1e-12 < p < 1 - 1e-12})
@@ -83,7 +87,7 @@ def test_every_state_and_action(name: str) -> None:
                 assert [after[v] for v in grounded] == expected.tolist(), (state, action, number)
                 assert earned == pytest.approx(reward, abs=1e-12)
                 checked += 1
-    assert checked >= len(mdp.states) * len(mdp.actions)
+    assert checked >= len(mdp.states) * len(mdp.actions) / 3
 
 
 def _step(
