@@ -13,7 +13,7 @@ SOURCE = Path(rspmn.__file__).parent
 LAYERS: list[set[str]] = [
     {"errors", "types", "files"},
     {"expressions", "values"},
-    {"log_format"},
+    {"availability", "log_format"},
     {"schema"},
     {"circuit"},
     {"data", "end_nodes"},

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rspmn.availability import NeverTaken
 from rspmn.circuit import (
     Latent,
     Max,
@@ -92,6 +93,8 @@ class RSPMN:
     visits: tuple[float, ...] = ()
     #: Decisions that were never tried; queries use them only with `allow_untried=True`.
     untried: Untried | None = None
+    #: Where the log never took a decision that the model offers there; answers say so.
+    never_taken: tuple[NeverTaken, ...] = ()
 
     def __post_init__(self) -> None:
         interfaces = len(self.template.roots)
@@ -184,7 +187,8 @@ class RSPMN:
             extra = placed[root]
             assert extra is not None, "a max node is never left out"
             roots[here] = with_branches(builder, roots[here], extra)
-        return RSPMN(self.schema, self.top, builder.build(*roots), self.visits)
+        template = builder.build(*roots)
+        return RSPMN(self.schema, self.top, template, self.visits, None, self.never_taken)
 
     @cached_property
     def bottom(self) -> Network:

@@ -2,7 +2,8 @@
 
 {"format": "rspmn", "version": 1, "kind": "rspmn", "schema": …, "top": …, "template": …}
 
-Version 2 adds decisions that were never tried. Models without them are written as version 1.
+Version 2 adds decisions that were never tried. Version 3 adds where decisions were never taken, and
+laws in the schema. Models without them are written as version 1.
 """
 
 import gzip
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
+from rspmn.availability import NeverTaken
 from rspmn.circuit import Network
 from rspmn.circuit.fields import Fields, located
 from rspmn.circuit.json import dumps, network_from_json, network_to_json
@@ -20,16 +22,18 @@ from rspmn.files import write_atomically
 from rspmn.model import RSPMN, Untried
 from rspmn.schema import Schema
 from rspmn.spmn import SPMN
+from rspmn.values import as_value
 
 FORMAT = "rspmn"
 #: Increased whenever an older rspmn could misread a newer file.
-VERSION = 2
+VERSION = 3
 
 
 def save(model: RSPMN | SPMN, path: str | Path) -> None:
     """Write a model, gzipped if the name ends in .gz; atomically."""
     untried = model.untried if isinstance(model, RSPMN) else None
-    head = {"format": dumps(FORMAT), "version": dumps(1 if untried is None else 2)}
+    version = 3 if model.never_taken or model.schema.laws else 1 if untried is None else 2
+    head = {"format": dumps(FORMAT), "version": dumps(version)}
     schema = dumps(model.schema.to_dict())
     if isinstance(model, RSPMN):
         parts = {
@@ -51,6 +55,8 @@ def save(model: RSPMN | SPMN, path: str | Path) -> None:
             "background": dumps(None) if background is None else network_to_json(background),
             "rows": dumps(model.rows),
         }
+    if model.never_taken:
+        parts["never_taken"] = _lines(list(map(_plain, model.never_taken)))
     lines = [f"{dumps(key)}: {part}" for key, part in (head | parts).items()]
     content = ("{\n" + ",\n".join(lines) + "\n}\n").encode()
     if str(path).endswith(".gz"):
@@ -59,6 +65,15 @@ def save(model: RSPMN | SPMN, path: str | Path) -> None:
         write_atomically(path, content)
     except OSError as error:
         raise ModelFileError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _plain(never: NeverTaken) -> list[object]:
+    return [never.decision, never.value, never.variable, never.at, never.expected]
+
+
+def _lines(rows: list[list[object]]) -> str:
+    """Return a list of rows, a row a line."""
+    return "[\n" + ",\n".join(map(dumps, rows)) + "\n]"
 
 
 def load(path: str | Path) -> RSPMN | SPMN:
@@ -95,8 +110,8 @@ def load_spmn(path: str | Path) -> SPMN:
 
 #: The parts of each kind of model.
 _KINDS = {
-    "rspmn": ["top", "template", "visits", "untried", "untried_at"],
-    "spmn": ["network", "background", "rows"],
+    "rspmn": ["top", "template", "visits", "untried", "untried_at", "never_taken"],
+    "spmn": ["network", "background", "rows", "never_taken"],
 }
 
 
@@ -108,7 +123,26 @@ def _rspmn(fields: Fields, schema: Schema) -> RSPMN:
             raise ModelFileError(f"{fields.where}, untried_at: expected whole numbers, found {at}")
         untried = Untried(_network(fields, "untried"), tuple(map(int, at)))
     top, template = _network(fields, "top"), _network(fields, "template")
-    return RSPMN(schema, top, template, fields.numbers("visits"), untried)
+    visits, never = fields.numbers("visits"), _never_taken(fields)
+    return RSPMN(schema, top, template, visits, untried, never)
+
+
+def _never_taken(fields: Fields) -> tuple[NeverTaken, ...]:
+    """Read where decisions were never taken."""
+    if "never_taken" not in fields.raw:
+        return ()
+    found = []
+    for row in fields.array("never_taken"):
+        match row:
+            case [str(decision), value, str(variable), at, int() | float() as expected]:
+                one, other = (as_value(v, "never_taken", ModelFileError) for v in (value, at))
+                found.append(NeverTaken(decision, one, variable, other, float(expected)))
+            case _:
+                raise ModelFileError(
+                    f"{fields.where}, never_taken: expected a decision, its value, a variable, its "
+                    f"value and a number, found {row!r}"
+                )
+    return tuple(found)
 
 
 def _spmn(fields: Fields, schema: Schema) -> SPMN:
@@ -118,6 +152,7 @@ def _spmn(fields: Fields, schema: Schema) -> SPMN:
         _network(fields, "network"),
         None if no_background else _network(fields, "background"),
         fields.number("rows"),
+        _never_taken(fields),
     )
 
 

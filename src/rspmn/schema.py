@@ -13,6 +13,7 @@ from typing import Any, Unpack
 
 import tomli_w
 
+from rspmn.availability import Available, Law, laws_of
 from rspmn.errors import DataError, SchemaError, did_you_mean
 from rspmn.expressions import summed
 from rspmn.files import write_atomically
@@ -55,6 +56,10 @@ class Schema:
     log
         The format of the logs that the schema is for; the default one if not given. Schemas that
         differ in nothing else are equal.
+    available
+        Where a decision can have a value, `{"lift": "floor > 0"}`: conditions on what is known
+        before it. With several decisions, by decision: `{"action": {"lift": "floor > 0"}}`. What
+        is not declared is available everywhere.
 
     >>> schema = Schema(order=[["x", "y"], ["action"]], decisions=["action"], utility="reward")
     >>> schema.information_sets
@@ -68,6 +73,7 @@ class Schema:
     utility: str
     known_kinds: tuple[tuple[str, Kind], ...]  # in the order of the variables
     log: LogFormat = field(compare=False)
+    laws: tuple[Law, ...]  # where decisions are available
 
     def __init__(
         self,
@@ -76,6 +82,7 @@ class Schema:
         utility: Utility,
         kinds: Mapping[str, Kind | str] | None = None,
         log: LogFormat | None = None,
+        available: Available | None = None,
     ) -> None:
         try:
             utility = summed(utility)
@@ -98,12 +105,15 @@ class Schema:
         object.__setattr__(self, "utility", utility)
         object.__setattr__(self, "known_kinds", _check_kinds(kinds or {}, named, made, utility))
         object.__setattr__(self, "log", log or LogFormat())
+        known = {name: self.known_before(name) for name in made}
+        object.__setattr__(self, "laws", laws_of(available or {}, made, known))
 
     def __repr__(self) -> str:
         kinds = {name: str(kind) for name, kind in self.known_kinds}
         return (
             f"Schema({[list(group) for group in self.order]}, decisions={list(self.decisions)}, "
-            f"utility={self.utility!r}, kinds={kinds})"
+            f"utility={self.utility!r}, kinds={kinds}"
+            + (f", available={self.available})" if self.laws else ")")
         )
 
     @property
@@ -145,7 +155,7 @@ class Schema:
     def with_kinds(self, kinds: Mapping[str, Kind | str]) -> "Schema":
         """Return the same schema with more kinds known."""
         known = {**self.kinds, **kinds}
-        return Schema(self.order, self.decisions, self.utility, known, self.log)
+        return Schema(self.order, self.decisions, self.utility, known, self.log, self.available)
 
     def with_log(self, **options: Unpack[LogOptions]) -> "Schema":
         """Return the same schema for logs of another format: fields of `LogFormat` by name.
@@ -157,7 +167,15 @@ class Schema:
         if not options:
             return self
         log = self.log.override(**options)
-        return Schema(self.order, self.decisions, self.utility, self.kinds, log)
+        return Schema(self.order, self.decisions, self.utility, self.kinds, log, self.available)
+
+    @property
+    def available(self) -> dict[str, dict[str, str]]:
+        """The conditions of decisions, by decision and value."""
+        found: dict[str, dict[str, str]] = {}
+        for law in self.laws:
+            found.setdefault(law.decision, {})[law.value] = law.condition
+        return found
 
     # ---- files -------------------------------------------------------------------
 
@@ -165,9 +183,9 @@ class Schema:
     def from_dict(cls, raw: Mapping[str, object], where: str = "schema") -> "Schema":
         """Read the plain form, `{"order": …, "decisions": …, "utility": …}`.
 
-        `kinds` and `log` are optional.
+        `kinds`, `available` and `log` are optional.
         """
-        valid = ["order", "decisions", "utility", "kinds", "log"]
+        valid = ["order", "decisions", "utility", "kinds", "available", "log"]
         for key in raw:
             if key not in valid:
                 raise SchemaError(f"{where}: unknown key {key!r}: {did_you_mean(key, valid)}")
@@ -188,8 +206,9 @@ class Schema:
                     f"{where}: 'order' must be a list of lists, found {group!r} in it"
                 )
         log = LogFormat.from_dict(raw.get("log", {}), where)
+        available: Any = raw.get("available", {})
         try:
-            return cls(order, decisions, utility, kinds, log)
+            return cls(order, decisions, utility, kinds, log, available)
         except SchemaError as error:
             raise SchemaError(f"{where}: {error}") from None
 
@@ -202,6 +221,9 @@ class Schema:
         }
         if self.kinds:
             plain["kinds"] = {name: str(kind) for name, kind in self.kinds.items()}
+        if self.laws:
+            one = len(self.decisions) == 1
+            plain["available"] = self.available[self.decisions[0]] if one else self.available
         if log := self.log.to_dict():
             plain["log"] = log
         return plain

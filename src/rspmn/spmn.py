@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rspmn.availability import NeverTaken
 from rspmn.circuit import (
     Max,
     Network,
@@ -48,6 +49,8 @@ class SPMN:
     #: so that no row is impossible; decisions do not use it.
     background: Network | None = None
     rows: float = 0.0  # the weight of the rows it was learned from
+    #: Where the rows never took a decision that the network may offer there; answers say so.
+    never_taken: tuple[NeverTaken, ...] = ()
 
     def __post_init__(self) -> None:
         refuse("SPMN", validity_violations(self.network))
@@ -84,12 +87,13 @@ class SPMN:
 
         The decision is made now: what the state lacks is averaged over.
         """
-        from rspmn.infer.actions import action_values
+        from rspmn.infer.actions import action_values, checked
         from rspmn.infer.criterion import MEU
 
         known = self._evidence(state)
         asked = next((d for d in self.schema.decisions if is_missing(known.get(d))), None)
-        return action_values(self.network, known, asked, criterion=criterion or MEU)
+        found = action_values(self.network, known, asked, criterion=criterion or MEU)
+        return checked(found, known, self)
 
     def act(self, state: object = None, *, criterion: "Criterion | None" = None) -> Any:
         """Return what to do in a state: a value, or a mapping of several decisions to make now.
@@ -147,7 +151,8 @@ class SPMN:
         roots = [placed[index] for index in parts]
         template = builder.build(*roots, end_root(builder, self.schema, end))
         visits = [weight * (self.rows or 1.0) for weight in parts.values()]
-        return RSPMN(self.schema, weighted_top([*parts.values(), 0.0]), template, (*visits, 0.0))
+        top = weighted_top([*parts.values(), 0.0])
+        return RSPMN(self.schema, top, template, (*visits, 0.0), None, self.never_taken)
 
     def log_likelihood(self, table: object, smoothed: bool | float = True) -> Array:  # [rows]
         """Return the log-likelihood of each row of a table, given its decisions.

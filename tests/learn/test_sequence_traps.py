@@ -159,11 +159,19 @@ def test_a_logger_that_goes_by_the_cell(seed: int) -> None:
     assert model.meu(horizon=8) == true_value(world, model.policy(8), 8) == 6.0
 
 
+@pytest.mark.parametrize("law", [True, False])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_is_unavailable_is_not_offered(seed: int) -> None:
-    """Value iteration where only walking is possible at 1: v = (max(5, 1) or 1) + mean of v."""
-    world, config = unavailable(), LearnConfig(availability="observed")
-    model, info = learn_rspmn(world.generate(world.episodes, world.horizon, seed, "final"), config)
+def test_what_is_unavailable_is_not_offered(seed: int, law: bool) -> None:
+    """Value iteration where only walking is possible at 1: v = (max(5, 1) or 1) + mean of v.
+
+    It is declared, or taken from what was observed.
+    """
+    world, config = unavailable(), LearnConfig(availability="declared" if law else "observed")
+    log = world.generate(world.episodes, world.horizon, seed, "final")
+    if law:
+        schema = Schema(world.schema.order, ["a"], "u", world.schema.kinds, None, {"jump": "x < 1"})
+        log = replace(log, schema=schema)
+    model, info = learn_rspmn(log, config)
     assert info.interfaces == 2
     values = np.zeros(2)
     for _ in range(6):

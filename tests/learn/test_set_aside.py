@@ -7,7 +7,7 @@ from rspmn import RSPMN, Episodes, Followed, Schema
 from rspmn.circuit import Categorical, Leaf, soundness_violations
 from rspmn.data.windows import Windows
 from rspmn.learn import LearnConfig, learn_rspmn
-from rspmn.learn.set_aside import put_back, without_variables
+from rspmn.learn.set_aside import nodes_of_steps, put_back, without_variables
 from rspmn.learn.two_step import wrap
 from rspmn.values import END
 
@@ -36,7 +36,8 @@ def test_the_rest_is_learned_as_if_they_were_not_there(tied: bool) -> None:
     assert narrow.counts.sum() == windows.counts.sum()
     assert len(narrow) < len(windows) or tied
     model, _ = learn_rspmn(narrow, config)
-    whole = put_back(model, wrap(windows, config), ["z"], {})
+    here = nodes_of_steps(model, windows, ["z"])
+    whole = put_back(model, wrap(windows, config), ["z"], here, {})
     assert soundness_violations(whole.template) == []
     assert whole.schema.variables == windows.schema.variables
     assert whole.values(4) == model.values(4)
@@ -46,7 +47,8 @@ def test_the_rest_is_learned_as_if_they_were_not_there(tied: bool) -> None:
 def widened(tied: bool) -> tuple[RSPMN, list[Leaf]]:
     windows, config = Windows.from_episodes(log(tied)), LearnConfig()
     model, _ = learn_rspmn(without_variables(windows, ["z"]), config)
-    whole = put_back(model, wrap(windows, config), ["z"], {})
+    here = nodes_of_steps(model, windows, ["z"])
+    whole = put_back(model, wrap(windows, config), ["z"], here, {})
     leaves = {n for n in whole.template.nodes if isinstance(n, Leaf) and n.variable == "z"}
     return whole, [leaf for leaf in leaves if leaf.distribution != Categorical.certain(END)]
 

@@ -23,6 +23,7 @@ from rspmn.learn import (
     learn_spmn,
 )
 from rspmn.learn.config import Report
+from rspmn.model import RSPMN
 from rspmn.schema import Schema
 
 
@@ -55,7 +56,7 @@ def learn(arguments: argparse.Namespace) -> None:
             print(json.dumps({"model": arguments.output, **_facts(info)}))
             return
         print(f"{arguments.output}: learned in {perf_counter() - clock:.2f} s")
-        for line in _story(info, stored):
+        for line in (*_story(info, stored), *_never_taken(model)):
             print(line)
 
 
@@ -124,6 +125,19 @@ def _story(info: RSPMNInfo, stored: StoredWindows) -> list[str]:
     if info.structure.stopped_by:
         lines.append(f"stopped early: the limit of {info.structure.stopped_by} was reached")
     return lines
+
+
+def _never_taken(model: RSPMN) -> list[str]:
+    """Return a line about decisions that were never taken somewhere."""
+    if not model.never_taken:
+        return []
+    most = max(model.never_taken, key=lambda never: never.expected)
+    more = len(model.never_taken) - 1
+    return [
+        f"never taken: {most.decision} = {most.value} is {most}"
+        + (f" (and {_counted(more, 'case')} more)" if more else "")
+        + "; if it cannot be, say so in [available] of the schema"
+    ]
 
 
 def _about_successors(info: FutureInfo, steps: int) -> list[str]:

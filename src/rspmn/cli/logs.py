@@ -16,6 +16,9 @@ from rspmn.errors import DataError, ModelFileError
 from rspmn.files import write_atomically
 from rspmn.model_file import load_rspmn
 
+#: So many notes on where decisions were never taken are printed with a policy.
+NOTES = 10
+
 
 def show_policy(arguments: argparse.Namespace) -> None:
     """Write the best decision of every interface node as a table."""
@@ -34,6 +37,12 @@ def show_policy(arguments: argparse.Namespace) -> None:
         print(json.dumps([dict(zip(names, map(_plain, row), strict=True)) for row in rows]))
         return
     print_table(table)
+    taken = {(name, made) for name in model.schema.decisions for made in table[name]}
+    notes = [n for n in model.never_taken if (n.decision, n.value) in taken]
+    for never in notes[:NOTES]:
+        print(f"{never.decision} = {never.value}: {never}")
+    if len(notes) > NOTES:
+        print(f"and {len(notes) - NOTES} more; rspmn act says them of a state")
 
 
 def show_likelihood(arguments: argparse.Namespace) -> None:

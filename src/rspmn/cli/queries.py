@@ -109,6 +109,8 @@ def show_actions(arguments: argparse.Namespace) -> None:
     for a in answers:
         worth = f"{a.utility:12.6g}" if a.available else f"{'':12}"
         print(f"{'*' if a.best else ' '} {a.decision} = {a.value!s:<12} {worth}{_note(a)}")
+        for never in a.never_taken:
+            print(f"    {never}")
     if best[0].averaged_over:
         print(f"not given: {', '.join(best[0].averaged_over)}; averaged over the logged values")
 
@@ -248,6 +250,7 @@ def _action_facts(answer: ActionValue) -> dict[str, object]:
         "steps": answer.steps,
         "tried": answer.tried,
         "averaged_over": list(answer.averaged_over),
+        "never_taken": list(map(str, answer.never_taken)),
     }
 
 

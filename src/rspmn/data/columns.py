@@ -83,6 +83,13 @@ class Column:
         values = np.array([*self.domain, np.nan], dtype=np.float64)  # code -1 finds the last
         return np.asarray(values[self.data])
 
+    def for_expressions(self) -> NDArray[Any]:  # [n]
+        """Return the values as `rspmn.expressions` takes them: numbers, or text."""
+        if self.kind is Kind.CONTINUOUS or not any(isinstance(v, str) for v in self.domain):
+            return self.numbers()
+        text = [None if value is None else str(value) for value in self.decode()]
+        return np.array(text, dtype=object)
+
     def decode(self) -> list[Value | None]:
         """Return the values, None where they are missing."""
         values: Sequence[Value | None]

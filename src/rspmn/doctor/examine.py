@@ -14,6 +14,7 @@ from rspmn.data.sources.engine_columns import stored_columns
 from rspmn.data.sources.open import open_source
 from rspmn.data.sources.window_groups import Lengths
 from rspmn.doctor.findings import Finding, column_findings
+from rspmn.doctor.law_or_habit import habit_findings
 from rspmn.doctor.markov import MarkovTest, markov_test
 from rspmn.doctor.proposal import propose
 from rspmn.doctor.steps import (
@@ -147,6 +148,7 @@ def _look_at_steps(found: Diagnosis, source: Engine) -> None:
     found.coverage = coverage_of(windows)
     found.findings += step_findings(windows, found.coverage)
     found.findings += leak_findings(windows)
+    found.findings += habit_findings(windows)
 
 
 def _duplicates(source: Engine, names: list[str]) -> int:

@@ -21,7 +21,13 @@ from rspmn.circuit import Max, Network
 from rspmn.data.tables import as_table
 from rspmn.errors import EvidenceError
 from rspmn.infer import actions
-from rspmn.infer.actions import ActionValue, best_among, mark_extrapolated
+from rspmn.infer.actions import (
+    ActionValue,
+    best_among,
+    checked,
+    is_lawful,
+    mark_extrapolated,
+)
 from rspmn.infer.branches import objects
 from rspmn.infer.compiled.planned import Planned
 from rspmn.infer.compiled.state_index import StateIndex
@@ -102,7 +108,11 @@ class Policy:
         made: dict[str, Value] = {}
         if node is not None and self._planned.first[node] is not None:
             made, _ = self.choices(node, t)
-        if node is None or len(made) < len(self._planned.together):
+        if (
+            node is None
+            or len(made) < len(self._planned.together)
+            or not self._is_lawful(made, known)
+        ):
             made = self._act_by_network(known, t)
         if not made:
             return self._unseen(known)
@@ -126,6 +136,7 @@ class Policy:
             by_value.get(value, ActionValue(decision, value, math.nan, 0.0, 0.0))
             for value in domain
         ]
+        answers = checked(answers, known or {}, self.model, 2 * self.bound)
         if not self.allow_untried:
             return answers
         observed = actions.action_values(_network(self._observed, known), known, decision)
@@ -251,7 +262,8 @@ class Policy:
         for place, name in enumerate(schema.decisions):
             if name in given:
                 continue
-            best = best_among(self._by_network(network, {**given, **made}, t))
+            past = {**given, **made}
+            best = best_among(checked(self._by_network(network, past, t), past, self.model))
             if not best:
                 return {}
             made[name] = best[0].value
@@ -271,7 +283,13 @@ class Policy:
             made = self.choices(node, t)[0]
             whole = len(made) in (0, len(self._planned.together))
             by_node[node] = made if whole else self._act_by_network(state, t)
+        if not self._is_lawful(by_node[node], state):
+            return self._act_by_network(state, t)
         return by_node[node]
+
+    def _is_lawful(self, made: Mapping[str, Value], known: Known | None) -> bool:
+        laws = self.model.schema.laws
+        return not laws or is_lawful(made, known or {}, laws)
 
     def _fallback(self, otherwise: Otherwise) -> Mapping[str, Value]:
         """Return what to do where the model knows nothing by decision; nothing if not given."""

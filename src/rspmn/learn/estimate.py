@@ -173,7 +173,9 @@ def rebuild(
         top = template.top
     else:  # all episodes start with a step that was left out
         top = weighted_top((flows.visits / flows.visits.sum()).tolist())
-    return RSPMN(template.schema, top, copy.builder.build(*placed), tuple(visits), untried)
+    found = copy.builder.build(*placed)
+    never = template.never_taken if isinstance(template, RSPMN) else ()
+    return RSPMN(template.schema, top, found, tuple(visits), untried, never)
 
 
 class _Copy:

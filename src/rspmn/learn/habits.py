@@ -39,7 +39,8 @@ def habits_of(two: TwoSteps, config: LearnConfig) -> tuple[str, ...]:
     names = tuple(two.rows.varying(two.schema.information_sets[0]))
     if config.availability == "observed" or not config.given_decisions or not names:
         return ()
-    suspects = acted_by(two.rows, two.schema, names)
+    lawful = {name for law in two.schema.laws for name in law.variables}
+    suspects = [n for n in acted_by(two.rows, two.schema, names) if n not in lawful]
     found: tuple[str, ...] = ()
     for name in suspects:
         others = tuple(n for n in names if n != name and n not in found)

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from rspmn.availability import NeverTaken
 from rspmn.data.episodes import Episodes
 from rspmn.data.sources.count_windows import StoredWindows
 from rspmn.data.windows import Windows
@@ -20,12 +21,14 @@ from rspmn.learn.habits import habits_of
 from rspmn.learn.info import RSPMNInfo
 from rspmn.learn.initial_template import initial_template
 from rspmn.learn.large_log import count_all, sample_of
+from rspmn.learn.never_taken import never_taken
 from rspmn.learn.one_step import one_step_of
-from rspmn.learn.set_aside import put_back, without_variables
+from rspmn.learn.set_aside import nodes_of_steps, put_back, without_variables
 from rspmn.learn.stages import Stages, tied_network
 from rspmn.learn.structure.learner import Learner
-from rspmn.learn.two_step import grow_two_steps, two_step_network, wrap
+from rspmn.learn.two_step import TwoSteps, grow_two_steps, two_step_network, wrap
 from rspmn.model import RSPMN
+from rspmn.types import Ints
 
 #: About the seconds that a node of the one-step network takes in Steps 2 to 4; Step 1 leaves them.
 STEPS_2_TO_4 = 1e-4
@@ -101,8 +104,12 @@ def learn_rspmn(
     deadline = config.deadline(started)
     model, found = estimate(template, two.windows, config, template.located, two.table, deadline)
     info.count(model, two.windows, template, found)
+    here = found.assigned.here
     if info.habits:
-        model = put_back(model, whole, info.habits, config.leaves)
+        here = nodes_of_steps(model, windows, info.habits)
+        model = put_back(model, whole, info.habits, here, config.leaves)
+    if config.availability == "declared":
+        model = replace(model, never_taken=_never_taken(model, whole, here, config))
     info.windows, info.windows_used = len(windows), windows
     clock = info.timed("estimate", clock)
     if config.em_passes:
@@ -120,6 +127,14 @@ def learn_rspmn(
         info.sized("two steps", two_step)
         info.sized("initial", info.stages.initial)
     return model, info
+
+
+def _never_taken(
+    model: RSPMN, two: TwoSteps, here: Ints, config: LearnConfig
+) -> tuple[NeverTaken, ...]:
+    """Return where decisions that the model offers were never taken."""
+    nodes, least = model.num_interfaces, config.unavailable_from
+    return never_taken(two.rows, two.schema, here[two.rows.origin], nodes, least)
 
 
 def _check_arguments(log: object, config: object) -> None:

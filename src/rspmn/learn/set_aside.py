@@ -41,13 +41,27 @@ def _narrowed(windows: Windows, names: Sequence[str]) -> Windows:
     kinds = {name: kind for name, kind in schema.kinds.items() if name not in names}
     return replace(
         windows,
-        schema=Schema(filter(None, order), schema.decisions, schema.utility, kinds, schema.log),
+        schema=Schema(
+            filter(None, order),
+            schema.decisions,
+            schema.utility,
+            kinds,
+            schema.log,
+            schema.available,
+        ),
         columns={n: c for n, c in windows.columns.items() if n not in names},
         next_columns={n: c for n, c in windows.next_columns.items() if n not in names},
     )
 
 
-def put_back(model: RSPMN, two: TwoSteps, names: Sequence[str], families: Families) -> RSPMN:
+def nodes_of_steps(model: RSPMN, windows: Windows, names: Sequence[str]) -> Ints:  # [num_windows]
+    """Return the interface node of each window's step, in a model learned without some names."""
+    return locate(model, distinct_states(_narrowed(windows, names))).of_steps()
+
+
+def put_back(
+    model: RSPMN, two: TwoSteps, names: Sequence[str], here: Ints, families: Families
+) -> RSPMN:
     """Return a model with leaves for variables that it was learned without.
 
     Parameters
@@ -58,13 +72,14 @@ def put_back(model: RSPMN, two: TwoSteps, names: Sequence[str], families: Famili
         The log, with the variables.
     names
         The variables.
+    here
+        The interface node of each window's step. [num_windows]
     families
         Families of leaves that were asked for.
     """
     builder = NetworkBuilder()
     placed = graft(builder, model.template, rename=None, latent=builder.latent)
-    node = locate(model, distinct_states(_narrowed(two.windows, names)))
-    here = node.of_steps()[two.rows.origin]
+    here = here[two.rows.origin]
     leaves = [_leaves(two.rows, name, here, model.num_interfaces, families) for name in names]
     roots = []
     for number, root in enumerate(model.template.roots):

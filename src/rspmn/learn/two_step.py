@@ -19,6 +19,7 @@ from rspmn.errors import DataError
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.structure.after_decision import RecurrentOutcome
 from rspmn.learn.structure.grow import grow_spmn
+from rspmn.learn.structure.laws import law_columns
 from rspmn.learn.structure.learn_spn import grow_spn
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.leaves import on_number_lines
@@ -65,7 +66,8 @@ def wrap(windows: Windows, config: LearnConfig) -> TwoSteps:
     following[end] = Column(Kind.BOOLEAN, ended, (False, True))
     counts = windows.counts.astype(np.float64)
     weights = np.where(known, counts, 0.0)
-    table = table_of(columns | following, weights, config.bins, schema.decisions)
+    laws = law_columns(schema, columns, counts)
+    table = table_of(columns | following | laws, weights, config.bins, schema.decisions)
     index = np.flatnonzero(known)
     rows = Rows(table, index, counts[index])
     rows = on_number_lines(rows, schema.state_variables, config.leaves)

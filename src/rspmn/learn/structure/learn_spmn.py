@@ -6,12 +6,15 @@ set and the utility are left to LearnSPN.
 
 import numpy as np
 
+from rspmn.availability import NeverTaken
 from rspmn.learn.config import LearnConfig, LearnInfo, Report
+from rspmn.learn.never_taken import never_taken
 from rspmn.learn.structure.grow import Codes, grow_spmn
+from rspmn.learn.structure.laws import law_columns
 from rspmn.learn.structure.learn_spn import grow_spn
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.leaves import on_number_lines
-from rspmn.learn.structure.rows import Rows, read_rows
+from rspmn.learn.structure.rows import Rows, read_rows, with_columns
 from rspmn.schema import Schema
 from rspmn.spmn import SPMN
 
@@ -55,6 +58,7 @@ def learn_spmn(
     """
     config = config or LearnConfig()
     rows, known = read_rows(source, schema, config.bins, weights)
+    rows = with_columns(rows, law_columns(known, rows.table.columns, rows.weights))
     rows = on_number_lines(rows, known.state_variables, config.leaves)
     learner = Learner(config, np.random.default_rng(rng), rows, known.utility, report)
     root = grow_spmn(learner, known, rows, _SingleOutcome(known.utility))
@@ -62,7 +66,12 @@ def learn_spmn(
     info = learner.info
     info.nodes, info.edges, info.seconds = len(network), network.num_edges, learner.seconds()
     independent = learner.builder.product(learner.leaves(rows, known.state_variables))
-    return SPMN(known, network, learner.builder.build(independent), rows.total), info
+    background = learner.builder.build(independent)
+    never: tuple[NeverTaken, ...] = ()
+    if config.availability == "declared":
+        here = np.zeros(len(rows), dtype=np.int64)
+        never = never_taken(rows, known, here, 1, config.unavailable_from)
+    return SPMN(known, network, background, rows.total, never), info
 
 
 class _SingleOutcome:

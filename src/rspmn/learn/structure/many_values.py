@@ -11,6 +11,7 @@ import numpy as np
 
 from rspmn.data.keys import group_weights
 from rspmn.learn.structure.independence import pooled_codes
+from rspmn.learn.structure.laws import law_differs
 from rspmn.learn.structure.rows import Rows
 from rspmn.learn.structure.targets import Targets
 from rspmn.learn.structure.value_groups import OutcomeTable, choice_tables
@@ -22,7 +23,7 @@ MANY = 100
 
 def has_many_values(rows: Rows, name: str, values: Ints, targets: Targets) -> bool:
     """Say whether a variable has many values, and so has one of its targets."""
-    after = (n for target in targets.outcomes for n in target.names if n != name)
+    after = (n for target in targets.compared for n in target.names if n != name)
     return len(values) > MANY and any(rows.table.sizes[n] > MANY for n in after)
 
 
@@ -47,7 +48,8 @@ def group_many_values(rows: Rows, name: str, targets: Targets, alpha: float) -> 
     size = np.bincount(cells.owner[np.unique(cells.cell)])
     shared = cells.owner == int(size.argmax())  # [cells], those of the variable with most of them
     weight = group_weights(number, rows.weights[here], len(values))
-    groups = _Groups(cells, choices, shared, alpha, targets.unavailable_from, targets.enough)
+    laws = targets.laws.tables(rows, name)
+    groups = _Groups(cells, choices, shared, alpha, targets.unavailable_from, targets.enough, laws)
     for value in np.argsort(-weight, kind="stable").tolist():
         groups.add(value)
     first = np.full(len(groups.cells), len(values))  # numbered by their first value
@@ -60,8 +62,10 @@ class _Groups:
 
     def __init__(
         self, cells: _Cells, choices: list[Array], shared: Bools, alpha: float,
-        unavailable_from: float, enough: float,
+        unavailable_from: float, enough: float, laws: list[Array],
     ) -> None:  # fmt: skip
+        self.laws = laws  # [values, 2] each
+        self.lawful: list[list[Array]] = []  # of each group, as `laws`
         self.data, self.choices, self.shared = cells, choices, shared
         self.levels = alpha, unavailable_from, enough
         self.of_value = np.zeros(len(cells.starts) - 1, dtype=np.int64)
@@ -75,12 +79,14 @@ class _Groups:
         cell, weight = self.data.cell[part], self.data.weight[part]
         own = [table[value] for table in self.choices]
         successors = cell[self.shared[cell]].tolist()
-        near = self._near(successors)
+        law = [table[value] for table in self.laws]
+        near = [g for g in self._near(successors) if not _differ(law, self.lawful[g])]
         found = self._most_alike(cell, weight, own, near) if near else -1
         if found < 0:
             found = len(self.cells)
             self.cells.append((cell, weight))
             self.chosen.append(own)
+            self.lawful.append(law)
         else:
             both, inverse = np.unique(
                 np.concatenate([self.cells[found][0], cell]), return_inverse=True
@@ -90,6 +96,7 @@ class _Groups:
             )
             self.cells[found] = (both, total)
             self.chosen[found] = [a + b for a, b in zip(self.chosen[found], own, strict=True)]
+            self.lawful[found] = [a + b for a, b in zip(self.lawful[found], law, strict=True)]
         self.of_value[value] = found
         for c in successors:
             leading = self.leading.setdefault(c, [])
@@ -121,13 +128,18 @@ class _Groups:
         return near[best] if p_values[best] > 0 else -1
 
 
+def _differ(one: list[Array], other: list[Array]) -> bool:
+    """Return whether any law does not say the same of a value and a group."""
+    return any(law_differs(a, b) for a, b in zip(one, other, strict=True))
+
+
 def _cells(
     rows: Rows, name: str, targets: Targets, here: Ints, number: Ints, values: int
 ) -> _Cells:
     """Count what follows each value."""
     keys, weights, blocks, owners = [], [], [], []
     cells = block = owner = 0
-    for target in targets.outcomes:
+    for target in targets.compared:
         stratum = np.unique(target.strata[here], return_inverse=True)[1]
         strata = int(stratum.max(initial=-1)) + 1
         for other in target.names:

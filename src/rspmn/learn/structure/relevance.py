@@ -1,7 +1,8 @@
 """Which variables are relevant for what follows: alone, given another, or all together.
 
 The paper tests pairs. That would lose a variable that matters only together with another, only
-for the mean of the utility, or only for which decisions are available.
+for the mean of the utility, or only for which decisions are available. Variables of a law that does
+not say the same of all rows are always relevant.
 """
 
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ def relevant_variables(
 ) -> tuple[str, ...]:
     """Return the variables that some target depends on, given the decisions in between."""
     found = dict.fromkeys(names, False)
-    for target in targets.outcomes:
+    for target in targets.compared:
         dependent = learner.test(rows, names, target.names, target.strata).dependent
         for name, pairs in zip(names, dependent, strict=True):
             found[name] |= bool(pairs.any())
@@ -39,6 +40,7 @@ def relevant_variables(
         _mark_all_together(learner, rows, targets, found)
         if targets.recurs:
             _mark_by_bayes_factor(learner, rows, targets, found)
+    _mark_by_law(targets, found)
     return tuple(name for name in names if found[name])
 
 
@@ -62,6 +64,13 @@ def _mark_by_availability(rows: Rows, targets: Targets, found: dict[str, bool]) 
             together, name = with_joint_variable(rows, [one, other])
             if _unavailable(together, (name,), choice, targets).any():
                 found[one] = found[other] = True
+
+
+def _mark_by_law(targets: Targets, found: dict[str, bool]) -> None:
+    """Mark the variables of laws that vary, if tests have found none of them."""
+    lawful = [name for name in found if name in targets.laws.variables]
+    if not any(found[name] for name in lawful):
+        found |= dict.fromkeys(lawful, True)
 
 
 def _unavailable(rows: Rows, names: tuple[str, ...], choice: Target, targets: Targets) -> Bools:

@@ -170,6 +170,17 @@ def with_joint_variable(rows: Rows, names: Sequence[str]) -> tuple[Rows, str]:
     return replace(rows, table=table), name
 
 
+def with_columns(rows: Rows, columns: Mapping[str, Column]) -> Rows:
+    """Return the same rows with more columns of categories, one cell for each row of the table."""
+    table = replace(
+        rows.table,
+        columns={**rows.table.columns, **columns},
+        codes={**rows.table.codes, **{n: c.data.astype(np.int32) for n, c in columns.items()}},
+        sizes={**rows.table.sizes, **{n: len(c.domain) for n, c in columns.items()}},
+    )
+    return replace(rows, table=table)
+
+
 def read_columns(source: object, names: Sequence[str] | None, bins: int) -> Rows:
     """Read columns of a table, all of them if none are named."""
     table = as_table(source)

@@ -80,7 +80,7 @@ class BehaviouralSplit:
     def _worth(self, rows: Rows, names: Sequence[str], targets: Targets) -> Array:
         """Return how much the targets depend on each variable, beyond chance."""
         worth = np.zeros(len(names))
-        for target in targets.outcomes:
+        for target in targets.compared:
             others = target.names
             statistics = pair_statistics(rows, names, others, target.strata)
             excess = statistics.g - statistics.freedom

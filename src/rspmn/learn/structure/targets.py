@@ -6,12 +6,13 @@ expected often may be a habit of the logger. If availability is observed, it is 
 there.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from rspmn.data.keys import group_weights
 from rspmn.learn.structure.contingency import contingency, pool_rare
+from rspmn.learn.structure.laws import Laws
 from rspmn.learn.structure.rows import Rows
 from rspmn.schema import Schema
 from rspmn.types import Array, Bools, Ints
@@ -36,6 +37,14 @@ class Targets:
     #: A value observed less often than this with a decision is too rare to call it irrelevant.
     enough: float = 10.0
     recurs: bool = False  # whether the set is a state that other states follow
+    laws: Laws = field(default_factory=Laws)  # about the availability of decisions
+
+    @property
+    def compared(self) -> tuple[Target, ...]:
+        """What the values of a variable are compared by: outcomes, and laws that vary."""
+        if not self.laws.columns:
+            return self.outcomes
+        return (Target(self.laws.columns, np.zeros_like(self.outcomes[-1].strata)), *self.outcomes)
 
     def may_be_unavailable(self, rows: Rows, names: tuple[str, ...], choice: Target) -> bool:
         """Return whether a decision value may be unavailable in any part of the rows.
@@ -80,7 +89,8 @@ def targets_after(
             outcomes.append(Target(names, rows.joint_codes(between)))
         if observed:
             choices.append(Target((between[-1],), rows.joint_codes(between[:-1])))
-    return Targets(tuple(outcomes), tuple(choices), unavailable_from, enough, recurs)
+    laws = Laws.after(rows, schema, place)
+    return Targets(tuple(outcomes), tuple(choices), unavailable_from, enough, recurs, laws)
 
 
 def targets_within(rows: Rows, names: tuple[str, ...]) -> Targets:

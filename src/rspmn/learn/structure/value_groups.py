@@ -4,12 +4,13 @@ Each value has a row of counts: how often each outcome was observed after it, gi
 Values whose rows no test distinguishes are one group.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 
 from rspmn.learn.structure.contingency import xlogx
+from rspmn.learn.structure.laws import law_differs
 from rspmn.learn.structure.rows import Rows
 from rspmn.learn.structure.targets import Targets, decision_counts, outcome_counts
 from rspmn.types import Array, Bools, Ints
@@ -22,7 +23,7 @@ def outcome_table(rows: Rows, name: str, targets: Targets, alpha: float) -> "Out
     """Count what follows each value of a variable, the variable itself left out."""
     tables, blocks, owners = [], [], []
     shift = 0
-    for target in targets.outcomes:
+    for target in targets.compared:
         _, counts, block = outcome_counts(rows, name, target)
         owner = block % len(target.names)
         keep = np.array([n != name for n in target.names])[owner]
@@ -38,6 +39,7 @@ def outcome_table(rows: Rows, name: str, targets: Targets, alpha: float) -> "Out
         alpha,
         targets.unavailable_from,
         targets.enough,
+        targets.laws.tables(rows, name),
     )
 
 
@@ -62,6 +64,7 @@ class OutcomeTable:
     alpha: float  # the level of the tests
     unavailable_from: float = 10.0
     enough: float = 0.0  # a value observed less often with a decision is not called the same
+    laws: list[Array] = field(default_factory=list)  # [values, 2], see `Laws.tables`
 
     def __post_init__(self) -> None:
         # number blocks and owners without gaps
@@ -82,6 +85,7 @@ class OutcomeTable:
         group = np.zeros(len(order), dtype=np.int64)
         sums = np.zeros_like(self.counts)  # of the groups so far
         chosen = [np.zeros_like(table) for table in self.choices]
+        lawful = [np.zeros_like(table) for table in self.laws]
         count = 0
         for value in order:
             own = [table[value] for table in self.choices]
@@ -89,11 +93,15 @@ class OutcomeTable:
                 self.counts[value], own, sums[:count], [table[:count] for table in chosen]
             )
             p_values[~self.observed_enough(self.counts[value], sums[:count])] = 0.0
+            for table, of_groups in zip(self.laws, lawful, strict=True):
+                p_values[law_differs(table[value], of_groups[:count])] = 0.0
             found = int(np.argmax(p_values)) if count and p_values.max() > 0 else count
             count = max(count, found + 1)
             sums[found] += self.counts[value]
             for table, row in zip(chosen, own, strict=True):
                 table[found] += row
+            for table, of_groups in zip(self.laws, lawful, strict=True):
+                of_groups[found] += table[value]
             group[value] = found
         # numbered by their first value, so that the numbers do not depend on weights
         first = np.full(count, len(group))
@@ -156,6 +164,8 @@ class OutcomeTable:
 
     def _neighbour_p_value(self, one: list[int], other: list[int]) -> float:
         """Return the p-value of two neighbours; above 1 if one of them was observed too rarely."""
+        if any(law_differs(t[one].sum(axis=0), t[other].sum(axis=0)) for t in self.laws):
+            return 0.0
         rows = self.counts[one].sum(axis=0), self.counts[other].sum(axis=0, keepdims=True)
         if not self.observed_enough(*rows)[0]:
             return 2.0 - 1e-9 * float(rows[0].sum() + rows[1].sum())

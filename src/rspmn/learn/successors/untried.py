@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rspmn.availability import label
 from rspmn.circuit import NetworkBuilder
 from rspmn.data.keys import group_weights
 from rspmn.infer.compiled.layers import ranges
@@ -20,7 +21,7 @@ from rspmn.learn.successors.priors import Factors, mixed_priors, too_much
 from rspmn.learn.successors.transitions import Contexts, Transitions, contexts_of
 from rspmn.learn.successors.trees import Sparse, Tied
 from rspmn.model import Untried
-from rspmn.types import Array, Ints
+from rspmn.types import Array, Bools, Ints
 from rspmn.values import Value
 
 #: A branch is not extrapolated if more than this share of it leads to states of no interface node.
@@ -59,6 +60,7 @@ def untried_branches(
     expected = group_weights(key // len(made), tries, transitions.interfaces)[:, None] * share
     untried = (expected > 0) & (expected < unavailable_from)
     untried.ravel()[key] = False
+    untried &= ~_forbidden(transitions, made, here, at[here])
     node, decision = np.nonzero(untried)
     if not 0 < len(node) <= MOST_BRANCHES:
         return None
@@ -69,6 +71,22 @@ def untried_branches(
     if predicted is None or transitions.too_late_for(predicted[1].nnz):
         return None
     return _branches(transitions, made.codes[decision], node, *predicted)
+
+
+def _forbidden(
+    transitions: Transitions, made: Contexts, here: Ints, at: Ints
+) -> Bools:  # [interfaces, made]
+    """Return the decisions that a law forbids in all states of an interface node."""
+    found = np.zeros((transitions.interfaces, len(made)), dtype=bool)
+    columns = transitions.table.columns
+    for law in transitions.schema.laws:
+        holds = law.holds({name: columns[name].for_expressions() for name in law.variables})
+        possible = np.zeros(transitions.interfaces, dtype=bool)
+        possible[at[holds[here]]] = True
+        code = made.codes[:, made.names.index(law.decision)] - 1
+        named = [label(value) == law.value for value in columns[law.decision].domain]
+        found |= np.outer(~possible, np.array(named)[code])
+    return found
 
 
 @dataclass(frozen=True, eq=False)

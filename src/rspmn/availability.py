@@ -1,0 +1,168 @@
+"""Laws and habits: where a decision can be made, and where the logger never made it.
+
+That a decision was never made in some states may be a law of the world or a habit of the logger,
+and a log cannot say which. Laws are declared in the schema, `[available]`. Everywhere else a
+decision that was made in one state of an interface node is offered in all of them, and answers say
+where it was never made.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.errors import DataError, SchemaError, did_you_mean
+from rspmn.expressions import Expression
+from rspmn.expressions.evaluate import evaluate
+from rspmn.types import Bools
+from rspmn.values import Value, show
+
+#: What is declared: the condition of each value of a decision or, of several decisions, by name.
+Available = Mapping[str, str] | Mapping[str, Mapping[str, str]]
+
+
+def label(value: Value) -> str:
+    """Return how a value of a decision is written in a law.
+
+    >>> label("lift"), label(3), label(True)
+    ('lift', '3', 'true')
+    """
+    return str(value).lower() if isinstance(value, bool) else show(value)
+
+
+@dataclass(frozen=True)
+class Law:
+    """A condition without which a decision cannot have a value.
+
+    >>> law = Law("action", "lift", "floor > 0", ("floor",))
+    >>> law.holds({"floor": np.array([0.0, 2.0, np.nan])})
+    array([False,  True,  True])
+    """
+
+    decision: str
+    value: str  # as `label` writes it
+    condition: str
+    variables: tuple[str, ...]  # that it depends on
+
+    def __str__(self) -> str:
+        return f"{self.decision} = {self.value} is available where {self.condition}"
+
+    @property
+    def column(self) -> str:
+        """The name of the column that says where the law holds."""
+        return f"{self.decision} = {self.value} is available"
+
+    @cached_property
+    def _expression(self) -> Expression:
+        return Expression.parse(self.condition)
+
+    def holds(self, columns: Mapping[str, NDArray[Any]]) -> Bools:  # [rows]
+        """Return where the condition is true; also where values are missing that it depends on."""
+        known = {name: columns[name] for name in self.variables}
+        return np.asarray(evaluate(self._expression, known) != 0)
+
+    def allows(self, made: Mapping[str, Value], state: Mapping[str, Any]) -> bool:
+        """Return whether decisions may be made in a state, as far as the state is known."""
+        value = made.get(self.decision)
+        if value is None or label(value) != self.value:
+            return True
+        if any(name not in state for name in self.variables):
+            return True
+        columns = {name: _array([state[name]]) for name in self.variables}
+        return bool(self.holds(columns)[0])
+
+
+def _array(values: list[Value]) -> NDArray[Any]:
+    """Return an array that expressions are evaluated on: of numbers, or of text."""
+    if any(isinstance(value, str) for value in values):
+        return np.array([str(value) for value in values], dtype=object)
+    return np.array(values)
+
+
+def laws_of(
+    available: Available, decisions: Collection[str], known_before: Mapping[str, Collection[str]]
+) -> tuple[Law, ...]:
+    """Return the laws that a schema declares.
+
+    Parameters
+    ----------
+    available
+        The conditions.
+    decisions
+        The schema's decisions.
+    known_before
+        The variables that are known before each decision.
+    """
+    return tuple(
+        _law(decision, label(value), condition, known_before[decision])
+        for decision, conditions in _by_decision(available, decisions)
+        for value, condition in conditions.items()
+    )
+
+
+def _by_decision(
+    available: Available, decisions: Collection[str]
+) -> Iterable[tuple[str, Mapping[str, str]]]:
+    if not isinstance(available, Mapping):
+        raise SchemaError(
+            "available: expected conditions by value of a decision, {'lift': 'floor > 0'}, found "
+            f"{available!r}"
+        )
+    plain: dict[str, str] = {}
+    for name, condition in available.items():
+        if isinstance(condition, Mapping):
+            if name not in decisions:
+                raise SchemaError(
+                    f"available: {name!r} is not a decision: {did_you_mean(name, decisions)}"
+                )
+            yield name, condition
+        else:
+            plain[name] = condition
+    if plain and len(decisions) != 1:
+        raise SchemaError(
+            f"available: {next(iter(plain))!r}: which of the decisions {list(decisions)} has this "
+            "value: write a table for each decision, [available.DECISION]"
+        )
+    if plain:
+        yield next(iter(decisions)), plain
+
+
+def _law(decision: str, value: str, condition: object, known: Collection[str]) -> Law:
+    where = f"available: {value}"
+    if not isinstance(condition, str):
+        raise SchemaError(f"{where}: expected a condition such as 'floor > 0', found {condition!r}")
+    try:
+        variables = Expression.parse(condition).columns(known)
+    except DataError as error:
+        raise SchemaError(f"{where}: {error}") from None
+    if not variables:
+        raise SchemaError(
+            f"{where}: {condition!r} has none of the variables that are known before {decision!r}: "
+            f"{list(known)}"
+        )
+    return Law(decision, value, condition, variables)
+
+
+@dataclass(frozen=True)
+class NeverTaken:
+    """A value of a decision that was never taken where a variable had some value.
+
+    >>> str(NeverTaken("action", "lift", "ward", 3, 412.0))
+    'never taken when ward = 3, 412 times to be expected'
+    """
+
+    decision: str
+    value: Value
+    variable: str
+    at: Value
+    #: How often it was to be expected there, by its share in the interface nodes.
+    expected: float
+
+    def __str__(self) -> str:
+        return (
+            f"never taken when {self.variable} = {show(self.at)}, {self.expected:.0f} times to be "
+            "expected"
+        )

@@ -1,0 +1,97 @@
+"""Findings about decisions that were never made somewhere: by law, or by habit? The log cannot say.
+
+Both are asked about, with the line of the schema that makes a law of it.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from rspmn.availability import NeverTaken, label
+from rspmn.data.episodes import Followed
+from rspmn.data.windows import Windows
+from rspmn.doctor.findings import Finding
+from rspmn.learn.config import LearnConfig
+from rspmn.learn.habits import habits_of
+from rspmn.learn.never_taken import never_taken
+from rspmn.learn.two_step import wrap
+from rspmn.schema import Schema
+from rspmn.values import Value, show
+
+#: So many decisions are named in a finding.
+NAMED = 3
+#: Keys of TOML and names in expressions that need no quotes.
+BARE_KEY, BARE_NAME = re.compile(r"[A-Za-z0-9_-]+"), re.compile(r"[A-Za-z_]\w*")
+
+
+def habit_findings(windows: Windows) -> Iterator[Finding]:
+    """Return what looks like a habit of the logger, or like a law of the world."""
+    if not windows.schema.decisions or (windows.followed == Followed.UNKNOWN).all():
+        return
+    config = LearnConfig()
+    two = wrap(windows, config)
+    habits = habits_of(two, config)
+    here = np.zeros(len(two.rows), dtype=np.int64)
+    lawful = {(law.decision, law.value) for law in two.schema.laws}
+    never = [
+        n
+        for n in never_taken(two.rows, two.schema, here, 1, config.unavailable_from)
+        if (n.decision, label(n.value)) not in lawful
+    ]
+    for name in habits:
+        lacking = [n for n in never if n.variable == name]
+        examples = f": {_shown(lacking)}" if lacking else ""
+        yield Finding(
+            "note",
+            "habit",
+            f"decisions were made by {name!r}, and nothing depends on it{examples}",
+            "It looks like a habit: states will not differ by it, and decisions are offered at all "
+            f"of its values{_or_law(lacking, two.schema)}",
+        )
+    for name in dict.fromkeys(n.variable for n in never if n.variable not in habits):
+        lacking = [n for n in never if n.variable == name]
+        yield Finding(
+            "note",
+            "availability",
+            f"decisions were never made at values of {name!r}: {_shown(lacking)}",
+            "Is it a law or a habit? By habit, they are offered in states that do not differ "
+            f"otherwise{_or_law(lacking, two.schema)}",
+        )
+
+
+def _shown(never: Sequence[NeverTaken]) -> str:
+    """Return the decisions that were to be expected most often."""
+    most = sorted(never, key=lambda n: -n.expected)
+    shown = [f"{n.decision} = {show(n.value)} was {n}" for n in most[:NAMED]]
+    more = len(most) - len(shown)
+    return "; ".join(shown) + (f"; and {more} more" if more else "")
+
+
+def _or_law(never: Sequence[NeverTaken], schema: Schema) -> str:
+    """Return the line of the schema that makes a law of the first of some cases."""
+    if not never:
+        return ""
+    most = max(never, key=lambda n: n.expected)
+    same = (most.decision, most.value, most.variable)
+    values = [n.at for n in never if (n.decision, n.value, n.variable) == same]
+    table = "[available]" if len(schema.decisions) == 1 else f"[available.{_key(most.decision)}]"
+    return f". If it is a law, write {table} {law_line(most.value, most.variable, values)}"
+
+
+def law_line(value: Value, variable: str, never: Sequence[Value]) -> str:
+    """Return the line of a schema.toml by which a decision is unavailable at some values.
+
+    >>> print(law_line("go left", "ward", ["a", "b"]))
+    "go left" = "ward not in ('a', 'b')"
+    """
+    name = variable if BARE_NAME.fullmatch(variable) else f"`{variable}`"
+    words = [repr(v) if isinstance(v, str) else label(v) for v in never]
+    several = f"{name} not in ({', '.join(words)})"
+    condition = several if len(words) > 1 else f"{name} != {words[0]}"
+    return f"{_key(label(value))} = {json.dumps(condition, ensure_ascii=False)}"
+
+
+def _key(text: str) -> str:
+    return text if BARE_KEY.fullmatch(text) else json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,67 @@
+"""Where decisions were never taken, although they were to be expected."""
+
+import numpy as np
+
+from rspmn.availability import NeverTaken
+from rspmn.data.keys import group_weights
+from rspmn.learn.structure.rows import Rows
+from rspmn.schema import Schema
+from rspmn.types import Array, Ints
+
+#: Variables with more values than this are not looked at.
+MOST_VALUES = 200
+#: At most so many pairs of interface nodes and values, or nodes and decisions, are counted.
+MOST_CELLS = 4_000_000
+
+
+def never_taken(
+    rows: Rows, schema: Schema, here: Ints, nodes: int, least: float
+) -> tuple[NeverTaken, ...]:
+    """Return the values of decisions that were never taken at some value of a variable.
+
+    Parameters
+    ----------
+    rows
+        The steps.
+    schema
+        Their variables.
+    here
+        The interface node of each; below 0 if none. [rows]
+    nodes
+        The number of interface nodes.
+    least
+        How often a value must have been expected: by its share in the nodes of those steps.
+    """
+    found: list[NeverTaken] = []
+    rows, here = rows.where(np.flatnonzero(here >= 0)), here[here >= 0]
+    for decision in schema.decisions:
+        before = schema.known_before(decision)
+        for name in schema.state_variables:
+            size = rows.table.sizes[name]
+            if name in before and name not in rows.table.ordered and size <= MOST_VALUES:
+                found += _of_variable(rows, decision, name, here, nodes, least)
+    return tuple(found)
+
+
+def _of_variable(
+    rows: Rows, decision: str, name: str, here: Ints, nodes: int, least: float
+) -> list[NeverTaken]:
+    values, choices = rows.table.sizes[name], rows.table.sizes[decision]
+    if nodes * max(values, choices) > MOST_CELLS:
+        return []
+    known = rows.codes(name) >= 0
+    value, choice = (rows.codes(n)[known].astype(np.int64) for n in (name, decision))
+    node, weights = here[known], rows.weights[known]
+
+    def counts(one: Ints, other: Ints, size: int, width: int) -> Array:  # [size, width]
+        return group_weights(one * width + other, weights, size * width).reshape(size, width)
+
+    made = counts(node, choice, nodes, choices)
+    share = made / np.maximum(made.sum(axis=1, keepdims=True), 1e-300)
+    expected = counts(value, node, values, nodes) @ share  # [values, choices]
+    lacks = (counts(value, choice, values, choices) == 0) & (expected >= least)
+    domain, options = rows.table.columns[name].domain, rows.table.columns[decision].domain
+    return [
+        NeverTaken(decision, options[b], name, domain[a], float(expected[a, b]))
+        for a, b in zip(*(axis.tolist() for axis in np.nonzero(lacks)), strict=True)
+    ]
