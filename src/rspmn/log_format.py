@@ -20,6 +20,9 @@ Gaps = Literal["error", "allow"]
 #: What is done with rows that are equal in all that is used of them.
 Duplicates = Literal["error", "drop"]
 
+#: How text in a column of numbers is read: as missing, or limits such as "<0.5" as the number.
+Numbers = Literal["missing", "limits"]
+
 #: The seconds of the units in which the length of a step may be given.
 SECONDS = {
     "second": 1, "sec": 1, "s": 1, "minute": 60, "min": 60, "hour": 3600, "h": 3600,
@@ -41,6 +44,7 @@ class LogOptions(TypedDict, total=False):
     gaps: Gaps
     duplicates: Duplicates
     step: str | float | None
+    numbers: Mapping[str, Numbers] | None
     wide: bool
     columns: Sequence[str] | None
 
@@ -72,9 +76,12 @@ class LogFormat:
         The length of a step, for times that are measured: a number in the unit of the times, or,
         for dates, a text such as "4 hours" or "1 day". The rows of an episode in one step are one:
         of states and decisions the first value counts, utilities are added up.
+    numbers
+        The columns of numbers in which some cells are text, `{"lactate": "limits"}`. "missing":
+        what is no number is missing. "limits": "<0.5" counts as 0.5, other text is missing.
     wide
         Whether a row is an episode, with a block of columns for each step. Then `episode`,
-        `time`, `terminated`, `gaps`, `duplicates` and `step` are not used.
+        `time`, `terminated`, `gaps`, `duplicates`, `step` and `numbers` are not used.
     columns
         The variables of a block of a wide table in the order of its columns; the schema's order
         if empty.
@@ -93,6 +100,7 @@ class LogFormat:
     gaps: Gaps = "error"
     duplicates: Duplicates = "error"
     step: str | float | None = None
+    numbers: tuple[tuple[str, Numbers], ...] = ()
     wide: bool = False
     columns: tuple[str, ...] = ()
 
@@ -112,6 +120,7 @@ class LogFormat:
             self.step_length  # noqa: B018  (refused now if it is none)
             if self.time is None:
                 raise DataError("step: rows in order have no time: name the time column")
+        object.__setattr__(self, "numbers", _pairs(self.numbers))
         if not isinstance(self.wide, bool):
             raise DataError(f"wide: expected True or False, found {self.wide!r}")
         columns: Any = () if self.columns is None else self.columns
@@ -246,6 +255,8 @@ class LogFormat:
     def to_dict(self) -> dict[str, object]:
         """Return the plain form that `from_dict` reads; empty for the default format."""
         plain = self._changed()
+        if self.numbers:
+            plain["numbers"] = dict(self.numbers)
         if self.columns:
             plain["columns"] = list(self.columns)
         if plain.get("time", "") is None:
@@ -254,6 +265,17 @@ class LogFormat:
         if plain.get("terminated", "") is None:
             del plain["terminated"]  # without it `ending` counts, as it does with None
         return plain
+
+
+def _pairs(numbers: object) -> tuple[tuple[str, Numbers], ...]:
+    """Return how columns of numbers are read, as pairs."""
+    given: Any = dict(numbers) if isinstance(numbers, tuple) else numbers or {}
+    if not isinstance(given, Mapping):
+        raise DataError(f"numbers: expected columns and how to read them, found {numbers!r}")
+    for name, how in given.items():
+        if how not in get_args(Numbers):
+            raise DataError(f"numbers: {name!r}: {how!r}: {did_you_mean(how, get_args(Numbers))}")
+    return tuple(given.items())
 
 
 def _both_say() -> DataError:

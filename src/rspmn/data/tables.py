@@ -26,6 +26,10 @@ class Table:
         self.names = list(columns)
         self.rows = rows
 
+    def with_columns(self, columns: Mapping[str, Any]) -> "Table":
+        """Return the table with some columns replaced."""
+        return Table({**self._columns, **columns}, self.rows)
+
     def cells(self, name: str, what: str = "column") -> Cells:
         """Return the cells of a column; `what` names its role in errors."""
         if name not in self._columns:

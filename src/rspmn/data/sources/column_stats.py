@@ -7,13 +7,21 @@ from typing import Any
 import narwhals as nw
 
 from rspmn.data.sources.engine import Engine, Frame
-from rspmn.data.sources.engine_columns import count_where, derived_column, is_missing
+from rspmn.data.sources.engine_columns import (
+    ISO_DATE,
+    NUMBER,
+    count_where,
+    derived_column,
+    is_missing,
+)
 from rspmn.data.tables import Table
 from rspmn.errors import no_rows
 from rspmn.schema import Kind
 
 #: The number of first rows that examples are taken from.
 HEAD = 1000
+#: How many of the cells that are no numbers are shown.
+MAX_ODD = 5
 #: Types that cannot be learned from.
 UNSUPPORTED = (nw.Binary, nw.Time, nw.Duration)
 
@@ -30,6 +38,10 @@ class SurveyedColumn:
     least: Any = None  # of numbers
     most: Any = None
     examples: tuple[Any, ...] = ()
+    is_dates: bool = False  # dates, or text that begins with one
+    numbers: int = 0  # cells of text that are numbers
+    #: Of text that is mostly numbers, the cells that are none, the most frequent first.
+    odd: tuple[tuple[str, int], ...] = ()
 
     def is_unique(self, rows: int) -> bool:
         """Return whether nearly every row has a value of its own, as identifiers have."""
@@ -72,7 +84,10 @@ def survey(source: Engine, variables: Sequence[str] = ()) -> Survey:
         queries += [lacking.alias(f"m{k}"), column.n_unique().alias(f"d{k}")]
         if plain[name].is_numeric():
             queries += [column.min().alias(f"a{k}"), column.max().alias(f"b{k}")]
-    facts = _only_row(source.read(frame.select(*queries)))
+        elif plain[name] == nw.String:
+            for what, pattern in (("n", NUMBER), ("t", f"^{ISO_DATE}")):
+                queries.append(count_where(column.str.contains(pattern)).alias(f"{what}{k}"))
+    facts = only_row(source.read(frame.select(*queries)))
     if not facts["rows"]:
         raise no_rows()
     first = source.read(frame.head(HEAD))
@@ -84,6 +99,9 @@ def survey(source: Engine, variables: Sequence[str] = ()) -> Survey:
             continue
         k = names.index(name)
         missing = int(facts[f"m{k}"])
+        present = int(facts["rows"]) - missing
+        numbers = int(facts.get(f"n{k}") or 0)
+        is_dates = plain[name] in (nw.Date, nw.Datetime) or facts.get(f"t{k}") == present
         columns.append(
             SurveyedColumn(
                 name,
@@ -94,9 +112,24 @@ def survey(source: Engine, variables: Sequence[str] = ()) -> Survey:
                 facts.get(f"a{k}"),
                 facts.get(f"b{k}"),
                 tuple(dict.fromkeys(first.cells(name).present[:20].tolist()))[:3],
+                present > 0 and is_dates,
+                numbers,
+                _odd_cells(source, frame, name) if present / 2 <= numbers < present else (),
             )
         )
     return Survey(int(facts["rows"]), tuple(columns))
+
+
+def _odd_cells(source: Engine, frame: Frame, name: str) -> tuple[tuple[str, int], ...]:
+    """Return the cells of a column of text that are no numbers, the most frequent first."""
+    cell = nw.col(name)
+    odd = frame.select(name).filter((cell != "") & ~cell.str.contains(NUMBER))
+    counted = (
+        odd.group_by(name).agg(nw.len().alias("rows")).sort("rows", name, descending=[True, False])
+    )
+    table = source.read(counted.head(MAX_ODD))
+    words, rows = (table.cells(column).present.tolist() for column in (name, "rows"))
+    return tuple((word, int(number)) for word, number in zip(words, rows, strict=True))
 
 
 def infer_kinds(
@@ -123,13 +156,13 @@ def infer_kinds(
             nw.any_horizontal(*odd, ignore_nulls=True).any().alias(f"k{k}")
             for k, odd in enumerate(floats.values())
         ]
-        answers = _only_row(source.read(frame.select(*questions)))
+        answers = only_row(source.read(frame.select(*questions)))
         for answer, name in zip(answers.values(), floats, strict=True):
             found[name] = Kind.CONTINUOUS if answer else Kind.INTEGER
     return found
 
 
-def _only_row(table: Table) -> dict[str, Any]:
+def only_row(table: Table) -> dict[str, Any]:
     """Return the values of a table of one row; None where they are missing."""
     cells = {name: table.cells(name) for name in table.names}
     return {n: None if c.missing[0] else c.present.tolist()[0] for n, c in cells.items()}

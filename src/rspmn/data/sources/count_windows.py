@@ -19,6 +19,7 @@ from rspmn.data.sources.pair_sorted import sorted_pairs
 from rspmn.data.sources.pair_streamed import coded_groups, streamed_counts
 from rspmn.data.sources.pair_wide import check_block, wide_pairs
 from rspmn.data.sources.sample import sampled
+from rspmn.data.sources.text_numbers import with_numbers
 from rspmn.data.sources.utility_bins import UtilityBins
 from rspmn.data.sources.validate import EngineRows, Validator, count_lacking
 from rspmn.data.sources.window_groups import (
@@ -189,6 +190,7 @@ def store_windows(
     with open_source(source, memory_limit) as opened, ExitStack() as stack:
         with opened.named():
             asked.log.check_names(opened.names, schema.variables)
+            opened = with_numbers(opened, asked.log)
             if asked.log.wide:
                 kept, found_rows = _kept_wide(opened, asked, stack)
             else:

@@ -12,6 +12,11 @@ from rspmn.errors import DataError, no_column
 from rspmn.expressions import Expression, expression_of
 from rspmn.expressions.evaluate import Term, fold
 
+#: The beginning of a date, or of a date and a time, in text.
+ISO_DATE = r"\d{4}-\d{2}-\d{2}"
+#: A number in text.
+NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
+
 
 def plain_column(types: dict[str, Any], name: str, what: str = "column") -> nw.Expr:
     """Return a column as strings, numbers, booleans or dates; any other type is refused."""

@@ -11,6 +11,7 @@ import narwhals as nw
 
 from rspmn.data.sources.engine import ROW, Engine, Frame
 from rspmn.data.sources.engine_columns import (
+    ISO_DATE,
     derived_column,
     is_missing,
     plain_column,
@@ -23,8 +24,6 @@ from rspmn.log_format import LogFormat
 from rspmn.schema import Schema
 
 EPISODE, TIME, FLAG = "e", "t", "f"
-#: The beginning of a date, or of a date and a time, in text.
-ISO_DATE = r"\d{4}-\d{2}-\d{2}"
 #: Columns of pairs: the next row's time, whether the row is the first of its episode, its number.
 NEXT_TIME, FIRST, NUMBER = "nt", "first", "k"
 #: The column of the number of pairs in a group.

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from rspmn.data.cells import Cells, with_booleans
 from rspmn.data.columns import Column, encode, infer_kind
-from rspmn.data.sources.log_rows import ISO_DATE, refuse_infinite_times, refuse_time
+from rspmn.data.sources.engine_columns import ISO_DATE
+from rspmn.data.sources.log_rows import refuse_infinite_times, refuse_time
 from rspmn.data.sources.memory_rows import MemoryRows, coded_variables, pair_codes_of
 from rspmn.data.sources.pair_codes import (
     GAP,

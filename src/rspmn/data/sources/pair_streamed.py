@@ -64,7 +64,9 @@ def streamed_counts(source: Engine, asked: LogQuery) -> dict[RowRange, str]:
     not keep their order, or times do not count steps.
     """
     log = asked.log
-    if log.time is None or log.gaps == "allow" or log.duplicates == "drop" or log.step is not None:
+    if log.time is None or log.gaps == "allow":
+        return {}
+    if log.duplicates == "drop" or log.step is not None or log.numbers:
         return {}
     if not named_cells(source.frame, asked).collect_schema()[TIME].is_integer():
         return {}

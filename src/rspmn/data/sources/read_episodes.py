@@ -22,6 +22,7 @@ from rspmn.data.sources.pair_codes import (
     STEP,
     PairCodes,
 )  # fmt: skip
+from rspmn.data.sources.text_numbers import table_with_numbers, with_numbers
 from rspmn.data.sources.validate import Validator
 from rspmn.data.sources.window_groups import Endings
 from rspmn.data.tables import Table, as_table, code_cells, is_paths
@@ -36,6 +37,7 @@ def read_episodes(source: object, schema: Schema) -> Episodes:
     with open_source(source) as opened, opened.named():
         log, names = schema.log, opened.names
         log.check_names(names, schema.variables)
+        opened = with_numbers(opened, log)
         if not log.wide:
             wanted = (log.episode, log.time, log.flag, *schema.variables)
             types = dict(opened.frame.collect_schema())
@@ -50,6 +52,7 @@ def _episodes(table: Table, schema: Schema) -> Episodes:
     schema.log.check_names(table.names, schema.variables)
     if not table.rows:
         raise no_rows()
+    table = table_with_numbers(table, schema.log)
     rows = wide_rows(table, schema) if schema.log.wide else long_rows(table, schema)
     return _assemble(rows, schema)
 

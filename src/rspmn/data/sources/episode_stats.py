@@ -1,0 +1,126 @@
+"""Statistics of the episodes of a long table, computed by the engine that holds it."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import narwhals as nw
+
+from rspmn.data.sources.column_stats import Survey, SurveyedColumn, only_row
+from rspmn.data.sources.engine import Engine, Frame
+from rspmn.data.sources.engine_columns import count_where, derived_column, is_missing
+from rspmn.schema import Kind
+
+#: Only columns with at most this many values can say that an episode ended.
+MAX_ENDS = 20
+#: Values are of last rows only if chance would give that with a probability below exp(-SURE).
+SURE = 14.0
+#: Columns while rows are grouped.
+LAST, ROWS = "rspmn: last", "rspmn: rows"
+
+
+@dataclass(frozen=True)
+class EpisodeStats:
+    """How columns behave in the episodes of a table."""
+
+    episodes: int
+    #: The number of episodes in which each column has more than one value.
+    changing: Mapping[str, int] = field(default_factory=dict)
+    #: The values of a column that last rows have, and no others.
+    only_last: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    same_time: int = 0  # rows of an episode and a time that another row has
+    equal: int = 0  # of these, rows that are equal to another in all columns
+
+    def is_constant(self, name: str) -> bool:
+        """Return whether a column has one value in each of several episodes."""
+        return self.episodes > 1 and self.changing.get(name) == 0
+
+
+def episode_stats(
+    source: Engine, found: Survey, episode: str, time: str | None, names: Sequence[str]
+) -> EpisodeStats:
+    """Return statistics of episodes, and of some columns in them."""
+    types = dict(source.frame.collect_schema())
+    chosen = [found[n] for n in names if found[n].kind is not None and n not in (episode, time)]
+    keys = [name for name in (episode, time) if name is not None]
+    rows = source.frame.select(
+        *(nw.col(name) for name in keys),
+        *(_sortable(types, column).alias(f"c{k}") for k, column in enumerate(chosen)),
+    )
+    facts = only_row(source.read(_changes(rows, episode, len(chosen))))
+    changing = {column.name: int(facts[f"c{k}"] or 0) for k, column in enumerate(chosen)}
+    episodes = int(facts[ROWS])
+    if time is None:
+        return EpisodeStats(episodes, changing)
+    only_last = {}
+    marked = rows.with_columns((nw.col(time) == nw.col(time).max().over(episode)).alias(LAST))
+    for k, column in enumerate(chosen):
+        if _may_end(column):
+            values = _only_last(source, marked, f"c{k}", episodes / found.rows)
+            if column.kind is not Kind.CATEGORICAL:
+                values = tuple(value for value in values if value == 1)
+            if values:
+                only_last[column.name] = values
+    return EpisodeStats(episodes, changing, only_last, *_repeated(source, keys))
+
+
+def _sortable(types: dict[str, Any], column: SurveyedColumn) -> nw.Expr:
+    """Return a column with null for what is missing, booleans as numbers."""
+    found = derived_column(types, column.name)
+    if column.name in types:
+        found = nw.when(~is_missing(types, column.name)).then(found)
+    return found.cast(nw.Int64) if column.kind is Kind.BOOLEAN else found
+
+
+def _changes(rows: Frame, episode: str, columns: int) -> Frame:
+    """Return in how many episodes each column changes, and the number of episodes."""
+    bounds = [
+        bound.alias(f"{what}{k}")
+        for k in range(columns)
+        for what, bound in (("a", nw.col(f"c{k}").min()), ("b", nw.col(f"c{k}").max()))
+    ]
+    groups = rows.group_by(episode).agg(nw.len().alias(ROWS), *bounds)
+    return groups.select(
+        nw.len().alias(ROWS),
+        *(count_where(nw.col(f"a{k}") != nw.col(f"b{k}")).alias(f"c{k}") for k in range(columns)),
+    )
+
+
+def _may_end(column: SurveyedColumn) -> bool:
+    """Return whether a column can say that an episode ended: a flag, or a few words."""
+    if column.kind is Kind.INTEGER:
+        return (column.least, column.most) == (0, 1)
+    return column.kind is Kind.BOOLEAN or (
+        column.kind is Kind.CATEGORICAL and column.distinct <= MAX_ENDS
+    )
+
+
+def _only_last(source: Engine, rows: Frame, name: str, share: float) -> tuple[Any, ...]:
+    """Return the values that last rows have, and no others; none if that may be by chance.
+
+    `share` is the share of last rows in all rows.
+    """
+    groups = rows.filter(~nw.col(name).is_null()).group_by(name, LAST)
+    table = source.read(groups.agg(nw.len().alias(ROWS)).sort(name))
+    counts = zip(*(table.cells(c).present.tolist() for c in (name, LAST, ROWS)), strict=True)
+    inside: set[Any] = set()
+    last: dict[Any, int] = {}
+    for value, is_last, number in counts:
+        if is_last:
+            last[value] = int(number)
+        else:
+            inside.add(value)
+    found = {value: number for value, number in last.items() if value not in inside}
+    is_sure = share < 1 and -math.log(share) * max(found.values(), default=0) > SURE
+    return tuple(found) if is_sure else ()
+
+
+def _repeated(source: Engine, keys: Sequence[str]) -> tuple[int, int]:
+    """Return the rows that have keys which another row has, and those that are equal to another."""
+    found = []
+    for names in (keys, source.names):
+        groups = source.frame.group_by(list(names), drop_null_keys=False)
+        more = groups.agg(nw.len().alias(ROWS)).select((nw.col(ROWS) - 1).sum())
+        found.append(int(only_row(source.read(more))[ROWS] or 0))
+    return found[0], found[1]
