@@ -156,7 +156,8 @@ def test_a_proposal() -> None:
     table["payoff"] = table.pop("u")
     with open_source(table) as source:
         found = propose(survey(source))
-    assert (found.episode, found.time, found.terminated) == ("episode", "t", None)
+    assert found.found == {"episode", "time"}
+    assert (found.log.episode, found.log.time) == ("episode", "t")
     assert (found.decisions, found.utility, found.state) == (("treatment",), "payoff", ("x",))
     assert dict(found.left_out).keys() == {"patient_id", "note"}
     assert found.schema == Schema(

@@ -44,9 +44,7 @@ def parser(summaries: Mapping[str, str]) -> argparse.ArgumentParser:
             "--memory-limit", metavar="SIZE",
             help="memory for reading files, such as 500MB; default 1GB; the rest goes to disk",
         )  # fmt: skip
-    subs["schema"].add_argument(
-        "log", nargs="+", help="CSV, TSV, Parquet or JSON lines files, or a pattern of them"
-    )
+    _add_log(subs["schema"])
     subs["schema"].add_argument("-o", "--output", help="the schema.toml to write")
     subs["schema"].add_argument("--force", action="store_true", help="overwrite an existing file")
     for name in ("learn", "learn-spmn"):

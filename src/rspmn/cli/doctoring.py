@@ -5,13 +5,13 @@ import json
 from pathlib import Path
 
 from rspmn.cli.arguments import log_options
-from rspmn.cli.logs import print_table
-from rspmn.data.sources.column_stats import survey
+from rspmn.cli.logs import cell_text, print_table
 from rspmn.data.sources.engine import shown
 from rspmn.data.sources.open import open_source
-from rspmn.doctor import Diagnosis, examine, propose
+from rspmn.doctor import Diagnosis, examine, propose, survey_log
 from rspmn.errors import SchemaError
 from rspmn.files import write_atomically
+from rspmn.log_format import LogFormat
 from rspmn.schema import Schema
 
 
@@ -28,7 +28,9 @@ def doctor(arguments: argparse.Namespace) -> int:
 
 
 def _print(found: Diagnosis, log: str, schema: str | None) -> None:
-    print(f"{log}: {found.survey.rows} rows of {len(found.survey.columns)} columns")
+    columns = found.survey.columns
+    stored = sum(not column.is_computed for column in columns)
+    print(f"{log}: {found.survey.rows} rows of {stored} columns")
     if schema is None:
         print("no schema was given: one is guessed from the names; `rspmn schema` writes it down")
     if found.episodes:
@@ -38,18 +40,16 @@ def _print(found: Diagnosis, log: str, schema: str | None) -> None:
         print(f"lengths: {lengths}")
         print(f"ended: {ends}")
     print()
-    roles = {found.schema.utility: "utility"} | dict.fromkeys(found.schema.decisions, "decision")
-    roles |= dict.fromkeys(found.schema.state_variables, "state")
-    columns = found.survey.columns
+    roles = _roles(found.schema)
     print_table({
-        "column": [column.name for column in columns],
+        "column": [_short(column.name) for column in columns],
         "role": [roles.get(column.name, "") for column in columns],
         "kind": [str(column.kind or column.stored) for column in columns],
         "values": [column.distinct for column in columns],
         "missing": [column.missing for column in columns],
         "least": [column.least for column in columns],
         "most": [column.most for column in columns],
-        "such as": [", ".join(map(str, column.examples)) for column in columns],
+        "such as": [", ".join(map(cell_text, column.examples)) for column in columns],
     })  # fmt: skip
     for name, counts in found.balance.items():
         total = max(1, sum(counts.values()))
@@ -75,13 +75,29 @@ def _print(found: Diagnosis, log: str, schema: str | None) -> None:
         print(finding)
 
 
+def _roles(schema: Schema) -> dict[str | None, str]:
+    """Return what each column of a log is used for."""
+    roles: dict[str | None, str] = {schema.utility: "utility"}
+    roles |= dict.fromkeys(schema.decisions, "decision")
+    roles |= dict.fromkeys(schema.state_variables, "state")
+    if not schema.log.wide:
+        roles |= {schema.log.episode: "episode", schema.log.time: "time", schema.log.flag: "end"}
+    return roles
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 30 else f"{name[:29]}…"
+
+
 def propose_schema(arguments: argparse.Namespace) -> None:
     """Propose a schema for a log."""
     with open_source(arguments.log) as source, source.named():
-        found = propose(survey(source))
+        log = LogFormat().override(**log_options(arguments))
+        found = propose(*survey_log(source, log), log)
     if arguments.json:
         print(json.dumps({
-            "episode": found.episode, "time": found.time, "terminated": found.terminated,
+            **{n: getattr(found.log, n) if n in found.found else None
+               for n in ("episode", "time", "terminated")}, "log": found.log.to_dict(),
             "decisions": found.decisions, "utility": found.utility, "state": found.state,
             "left_out": dict(found.left_out), "kinds": {n: str(k) for n, k in found.kinds},
         }))  # fmt: skip

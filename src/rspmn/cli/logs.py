@@ -115,13 +115,14 @@ def _write(path: str, table: Mapping[str, Sequence[Any]]) -> None:
 
 def print_table(table: Mapping[str, Sequence[Any]]) -> None:
     """Print columns side by side."""
-    cells = [[name, *map(_shown, column)] for name, column in table.items()]
+    cells = [[name, *map(cell_text, column)] for name, column in table.items()]
     widths = [max(map(len, column)) for column in cells]
     for row in zip(*cells, strict=True):
         print("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
 
 
-def _shown(value: Any) -> str:
+def cell_text(value: Any) -> str:
+    """Return a value as tables show it."""
     if isinstance(value, float):
         return f"{value:.6g}"
     return "" if value is None else str(value)

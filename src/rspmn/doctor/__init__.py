@@ -2,6 +2,6 @@
 
 from rspmn.doctor.examine import Diagnosis, examine
 from rspmn.doctor.findings import Finding
-from rspmn.doctor.proposal import Proposal, propose
+from rspmn.doctor.proposal import Proposal, propose, survey_log
 
-__all__ = ["Diagnosis", "Finding", "Proposal", "examine", "propose"]
+__all__ = ["Diagnosis", "Finding", "Proposal", "examine", "propose", "survey_log"]

@@ -11,12 +11,14 @@ from rspmn.data.sources.column_stats import Survey, survey
 from rspmn.data.sources.count_windows import MAX_WINDOWS, store_windows
 from rspmn.data.sources.engine import Engine
 from rspmn.data.sources.engine_columns import stored_columns
+from rspmn.data.sources.episode_stats import EpisodeStats, episode_stats
 from rspmn.data.sources.open import open_source
+from rspmn.data.sources.text_numbers import with_numbers
 from rspmn.data.sources.window_groups import Lengths
 from rspmn.doctor.findings import Finding, column_findings
 from rspmn.doctor.law_or_habit import habit_findings
 from rspmn.doctor.markov import MarkovTest, markov_test
-from rspmn.doctor.proposal import propose
+from rspmn.doctor.proposal import propose, survey_log
 from rspmn.doctor.steps import (
     Coverage,
     balance_of,
@@ -94,29 +96,42 @@ def examine(
     """
     with open_source(source, memory_limit) as opened:
         with opened.named():
-            if schema is None:
-                schema = propose(survey(opened), LogFormat().override(**options)).schema
-            schema = schema_of_log(schema, options)
-            schema.log.check_names(opened.names, schema.variables)
-            found = Diagnosis(survey(opened, () if schema.log.wide else schema.variables), schema)
+            found, stats = _surveyed(opened, schema, options)
         log = found.schema.log
-        if not log.wide:
-            others = stored_columns(opened.names, (log.episode, log.time, log.flag, schema.utility))
-            found.findings += column_findings(found.survey, found.schema, others)
+        if stats is not None:
+            used = (log.episode, log.time, log.flag, *found.schema.variables)
+            others = stored_columns(opened.names, used)
+            found.duplicates = stats.same_time
+            found.findings += column_findings(found.survey, found.schema, others, stats)
         try:
             _look_at_steps(found, opened)
-            sample = _sample(opened, found)
+            found.markov = markov_test(_sample(opened, found))
+            found.findings += found.markov.findings
         except DataError as error:
             advice = "Correct the log, or its format in the schema, and examine it again"
-            found.findings.insert(0, Finding("error", "log", str(error).rstrip("."), advice))
-            if not log.wide and log.time is not None:
-                found.duplicates = _duplicates(opened, [log.episode, log.time])
-            return found
-        found.markov = markov_test(sample)
-        found.findings += found.markov.findings
+            found.findings.append(Finding("error", "log", str(error).rstrip("."), advice))
     order = {"error": 0, "warning": 1, "note": 2}
     found.findings.sort(key=lambda finding: order[finding.level])
     return found
+
+
+def _surveyed(
+    source: Engine, schema: Schema | None, options: LogOptions
+) -> tuple[Diagnosis, EpisodeStats | None]:
+    """Return the schema, proposed if none is given, and what is in columns and in episodes."""
+    if schema is None:
+        log = LogFormat().override(**options)
+        columns, stats = survey_log(source, log)
+        schema = propose(columns, stats, log).schema
+    schema = schema_of_log(schema, options)
+    log = schema.log
+    log.check_names(source.names, schema.variables)
+    source = with_numbers(source, log)
+    if log.wide:
+        return Diagnosis(survey(source), schema), None
+    columns = survey(source, schema.variables)
+    stats = episode_stats(source, columns, log.episode, log.time, columns.names)
+    return Diagnosis(columns, schema), stats
 
 
 def _look_at_steps(found: Diagnosis, source: Engine) -> None:
@@ -149,14 +164,6 @@ def _look_at_steps(found: Diagnosis, source: Engine) -> None:
     found.findings += step_findings(windows, found.coverage)
     found.findings += leak_findings(windows)
     found.findings += habit_findings(windows)
-
-
-def _duplicates(source: Engine, names: list[str]) -> int:
-    """Return how many rows have an episode and a time that another row has."""
-    groups = source.frame.group_by(names).agg(nw.len().alias("rows"))
-    more = groups.filter(nw.col("rows") > 1).select((nw.col("rows") - 1).sum())
-    cells = source.read(more).cells("rows")
-    return 0 if cells.missing[0] else int(cells.present[0])
 
 
 def _summary(lengths: Lengths) -> dict[str, float]:

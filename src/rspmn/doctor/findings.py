@@ -1,10 +1,13 @@
 """Findings: something found in a log, and what to do about it; those of single columns."""
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rspmn.data.sources.column_stats import Survey
+from rspmn.data.sources.column_stats import Survey, SurveyedColumn
+from rspmn.data.sources.episode_stats import EpisodeStats
+from rspmn.doctor.proposal import end_rule, is_cost, limits_or_missing
 from rspmn.schema import Kind, Schema
 
 #: An error: nothing can be learned. A warning: what is learned may be wrong. A note: good to know.
@@ -19,16 +22,32 @@ class Finding:
     about: str  # in a word: missing, coverage, markov, …
     found: str
     advice: str
+    line: str = ""  # what to put into the schema.toml, if that helps
+    table: Literal["", "log"] = ""  # the table of the schema.toml that it belongs to
 
     def __str__(self) -> str:
-        return f"{self.level}: {self.found}. {self.advice}."
+        said = f"{self.level}: {self.found}. {self.advice}."
+        where = f"schema.toml, [{self.table}]" if self.table else "schema.toml"
+        return f"{said}\n    {where}: {self.line}" if self.line else said
+
+
+def order_without(schema: Schema, *names: str) -> str:
+    """Return the order of a schema.toml without some variables.
+
+    >>> order_without(Schema([["x", "y"], ["a"]], ["a"], "u"), "y")
+    'order = [["x"], ["a"]]'
+    """
+    groups = [[name for name in group if name not in names] for group in schema.order]
+    return f"order = {json.dumps([group for group in groups if group], ensure_ascii=False)}"
 
 
 #: A variable with more values than MANY, each seen less than FEW times, is not learned well.
 MANY, FEW = 100, 20
 
 
-def column_findings(found: Survey, schema: Schema, others: Sequence[str]) -> Iterator[Finding]:
+def column_findings(
+    found: Survey, schema: Schema, others: Sequence[str], stats: EpisodeStats
+) -> Iterator[Finding]:
     """Return what is found in the columns of a long table.
 
     `others` are the columns of the log's format, which are not variables.
@@ -42,41 +61,17 @@ def column_findings(found: Survey, schema: Schema, others: Sequence[str]) -> Ite
             "Add what was known before the decision to the schema; leave the rest",
         )
     for name in schema.state_variables:
-        column = found[name]
-        if column.missing:
-            share = column.missing / found.rows
-            yield Finding(
-                "warning" if share > 0.05 else "note",
-                "missing",
-                f"{name!r} is missing in {column.missing} of {found.rows} rows ({share:.1%})",
-                "Steps that lack a variable that matters are left out; if it is missing for a "
-                "reason, give that reason a value of its own, such as 'not measured'",
-            )
-        if column.is_constant:
-            yield Finding(
-                "note",
-                "constant",
-                f"{name!r} has the same value in every row, {column.examples[:1]}",
-                "It carries no information: leave it out of the schema",
-            )
-        elif column.is_unique(found.rows):
-            yield Finding(
-                "warning",
-                "identifier",
-                f"{name!r} has {column.distinct} values in {found.rows} rows: it looks like an "
-                "identifier",
-                "Every state would be new: leave it out of the schema",
-            )
-        elif column.kind is not Kind.CONTINUOUS and (
-            column.distinct > MANY and found.rows / column.distinct < FEW
-        ):
-            yield Finding(
-                "warning",
-                "cardinality",
-                f"{name!r} has {column.distinct} values, each seen "
-                f"{found.rows / column.distinct:.1f} times on average",
-                "Group values that mean the same for the decision",
-            )
+        yield from _state_findings(found[name], found.rows, schema, stats)
+    yield from _utility_findings(found[schema.utility])
+    if stats.equal and schema.log.duplicates == "error":
+        yield Finding(
+            "warning",
+            "duplicates",
+            f"{stats.equal} rows are equal to another row in all columns",
+            "If they are the same event, count them once",
+            'duplicates = "drop"',
+            "log",
+        )
     for name in schema.decisions:
         if found[name].is_constant:
             yield Finding(
@@ -85,10 +80,118 @@ def column_findings(found: Survey, schema: Schema, others: Sequence[str]) -> Ite
                 f"decision {name!r} was always the same, {found[name].examples[:1]}",
                 "Nothing is known about other choices: log some, or leave the decision out",
             )
-    if found[schema.utility].is_constant:
+
+
+def _state_findings(
+    column: SurveyedColumn, rows: int, schema: Schema, stats: EpisodeStats
+) -> Iterator[Finding]:
+    """Return what is found about a state variable."""
+    name, without = column.name, order_without(schema, column.name)
+    if column.missing:
+        share = column.missing / rows
+        yield Finding(
+            "warning" if share > 0.05 else "note",
+            "missing",
+            f"{name!r} is missing in {column.missing} of {rows} rows ({share:.1%})",
+            "Steps that lack a variable that matters are left out; if it is missing for a "
+            "reason, give that reason a value of its own, such as 'not measured'",
+        )
+    if column.odd and name not in dict(schema.log.numbers):
+        yield _text_among_numbers(column, rows)
+        return
+    if name in stats.only_last:
+        values = stats.only_last[name]
+        is_flag = column.kind is not Kind.CATEGORICAL
+        rule = name if is_flag else end_rule(name, values)
+        yield Finding(
+            "warning",
+            "ends",
+            f"{name!r} is {', '.join(map(repr, values))} in last rows only: it says that the "
+            "episode ends, which no decision can know",
+            "Leave it out of the order, and say that it is the end",
+            f"terminated = {json.dumps(rule, ensure_ascii=False)}",
+            "log",
+        )
+    if column.is_constant:
+        yield Finding(
+            "note",
+            "constant",
+            f"{name!r} has the same value in every row, {column.examples[:1]}",
+            "It carries no information: leave it out of the schema",
+            without,
+        )
+    elif column.is_dates:
+        is_time = schema.log.time is None
+        yield Finding(
+            "warning",
+            "dates",
+            f"{name!r} holds {column.distinct} dates: as a state variable each is a class of its "
+            "own",
+            "If rows are ordered by it, it is the time; otherwise leave it out",
+            f"time = {json.dumps(name, ensure_ascii=False)}" if is_time else without,
+            "log" if is_time else "",
+        )
+    elif column.is_unique(rows):
+        yield Finding(
+            "warning",
+            "identifier",
+            f"{name!r} has {column.distinct} values in {rows} rows: it looks like an identifier",
+            "Every state would be new: leave it out of the schema",
+            without,
+        )
+    elif column.kind is not Kind.CONTINUOUS and (
+        column.distinct > MANY and rows / column.distinct < FEW
+    ):
+        yield Finding(
+            "warning",
+            "cardinality",
+            f"{name!r} has {column.distinct} values, each seen {rows / column.distinct:.1f} times "
+            "on average",
+            "Group values that mean the same for the decision, or leave it out",
+            without,
+        )
+    if stats.is_constant(name) and not column.is_constant:
+        yield Finding(
+            "note",
+            "attribute",
+            f"{name!r} does not change within episodes",
+            "It divides the log into parts: leave it out if nothing depends on it",
+            without,
+        )
+
+
+def _text_among_numbers(column: SurveyedColumn, rows: int) -> Finding:
+    shown = ", ".join(f"{word!r} ({number})" for word, number in column.odd)
+    odd = rows - column.missing - column.numbers
+    return Finding(
+        "warning",
+        "text",
+        f"{column.name!r} holds numbers, and text in {odd} of {rows} rows: {shown}; so each number "
+        "is read as a word",
+        "Read the column as numbers: 'limits' takes <0.5 as 0.5, 'missing' takes all text as "
+        "missing",
+        f"numbers = {{{json.dumps(column.name, ensure_ascii=False)} = "
+        f'"{limits_or_missing(column)}"}}',
+        "log",
+    )
+
+
+def _utility_findings(column: SurveyedColumn) -> Iterator[Finding]:
+    """Return what is found about the utility."""
+    name = column.name
+    if column.is_constant:
         yield Finding(
             "warning",
             "utility",
-            f"utility {schema.utility!r} is {found[schema.utility].least} in every row",
+            f"utility {name!r} is {column.least} in every row",
             "All policies have the same value then: check that it is the right column",
+        )
+    elif is_cost(name) and column.least is not None and column.least >= 0:
+        yield Finding(
+            "warning",
+            "utility",
+            f"utility {name!r} looks like a cost, from {column.least:g} to {column.most:g}: it "
+            "would be made as large as possible",
+            "If less is better, change its sign",
+            f"utility = {json.dumps(f'-{name}' if name.isidentifier() else f'-`{name}`')}",
         )

@@ -1,12 +1,15 @@
 """A schema proposed for a log, to be edited."""
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import tomli_w
 
-from rspmn.data.sources.column_stats import Survey, SurveyedColumn
+from rspmn.data.sources.column_stats import Survey, SurveyedColumn, survey
+from rspmn.data.sources.engine import Engine
+from rspmn.data.sources.episode_stats import EpisodeStats, episode_stats
 from rspmn.errors import DataError
 from rspmn.log_format import LogFormat
 from rspmn.schema import Kind, Schema
@@ -17,17 +20,19 @@ EPISODES = [
     "subject", "session", "session_id", "user_id", "machine_id", "run", "case", "id",
 ]  # fmt: skip
 TIMES = [
-    "time", "t", "step", "timestep", "time_step", "date", "datetime", "timestamp", "day",
-    "visit", "seq", "order",
+    "time", "t", "step", "timestep", "time_step", "date", "datetime", "timestamp", "day", "hour",
+    "minute", "minutes", "visit", "seq", "order",
 ]  # fmt: skip
 TERMINATED = ["terminated", "terminal", "done", "is_terminal", "end", "ended"]
 DECISIONS = [
     "action", "decision", "act", "treatment", "treat", "choice", "dose", "control", "move",
-    "intervention", "a", "d",
+    "intervention", "drug", "medication", "therapy", "antibiotic", "antibiotics", "a", "d",
 ]  # fmt: skip
 UTILITIES = [
-    "reward", "utility", "payoff", "return", "outcome", "score", "profit", "cost", "r", "u",
+    "reward", "utility", "payoff", "return", "outcome", "score", "profit", "r", "u",
 ]  # fmt: skip
+#: Names of what is the better the less it is; also as the last word of a name.
+COSTS = ["cost", "costs", "price", "penalty", "loss", "expense", "expenses", "charge", "fee"]
 #: Columns about the log, not about the state.
 ASIDE = ["truncated", "timeout", "timeouts", "info", "index", "row"]
 
@@ -36,14 +41,15 @@ ASIDE = ["truncated", "timeout", "timeouts", "info", "index", "row"]
 class Proposal:
     """A proposed schema, and the columns of the log that are not variables."""
 
-    episode: str | None
-    time: str | None
-    terminated: str | None
+    log: LogFormat
+    found: frozenset[str]  # the fields of the format that were found, not left at their defaults
     decisions: tuple[str, ...]
     utility: str | None
     state: tuple[str, ...]
+    attributes: tuple[str, ...]  # of the state, what does not change in an episode
     left_out: tuple[tuple[str, str], ...]  # columns, and why
     kinds: tuple[tuple[str, Kind], ...]
+    outcomes: tuple[str, ...] = ()  # examples of values for words that say how episodes end
 
     @property
     def schema(self) -> Schema:
@@ -54,25 +60,14 @@ class Proposal:
                 f"no column looks like {lacking}: write a schema.toml, which "
                 "`rspmn schema LOG -o schema.toml` begins"
             )
-        kinds = {name: kind for name, kind in self.kinds if name != self.utility}
         order = [list(self.state), *([name] for name in self.decisions)]
-        return Schema(order, self.decisions, self.utility, kinds, self.log)
-
-    @property
-    def log(self) -> LogFormat:
-        """The format of the log, as far as columns were found."""
-        return LogFormat(**self._log_columns())
-
-    def _log_columns(self) -> dict[str, Any]:
-        found = {"episode": self.episode, "time": self.time, "terminated": self.terminated}
-        return {what: name for what, name in found.items() if name}
+        return Schema(order, self.decisions, self.utility, dict(self.kinds), self.log)
 
     def toml(self) -> str:
         """Return a schema.toml with comments on what to look at."""
         order = [list(self.state), *([name] for name in self.decisions)]
         decided = list(self.decisions)
-        kinds = {name: str(kind) for name, kind in self.kinds if name != self.utility}
-        found = self._log_columns()
+        kinds = {name: str(kind) for name, kind in self.kinds}
         lines = [
             "# A schema proposed from the columns' names and values: check it before you use it.",
             "# order: what is known first comes first; a decision is a group of its own.",
@@ -80,81 +75,206 @@ class Proposal:
             "# The decisions: the variables that can be chosen."
             + ("" if decided else " NAME THEM HERE: no column looks like it."),
             tomli_w.dumps({"decisions": decided}).strip(),
-            "# The reward of a step; more is better (change the sign of a cost)."
+            '# The reward of a step; more is better: a cost has a minus, "-cost".'
             + ("" if self.utility else " NAME IT HERE: no column looks like it."),
             tomli_w.dumps({"utility": self.utility or ""}).strip(),
+            *(
+                f"# {name} does not change in an episode: leave it out if nothing depends on it"
+                for name in self.attributes
+            ),
             *(f"# left out: {name}: {why}" for name, why in self.left_out),
+            *(
+                f"# To value how episodes end: utility = [{json.dumps(self.utility)}, {worths}]"
+                for worths in self.outcomes
+                if self.utility
+            ),
             *(
                 f"# {what}: no column looks like it; name it under [log], or by --{what}"
                 for what in ("episode", "time", "terminated")
-                if what not in found
-            ),
-            *(
-                f"# Does {name!r} say that the episode ended? Then take it out of order and kinds, "
-                f"and name it under [log], terminated = {name!r}: no decision can know it."
-                for name, kind in self.kinds
-                if kind is Kind.BOOLEAN and name in self.state and self.terminated is None
+                if what not in self.found
             ),
             "",
-            "# The format of the log: its columns that are not variables.",
-            tomli_w.dumps({"log": found}).strip(),
+            "# The format of the log: its columns that are not variables, and how it is read.",
+            tomli_w.dumps({"log": self._log()}).strip(),
             "",
             tomli_w.dumps({"kinds": kinds}).strip(),
             "",
         ]
         return "\n".join(lines)
 
+    def _log(self) -> dict[str, Any]:
+        """Return the format of the log, with what was found although it is the default."""
+        said = {what: getattr(self.log, what) for what in ("episode", "time", "terminated")}
+        return {k: v for k, v in said.items() if k in self.found} | self.log.to_dict()
 
-def propose(found: Survey, log: LogFormat | None = None) -> Proposal:
+
+def survey_log(
+    source: Engine, log: LogFormat | None = None, variables: Sequence[str] = ()
+) -> tuple[Survey, EpisodeStats | None]:
+    """Return what is in the columns of a long table, and in its episodes, if these are known."""
+    log = log or LogFormat()
+    found = survey(source, variables)
+    episode, time = _keys(found, log)
+    if episode is None:
+        return found, None
+    names = [column.name for column in found.columns]
+    return found, episode_stats(source, found, episode, time, names)
+
+
+def propose(
+    found: Survey, stats: EpisodeStats | None = None, log: LogFormat | None = None
+) -> Proposal:
     """Propose a schema for a long table by its columns' names and values.
 
     Columns that a format of the log names are not variables.
     """
-    names = {column.name.lower(): column for column in found.columns}
     log = log or LogFormat()
-    named = (log.episode, log.time, log.terminated)
-    episode, time, terminated = (
-        next((c for c in found.columns if c.name == name), None) or _named(names, usual)
-        for name, usual in zip(named, (EPISODES, TIMES, TERMINATED), strict=True)
-    )
-    taken = {column.name for column in (episode, time, terminated) if column is not None}
-    utility = _named(names, UTILITIES, taken)
-    if utility is not None and utility.kind in (Kind.CATEGORICAL, None):
-        utility = None
-    taken |= {utility.name} if utility else set()
-    decisions = _decisions([c for c in found.columns if c.name not in taken])
-    taken |= set(decisions)
-    state, left_out = [], []
-    for column in found.columns:
-        if column.name in taken:
-            continue
-        why = _why_not(column, found.rows)
-        if why:
-            left_out.append((column.name, why))
-        else:
-            state.append(column)
+    roles = _roles(found, stats, log)
+    state = [c for c in found.columns if c.name not in roles.taken and not _why_not(c, found.rows)]
+    others = [c for c in found.columns if c.name not in roles.taken and c not in state]
+    numbers: Any = {column.name: limits_or_missing(column) for column in state if column.odd}
+    is_repeated = stats is not None and 0 < stats.equal == stats.same_time
+    changes: Any = {"duplicates": "drop"} if is_repeated and log.duplicates == "error" else {}
+    changes |= {"numbers": dict(log.numbers) | numbers} if numbers else {}
+    utility = roles.utility
     return Proposal(
-        episode.name if episode else None,
-        time.name if time else None,
-        terminated.name if terminated else None,
-        tuple(decisions),
-        utility.name if utility else None,
+        log.override(**roles.known, **changes),
+        frozenset(roles.known),
+        roles.decisions,
+        f"-{written(utility)}" if utility is not None and is_cost(utility) else utility,
         tuple(column.name for column in state),
-        tuple(left_out),
+        tuple(c.name for c in state if stats is not None and stats.is_constant(c.name)),
+        (
+            *((name, "says how the episode ended") for name in roles.outcomes),
+            *((column.name, _why_not(column, found.rows)) for column in others),
+        ),
         tuple(
-            (c.name, c.kind)
-            for c in (*state, *(found[name] for name in decisions))
+            (c.name, Kind.CONTINUOUS if c.name in numbers else c.kind)
+            for c in (*state, *(found[name] for name in roles.decisions))
             if c.kind is not None
+        ),
+        tuple(
+            _worths(name, words)
+            for name, words in roles.outcomes.items()
+            if found[name].kind is Kind.CATEGORICAL
         ),
     )
 
 
+@dataclass(frozen=True)
+class _Roles:
+    """The columns that are no state variables."""
+
+    known: Any  # fields of the format of the log, with the columns that were found for them
+    utility: str | None
+    decisions: tuple[str, ...]
+    outcomes: Mapping[str, Sequence[Any]]  # what says how an episode ended besides the flag
+
+    @property
+    def taken(self) -> set[str | None]:
+        """The columns that have a role."""
+        return {*self.known.values(), self.utility, *self.decisions, *self.outcomes}
+
+
+def _roles(found: Survey, stats: EpisodeStats | None, log: LogFormat) -> _Roles:
+    """Return which columns have a role, by their names and by what episodes show."""
+    episode, time = _keys(found, log)
+    taken = {episode, time, log.flag}
+    utility = _utility(found, taken)
+    taken.add(utility)
+    decisions = _decisions([c for c in found.columns if c.name not in taken])
+    taken |= set(decisions)
+    only_last = {} if stats is None else stats.only_last
+    only_last = {name: values for name, values in only_last.items() if name not in taken}
+    terminated = _end(found, only_last, log)
+    only_last.pop(terminated or "", None)
+    known = {"episode": episode, "time": time}
+    known |= {"terminated": terminated} if log.ending is None else {}
+    known = {what: name for what, name in known.items() if name is not None}
+    return _Roles(known, utility, tuple(decisions), only_last)
+
+
+def _worths(name: str, words: Sequence[str]) -> str:
+    """Return a table of TOML with a value for each word."""
+    values = ", ".join(f"{json.dumps(word, ensure_ascii=False)} = 0" for word in words)
+    return f"{{{json.dumps(name, ensure_ascii=False)} = {{{values}}}}}"
+
+
+def _keys(found: Survey, log: LogFormat) -> tuple[str | None, str | None]:
+    """Return the columns of episodes and of times: those named, or those that look like it."""
+    names = {column.name.lower(): column for column in found.columns}
+    episode = log.episode if log.episode in found.names else _named(names, EPISODES)
+    if episode is None:
+        episode = next((c.name for c in found.columns if _repeats_an_id(c, found.rows)), None)
+    if log.time is None or log.time in found.names:
+        return episode, log.time
+    time = _named(names, TIMES, [episode])
+    dates = [c.name for c in found.columns if c.is_dates and c.name != episode]
+    return episode, time or next(iter(dates), None)
+
+
+def _repeats_an_id(column: SurveyedColumn, rows: int) -> bool:
+    """Return whether a column is called an identifier, and several rows have each of them."""
+    is_id = column.name.lower().endswith(("_id", " id", "-id")) or column.name.endswith(
+        ("Id", "ID")
+    )
+    return is_id and 1 < column.distinct <= rows / 2
+
+
+def _end(found: Survey, only_last: Mapping[str, Sequence[Any]], log: LogFormat) -> str | None:
+    """Return the column or the rule that says that an episode ended."""
+    names = {column.name.lower(): column for column in found.columns}
+    if log.terminated in found.names or log.terminated not in (None, LogFormat.terminated):
+        return log.terminated
+    flags = [name for name in only_last if found[name].kind is not Kind.CATEGORICAL]
+    rules = [end_rule(name, values) for name, values in only_last.items() if name not in flags]
+    return next(iter([*filter(None, [_named(names, TERMINATED)]), *flags, *rules]), None)
+
+
+def end_rule(name: str, values: Sequence[Any]) -> str:
+    """Return the rule that a column has one of some values.
+
+    >>> end_rule("status", ["died", "sent home"])
+    "status in (died, 'sent home')"
+    """
+    words = [str(v) if str(v).isidentifier() else repr(str(v)) for v in values]
+    if len(words) == 1:
+        return f"{written(name)} == {words[0]}"
+    return f"{written(name)} in ({', '.join(words)})"
+
+
+def written(name: str) -> str:
+    """Return a name as expressions have it."""
+    return name if name.isidentifier() else f"`{name}`"
+
+
+def is_cost(name: str) -> bool:
+    """Return whether a column is called as costs are: the less, the better."""
+    return name.lower().replace(" ", "_").split("_")[-1] in COSTS
+
+
+def _utility(found: Survey, taken: Iterable[str | None]) -> str | None:
+    """Return the column that looks like the utility: by its name, a cost if there is no reward."""
+    names = {column.name.lower(): column for column in found.columns}
+    costs = [name for name in names if is_cost(name)]
+    for name in (*UTILITIES, *costs):
+        utility = _named(names, [name], taken)
+        if utility is not None and found[utility].kind not in (Kind.CATEGORICAL, None):
+            return utility
+    return None
+
+
+def limits_or_missing(column: SurveyedColumn) -> str:
+    """Return how the text in a column of numbers is to be read."""
+    return "limits" if any(word.strip()[:1] in "<>≤≥" for word, _ in column.odd) else "missing"
+
+
 def _named(
-    names: dict[str, SurveyedColumn], wanted: Iterable[str], taken: Iterable[str] = ()
-) -> SurveyedColumn | None:
+    names: dict[str, SurveyedColumn], wanted: Iterable[str], taken: Iterable[str | None] = ()
+) -> str | None:
     """Return the first column that has one of the names."""
     used = set(taken)
-    return next((names[n] for n in wanted if n in names and names[n].name not in used), None)
+    return next((names[n].name for n in wanted if n in names and names[n].name not in used), None)
 
 
 def _decisions(columns: Sequence[SurveyedColumn]) -> list[str]:
@@ -182,6 +302,10 @@ def _why_not(column: SurveyedColumn, rows: int) -> str:
         return "is about the log, not about the state"
     if column.is_constant:
         return "has the same value in every row"
+    if column.is_dates:
+        return "holds dates: as a state, each would be a class of its own"
+    if column.odd:
+        return ""  # numbers, some of them text
     if column.is_unique(rows):
         return "has a value of its own in nearly every row: an identifier"
     return ""

@@ -1,5 +1,6 @@
 """Findings about steps and their successors: balance, coverage, leaks, unknown successors."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -9,7 +10,8 @@ from rspmn.data.columns import Column, same_domain
 from rspmn.data.episodes import Followed
 from rspmn.data.keys import joint_groups
 from rspmn.data.windows import Windows, distinct_states
-from rspmn.doctor.findings import Finding
+from rspmn.doctor.findings import Finding, order_without
+from rspmn.doctor.proposal import written
 from rspmn.schema import Kind
 from rspmn.types import Array, Bools
 
@@ -17,6 +19,12 @@ from rspmn.types import Array, Bools
 RARE = 0.01
 #: Columns that agree in this share of the steps are the same.
 SAME = 0.999
+#: More utilities than this are not told value by value.
+MAX_WORTHS = 20
+#: A variable with more numbers than this is better known by conditions, where steps are few.
+MANY_NUMBERS = 10
+#: Of distinct steps, a share above this leaves nothing to compare.
+MOSTLY = 0.9
 #: Fewer steps than this may agree by chance.
 FEW = 20
 
@@ -87,7 +95,13 @@ def step_findings(windows: Windows, coverage: Coverage | None) -> Iterator[Findi
                 "Their value is known from few steps: check the number of steps behind an answer",
             )
     if coverage is not None:
-        yield from _coverage_findings(coverage, steps)
+        yield from _coverage_findings(coverage)
+        if coverage.states > 0.5 * steps:
+            said = f"{coverage.states} distinct states in {steps} steps: most were seen once"
+            yield _too_fine(windows, said)
+    elif len(windows) > MOSTLY * steps >= FEW:
+        said = "no state occurs twice, and what follows is known from single steps"
+        yield _too_fine(windows, f"{len(windows)} of {steps} steps are distinct: {said}")
     unknown = int(windows.counts[windows.followed == Followed.UNKNOWN].sum())
     if unknown > 0.02 * steps:
         yield Finding(
@@ -99,7 +113,22 @@ def step_findings(windows: Windows, coverage: Coverage | None) -> Iterator[Findi
         )
 
 
-def _coverage_findings(coverage: Coverage, steps: int) -> Iterator[Finding]:
+def _too_fine(windows: Windows, found: str) -> Finding:
+    """Return the finding that states hardly occur twice, with conditions to use for numbers."""
+    schema, conditions = windows.schema, {}
+    for name in schema.state_variables:
+        numbers = _numbers(windows.columns[name])
+        if numbers is not None and len(np.unique(numbers)) > MANY_NUMBERS:
+            conditions[name] = f"{written(name)} > {np.nanmedian(numbers):.3g}"
+    groups = [[conditions.get(name, name) for name in group] for group in schema.order]
+    advice = "Use fewer or coarser state variables"
+    if conditions:
+        advice += ": conditions instead of numbers, at limits that mean something (here: medians)"
+    line = f"order = {json.dumps(groups, ensure_ascii=False)}" if conditions else ""
+    return Finding("warning", "distinct", found, advice, line)
+
+
+def _coverage_findings(coverage: Coverage) -> Iterator[Finding]:
     alone = coverage.states_with_one_choice
     if coverage.choices > 1 and alone > 0.1 * coverage.states:
         yield Finding(
@@ -116,29 +145,21 @@ def _coverage_findings(coverage: Coverage, steps: int) -> Iterator[Finding]:
             "steps, but never acted in",
             "They are valued as the worst state",
         )
-    if coverage.states > 0.5 * steps:
-        yield Finding(
-            "warning",
-            "coverage",
-            f"{coverage.states} distinct states in {steps} steps: most were seen once",
-            "Use fewer or coarser state variables",
-        )
 
 
 def leak_findings(windows: Windows) -> Iterator[Finding]:
     """Return state variables that hold what is only known after the decision."""
     schema = windows.schema
-    utility = windows.columns[schema.utility].data
+    earned = windows.columns[schema.utility]
     for name in schema.state_variables:
-        column = windows.columns[name]
-        numbers = _numbers(column)
-        varies = len(np.unique(utility)) > 1
-        if varies and numbers is not None and _agree(windows, numbers == utility):
+        how = _gives_away(windows, windows.columns[name], earned)
+        if how:
             yield Finding(
                 "warning",
                 "leak",
-                f"{name!r} equals the utility of the same step",
-                "It was not known before the decision: leave it out of the schema",
+                f"{name!r} gives the utility of the same step away: {how}",
+                "If it was not known before the decision, leave it out of the order",
+                order_without(schema, name),
             )
     known = windows.followed <= Followed.STATE
     for after, following in windows.next_columns.items():
@@ -153,7 +174,46 @@ def leak_findings(windows: Windows) -> Iterator[Finding]:
                     "leak",
                     f"{name!r} equals {after!r} of the next step",
                     "It was not known before the decision: leave it out of the schema",
+                    order_without(schema, name),
                 )
+
+
+def _gives_away(windows: Windows, column: Column, earned: Column) -> str:
+    """Return how a column tells the utility: as a linear function, or value by value; or ""."""
+    known = ~column.missing
+    counts, utility = windows.counts[known].astype(float), earned.data[known]
+    if counts.sum() < FEW or utility.min() == utility.max():
+        return ""
+    numbers = _numbers(column)
+    if numbers is not None and _agree(windows, numbers == earned.data, known):
+        return "it is the same number"
+    if numbers is not None:
+        slope, start = _line(numbers[known], utility, counts)
+        if slope and _agree(windows, _near(start + slope * numbers, earned.data), known):
+            return f"it is {start:.6g} {'-' if slope < 0 else '+'} {abs(slope):.6g} times this"
+    values, codes = np.unique(utility, return_inverse=True)
+    if column.kind is Kind.CONTINUOUS or not 1 < len(values) <= MAX_WORTHS:
+        return ""
+    table = np.zeros((len(column.domain), len(values)))
+    np.add.at(table, (column.data[known], codes), counts)
+    if min(table.max(axis=0).sum(), table.max(axis=1).sum()) < SAME * counts.sum():
+        return ""
+    best, seen = values[table.argmax(axis=1)], np.flatnonzero(table.sum(axis=1))
+    return ", ".join(f"{best[k]:g} if it is {column.domain[k]!r}" for k in seen[:5])
+
+
+def _line(numbers: Array, utility: Array, counts: Array) -> tuple[float, float]:
+    """Return slope and start of the line of least squares."""
+    mean, earned = np.average(numbers, weights=counts), np.average(utility, weights=counts)
+    spread = np.average((numbers - mean) ** 2, weights=counts)
+    if not spread:
+        return 0.0, 0.0
+    slope = np.average((numbers - mean) * (utility - earned), weights=counts) / spread
+    return float(slope), float(earned - slope * mean)
+
+
+def _near(one: Array, other: Array) -> Bools:
+    return np.asarray(np.isclose(one, other, rtol=1e-6, atol=1e-9))
 
 
 def _numbers(column: Column) -> Array | None:

@@ -22,6 +22,8 @@ from rspmn.schema import Kind
 HEAD = 1000
 #: How many of the cells that are no numbers are shown.
 MAX_ODD = 5
+#: What is said for the engine's type of a variable that is computed.
+COMPUTED = "computed"
 #: Types that cannot be learned from.
 UNSUPPORTED = (nw.Binary, nw.Time, nw.Duration)
 
@@ -47,6 +49,11 @@ class SurveyedColumn:
         """Return whether nearly every row has a value of its own, as identifiers have."""
         present = rows - self.missing
         return present > 20 and self.distinct > 0.9 * present and self.kind is not Kind.CONTINUOUS
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether it is no column of the table."""
+        return self.stored == COMPUTED
 
     @property
     def is_constant(self) -> bool:
@@ -106,7 +113,7 @@ def survey(source: Engine, variables: Sequence[str] = ()) -> Survey:
             SurveyedColumn(
                 name,
                 kinds[name],
-                str(types.get(name, "computed")),
+                str(types.get(name, COMPUTED)),
                 missing,
                 int(facts[f"d{k}"]) - (missing > 0),  # engines count null as a value
                 facts.get(f"a{k}"),

@@ -1,0 +1,183 @@
+"""The doctor warns before learning, each time with the line to put into the schema.toml."""
+
+import datetime as dt
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from rspmn import LogFormat, Schema
+from rspmn.cli import main
+from rspmn.data.sources.open import open_source
+from rspmn.doctor import Finding, Proposal, examine, propose, survey_log
+from rspmn.envs.domains import DOMAINS
+
+Table = dict[str, list[Any]]
+START = dt.datetime(2024, 3, 1, 8)
+
+
+def ward(stays: int = 60, seed: int = 0) -> Table:
+    """Draw stays in a ward: labs, attributes, a treatment, what it costs, how it ends."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for stay in range(stays):
+        age, length = int(rng.integers(20, 90)), int(rng.integers(3, 7))
+        for day in range(length):
+            given, last = bool(rng.integers(2)), day == length - 1
+            lactate = round(float(rng.uniform(0.2, 4)), 2)
+            rows.append({
+                "stay_id": f"s{stay}", "charttime": START + dt.timedelta(days=day, hours=stay % 5),
+                "lactate": "<0.5" if lactate < 0.5 else str(lactate), "age": age,
+                "fever": bool(rng.integers(2)), "treatment": "drug" if given else "wait",
+                "cost": 10.0 + 5 * given, "status": rng.choice(["died", "sent home"])
+                if last else "in ward",
+            })  # fmt: skip
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+WARD = ward()
+STATE = ["fever"]
+
+
+def schema(*state: str, utility: Any = "-cost", **log: Any) -> Schema:
+    format_: Any = {"episode": "stay_id", "time": "charttime", "ending": "end"} | log
+    return Schema([list(state), ["treatment"]], ["treatment"], utility).with_log(**format_)
+
+
+def finding(table: Table, given: Schema, about: str) -> Finding:
+    found = [f for f in examine(pl.DataFrame(table), given).findings if f.about == about]
+    assert len(found) == 1, found
+    return found[0]
+
+
+def proposal(table: Table, log: LogFormat | None = None) -> Proposal:
+    with open_source(pl.DataFrame(table)) as source:
+        return propose(*survey_log(source, log), log)
+
+
+def test_nothing_to_warn_of() -> None:
+    about = {f.about for f in examine(pl.DataFrame(WARD), schema("fever")).findings}
+    assert about == {"unused"}
+
+
+def test_steps_that_are_all_distinct() -> None:
+    numbers: Any = {"lactate": "limits"}
+    found = finding(WARD, schema("lactate", "age", "fever", numbers=numbers), "distinct")
+    assert f"of {len(WARD['age'])} steps are distinct: no state occurs twice" in found.found
+    assert found.line.startswith('order = [["lactate > ')
+    order = tomllib.loads(found.line)["order"]
+    coarse = Schema(order, ["treatment"], "-cost", log=schema("fever", numbers=numbers).log)
+    assert "distinct" not in {f.about for f in examine(pl.DataFrame(WARD), coarse).findings}
+
+
+def test_attributes() -> None:
+    found = finding(WARD, schema("fever", "age"), "attribute")
+    assert found.found == "'age' does not change within episodes"
+    assert found.line == 'order = [["fever"], ["treatment"]]'
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        (lambda cost: cost, " - 1 times this"),
+        (lambda cost: [f"bill {c:g}" for c in cost], "-10 if it is 'bill 10', -15 if it is"),
+        (lambda cost: [2 * c + 7 for c in cost], "it is 3.5 - 0.5 times this"),
+        (lambda cost: [-c for c in cost], "it is the same number"),
+    ],
+)
+def test_columns_that_give_the_reward_away(column: Any, said: str) -> None:
+    table = WARD | {"bill": column(WARD["cost"])}
+    found = finding(table, schema("fever", "bill"), "leak")
+    assert "'bill' gives the utility of the same step away: " in found.found
+    assert said in found.found
+    assert found.line == 'order = [["fever"], ["treatment"]]'
+
+
+def test_what_gives_no_reward_away() -> None:
+    """A state that the reward depends on does not: several values earn the same."""
+    rng = np.random.default_rng(1)
+    place = [int(rng.integers(4)) for _ in WARD["age"]]
+    table = WARD | {"place": place, "worth": [float(p == 3) for p in place]}
+    found = examine(pl.DataFrame(table), schema("place", utility="worth")).findings
+    assert "leak" not in {f.about for f in found}
+
+
+def test_text_among_numbers() -> None:
+    found = finding(WARD, schema("fever", "lactate"), "text")
+    odd = WARD["lactate"].count("<0.5")
+    assert f"text in {odd} of {len(WARD['age'])} rows: '<0.5' ({odd})" in found.found
+    assert "'missing' takes all text as missing" in found.advice
+    assert (found.table, found.line) == ("log", 'numbers = {"lactate" = "limits"}')
+    assert "schema.toml, [log]: numbers = " in str(found)
+    table = WARD | {"lactate": [c.replace("<0.5", "n/a") for c in WARD["lactate"]]}
+    assert "missing" in finding(table, schema("lactate"), "text").line
+
+
+def test_costs() -> None:
+    found = finding(WARD, schema("fever", utility="cost"), "utility")
+    assert (found.table, found.line) == ("", 'utility = "-cost"')
+    table = {("total price" if n == "cost" else n): column for n, column in WARD.items()}
+    line = finding(table, schema("fever", utility="total price"), "utility").line
+    assert line == 'utility = "-`total price`"'
+    changed = schema("fever", **tomllib.loads(line))
+    assert "utility" not in {f.about for f in examine(pl.DataFrame(table), changed).findings}
+
+
+def test_duplicates() -> None:
+    table = {name: [*column, *column[3:5]] for name, column in WARD.items()}
+    given = schema("fever")
+    found = finding(table, given, "duplicates")
+    assert found.found == "2 rows are equal to another row in all columns"
+    assert (found.table, found.line) == ("log", 'duplicates = "drop"')
+    once = examine(pl.DataFrame(table), given, duplicates="drop")
+    assert once.is_sound
+    assert once.steps == len(WARD["age"])
+    assert proposal(table).log.duplicates == "drop"
+
+
+def test_dates_are_times_and_no_states() -> None:
+    for dates in (WARD["charttime"], [str(moment) for moment in WARD["charttime"]]):
+        table = WARD | {"charttime": dates}
+        assert proposal(table).log.time == "charttime"
+        found = finding(table, schema("fever", "charttime", time=None), "dates")
+        assert (found.table, found.line) == ("log", 'time = "charttime"')
+
+
+def test_ends_are_seen_in_the_log() -> None:
+    """Fault: every flag in the state was taken for a possible end."""
+    found = finding(WARD, schema("fever", "status"), "ends")
+    assert (found.table, found.line) == ("log", "terminated = \"status in (died, 'sent home')\"")
+    proposed = proposal(WARD)
+    assert proposed.log.terminated == "status in (died, 'sent home')"
+    assert "status" not in proposed.state
+    assert "fever" in proposed.state
+    assert '{"status" = {"died" = 0, "sent home" = 0}}' in proposed.toml()
+    cured = WARD | {"status": [s == "sent home" for s in WARD["status"]]}
+    assert proposal(cured).log.terminated == "status"
+    log = DOMAINS["SkillTeaching"]().generate(200, 10, 0).to_long()
+    del log["terminated"]
+    skills = proposal(log)
+    assert "terminated" not in skills.found
+    assert len(skills.state) > 8
+    assert "does say" not in skills.toml().lower()
+
+
+def test_a_proposal_reads_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, toml = tmp_path / "ward.csv", tmp_path / "schema.toml"
+    text = pl.DataFrame(WARD).write_csv()
+    path.write_bytes(text.replace("\n", "\r\r\n").encode())
+    assert main(["schema", str(path), "-o", str(toml)]) == 0
+    proposed = Schema.load(toml)
+    assert proposed.utility == "-cost"
+    assert proposed.log == LogFormat(
+        "stay_id", "charttime", "status in (died, 'sent home')", numbers=(("lactate", "limits"),)
+    )
+    assert "age does not change in an episode" in toml.read_text()
+    assert main(["doctor", str(path)]) == 0  # uses what was proposed
+    assert "ended: 60 terminated" in capsys.readouterr().out
+    assert examine(path, proposed).is_sound
+    assert main(["schema", str(path), "--episode", "age"]) == 0
+    assert 'episode = "age"' in capsys.readouterr().out
