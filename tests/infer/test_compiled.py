@@ -192,9 +192,9 @@ def test_states_of_several_values_and_missing_ones() -> None:
     model = RSPMN(schema, weighted_top([0.5, 0.5]), b.build(*roots), (30.0, 10.0))
     index = StateIndex(model)
     # visits · likelihood: 30 · .9 and 10 · .2 for x = 0; y tells the two apart
-    assert np.exp(index.scores({"x": 0})) == pytest.approx([27, 2])
-    assert np.exp(index.scores({"x": 0, "y": 1})) == pytest.approx([0, 2])
-    assert np.exp(index.scores({"y": 5})) == pytest.approx([0, 0])
+    assert index.belief({"x": 0}).weights == pytest.approx([1, 2 / 27])
+    assert index.belief({"x": 0, "y": 1}).nodes.tolist() == [1]
+    assert index.belief({"y": 5}).nodes.tolist() == []
     policy = model.policy(1)
     assert policy.action_values({"x": 0})[0].utility == pytest.approx(2 / 29)
     assert policy.act_many({"x": [0, 1, 1], "y": [1, 0, None]}).tolist() == [True] * 3

@@ -127,24 +127,35 @@ def best_among(answers: Sequence[ActionValue]) -> list[ActionValue]:
 def judged(
     answers: Sequence[ActionValue], scores: Sequence[float], within: float = 0.0
 ) -> list[ActionValue]:
-    """Return actions with `best` set by their scores.
-
-    Only supported ones compete, unless there are none; then those that part of the possible
-    states offer do, flagged as they are.
-    """
-    allowed = [a.available > 0 and not math.isnan(s) for a, s in zip(answers, scores, strict=True)]
-    running = [ok and a.supported for a, ok in zip(answers, allowed, strict=True)]
-    running = running if any(running) else allowed
-    worth = [a.utility if r else math.nan for a, r in zip(answers, running, strict=True)]
-    best = tied_branches(worth, scores, within)
+    """Return actions with `best` set by their scores: see `best_values`."""
+    available, worth = [a.available for a in answers], [a.utility for a in answers]
+    best = best_values(available, worth, scores, within)
     return [replace(answer, best=k in best) for k, answer in enumerate(answers)]
 
 
+def best_values(
+    available: Sequence[float], worth: Sequence[float], scores: Sequence[float], within: float = 0.0
+) -> list[int]:
+    """Return which actions are best, by number; ties included.
+
+    Only supported ones compete, unless there are none; then those that part of the possible
+    states offer do.
+    """
+    every = range(len(worth))
+    allowed = [k for k in every if available[k] > 0 and not math.isnan(scores[k])]
+    running = [k for k in allowed if available[k] > 1 - TIE and worth[k] > -math.inf] or allowed
+    competing = set(running)
+    numbers = [worth[k] if k in competing else math.nan for k in every]
+    return tied_branches(numbers, numbers if scores is worth else scores, within)
+
+
 def mark_extrapolated(
-    answers: Sequence[ActionValue], observed: Sequence[ActionValue]
+    answers: Sequence[ActionValue], offered: Mapping[Value, float]
 ) -> list[ActionValue]:
-    """Set `tried` of answers that extrapolate, given those that only know what was tried."""
-    offered = {answer.value: answer.available for answer in observed}
+    """Set `tried` of answers that extrapolate.
+
+    `offered` is the probability of a state in which each value was tried.
+    """
 
     def tried(answer: ActionValue) -> bool:
         if not answer.available:

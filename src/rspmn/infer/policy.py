@@ -12,12 +12,13 @@ given alone: `ActionValue.averaged_over` names the variables that it was made wi
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.circuit import Max, Network
+from rspmn.circuit import Network
 from rspmn.data.tables import as_table
 from rspmn.errors import EvidenceError
 from rspmn.infer import actions
@@ -26,9 +27,13 @@ from rspmn.infer.actions import (
     best_among,
     checked,
     is_lawful,
+    judged,
     mark_extrapolated,
 )
 from rspmn.infer.branches import objects
+from rspmn.infer.compiled.beliefs import Beliefs, Routes
+from rspmn.infer.compiled.mixture import Situation, decide_all, decide_one, scores_of
+from rspmn.infer.compiled.offers import Offers
 from rspmn.infer.compiled.planned import Planned
 from rspmn.infer.compiled.state_index import StateIndex
 from rspmn.infer.criterion import MEU, Criterion
@@ -36,7 +41,8 @@ from rspmn.infer.evidence import Known, as_state, known_values
 from rspmn.infer.meu import ExpectedUtility, recurrent_meu
 from rspmn.model import RSPMN
 from rspmn.schema import Schema
-from rspmn.values import Mark, Value, as_value, is_missing, show
+from rspmn.types import Ints
+from rspmn.values import Value, as_value, is_missing, show
 
 #: What to do where the model knows nothing: a value, or one for each decision.
 Otherwise = Value | Mapping[str, Value] | None
@@ -81,7 +87,9 @@ class Policy:
         self._planned = Planned(self.model, horizon, discount, criterion)
         self.horizon, self.discount = self._planned.horizon, discount
         self._index = StateIndex(self.model)
-        self._domains: dict[str, list[Value]] = {}  # of each decision, all values offered anywhere
+        with np.errstate(divide="ignore"):
+            starts = np.log(model.starts)
+        self._start = Beliefs.of_one(np.arange(model.num_interfaces), starts)
 
     def __repr__(self) -> str:
         steps = "for ever" if self.horizon is None else f"{self.horizon} steps"
@@ -104,19 +112,21 @@ class Policy:
         """
         known = self._known(state)
         self._offered(known)  # refuses a state in which nothing is left to decide
-        node = self._certain_node(known)
+        after = self._planned.after(t)
+        beliefs = self._beliefs(known)
         made: dict[str, Value] = {}
-        if node is not None and self._planned.first[node] is not None:
-            made, _ = self.choices(node, t)
-        if (
-            node is None
-            or len(made) < len(self._planned.together)
-            or not self._is_lawful(made, known)
-        ):
+        if beliefs is None:
+            made = self._act_by_network(known, t)
+        elif beliefs.is_certain:
+            made, _ = self._planned.decisions(int(beliefs.nodes[0]), after)
+        if beliefs is not None and len(made) < len(self._planned.together):
+            codes = decide_one(self._planned, beliefs, after)
+            made = self._act_by_network(known, t) if codes is None else self._named(codes)
+        if not self._is_lawful(made, known):
             made = self._act_by_network(known, t)
         if not made:
             return self._unseen(known)
-        return made if len(self.model.schema.decisions) > 1 else next(iter(made.values()))
+        return dict(made) if len(self.model.schema.decisions) > 1 else next(iter(made.values()))
 
     def action_values(self, state: object = None, t: int = 0) -> list[ActionValue]:
         """Return what every value of the next decision is worth, with its support.
@@ -126,21 +136,16 @@ class Policy:
         """
         known = self._known(state)
         decision, domain = self._offered(known)
-        at = self._certain_decision(known)
-        if at is None:
+        situation = self._situation(self._planned.offers, known)
+        if situation is None:
             answers = self._by_network(_network(self.model, known), known or {}, t)
         else:
-            answers = self._by_node(at, known, t)
+            answers = self._by_nodes(situation, known, t)
         by_value = {answer.value: answer for answer in answers}
-        answers = [
-            by_value.get(value, ActionValue(decision, value, math.nan, 0.0, 0.0))
-            for value in domain
-        ]
-        answers = checked(answers, known or {}, self.model, 2 * self.bound)
+        answers = checked([by_value[v] for v in domain], known or {}, self.model, 2 * self.bound)
         if not self.allow_untried:
             return answers
-        observed = actions.action_values(_network(self._observed, known), known, decision)
-        return mark_extrapolated(answers, observed)
+        return mark_extrapolated(answers, self._tried(known, decision))
 
     def value(self, state: object = None, t: int = 0) -> ExpectedUtility:
         """Return what a state is worth at time t, the best done in it and after it.
@@ -150,13 +155,17 @@ class Policy:
         """
         after = self._planned.after(t)
         known = self._known(state)
-        at = self._certain_decision(known)
-        value = -math.inf if at is None else self._planned.value(at, after)
-        if at is None or value == -math.inf:
-            left = None if self.horizon is None else after + 1
-            return recurrent_meu(self.model, known, left, self.discount, self.criterion)
-        steps = self._planned.steps(at, after)
-        return ExpectedUtility(value, True, steps, self.discount * self.bound)
+        beliefs = self._beliefs(known)
+        if beliefs is not None and len(beliefs.nodes):
+            first = [self._planned.first(node) for node in beliefs.nodes.tolist()]
+            values = [-math.inf if at is None else self._planned.value(at, after) for at in first]
+            if min(values) > -math.inf:
+                steps = sum(self._planned.steps(at, after) for at in first if at is not None)
+                bound = self.discount * self.bound
+                value = float(beliefs.weights @ values) / float(beliefs.weights.sum())
+                return ExpectedUtility(value, True, steps, bound)
+        left = None if self.horizon is None else after + 1
+        return recurrent_meu(self.model, known, left, self.discount, self.criterion)
 
     def act_many(self, states: object, t: int = 0, otherwise: Otherwise = None) -> Any:
         """Return what to do in each row of a table of states: an array of values.
@@ -182,18 +191,10 @@ class Policy:
                 "variables observed after them call act for each row"
             )
         fallback = self._fallback(self.otherwise if otherwise is None else otherwise)
-        row, scores, distinct = self._index.routes(table)
-        possible = scores > -math.inf
-        count = possible.sum(axis=0).tolist()
-        nodes = possible.argmax(axis=0).tolist()
+        routes = self._index.routes(table)
         for t in times:
-            by_node: dict[int, dict[str, Value]] = {}
-            answers: list[Mapping[str, Value]] = []
-            for k, node in enumerate(nodes):
-                made = self._made(count[k], node, by_node, distinct[k], t)
-                answers.append(made or fallback or self._unseen(distinct[k]))
-            arrays = {name: _array([a.get(name) for a in answers])[row] for name in names}
-            yield arrays if len(names) > 1 else arrays[names[0]]
+            found = self._rows(routes, t, fallback)
+            yield found if len(names) > 1 else found[names[0]]
 
     def table(self, t: int = 0) -> dict[str, list[Any]]:
         """Return one row for each interface node: its states, the best decisions, their worth.
@@ -216,37 +217,65 @@ class Policy:
 
     def steps(self, node: int, t: int = 0) -> float:
         """Return the logged steps that support the best decisions at an interface node."""
-        at = self._planned.first[node]
+        at = self._planned.first(node)
         return 0.0 if at is None else self._planned.steps(at, self._planned.after(t))
 
-    def _certain_node(self, known: Known | None) -> int | None:
-        """Return the interface node of a state if it is certain, else None."""
-        if known is None or any(name not in self._index.names for name in known):
+    def _beliefs(self, known: Known | None) -> Beliefs | None:
+        """Return which interface nodes a state may be in; None if it has more than a state."""
+        if known is None:
+            return self._start
+        if any(name not in self._index.names for name in known):
             return None
-        scores = self._index.scores(known)
-        best = int(scores.argmax())
-        if scores[best] == -math.inf or np.count_nonzero(scores > -math.inf) > 1:
-            return None
-        return best
+        return self._index.belief(known)
 
-    def _certain_decision(self, known: Known | None) -> int | None:
-        """Return the max node of the first decision in a state if it is certain, else None."""
-        node = self._certain_node(known)
-        return None if node is None else self._planned.first[node]
+    def _situation(self, offers: Offers, known: Known | None) -> Situation | None:
+        """Return a state before the first decision; None if only the network knows."""
+        beliefs = self._beliefs(known)
+        if beliefs is None:
+            return None
+        at = offers.first[beliefs.nodes]
+        return None if (at < 0).any() else Situation(offers, beliefs, at, self._planned.together[0])
+
+    def _tried(self, known: Known | None, decision: str) -> Mapping[Value, float]:
+        """Return how probable a state is in which each value of a decision was tried."""
+        situation = self._situation(self._observed_offers, known)
+        if situation is None:
+            network = _network(self._observed, known)
+            answers = actions.action_values(network, known, decision)
+            return {answer.value: answer.available for answer in answers}
+        weights = situation.beliefs.weights
+        found = weights @ (situation.branches >= 0) / (weights.sum() or 1.0)
+        return dict(zip(self._observed_offers.values(decision), found.tolist(), strict=True))
+
+    @cached_property
+    def _observed_offers(self) -> Offers:
+        return Offers(self._observed.template)
 
     # ---- how they are answered -----------------------------------------------------
 
-    def _by_node(self, at: int, known: Known | None, t: int) -> list[ActionValue]:
-        """Return the worth of the first decision's values in an interface node."""
-        node = self.model.template.nodes[at]
-        assert isinstance(node, Max)
+    def _by_nodes(self, situation: Situation, known: Known | None, t: int) -> list[ActionValue]:
+        """Return the worth of the first decision's values in one state."""
+        planned, after = self._planned, self._planned.after(t)
+        found = situation.averages(planned.at(after, delays=True))
+        scores = scores_of(planned, situation, found.utility)[0].tolist()
+        late = np.nan_to_num(found.delay[0]).tolist()
+        of_branches = planned.steps_of_branches(after)
         unseen = tuple(sorted(name for name in self._index.names if name not in (known or ())))
-        return [
-            ActionValue(node.decision, value, worth, 1.0, steps, True, best, late, unseen)
-            for value, worth, late, best, steps in self._planned.branches(
-                at, self._planned.after(t)
-            )
-        ]
+        answers = []
+        for k, value in enumerate(planned.offers.values(situation.decision)):
+            branches = situation.branches[:, k]
+            steps = float(of_branches[branches[branches >= 0]].sum())
+            answers.append(
+                ActionValue(situation.decision, value, float(found.utility[0, k]),
+                            float(found.available[0, k]), 0.0 if math.isinf(steps) else steps,
+                            delay=late[k], averaged_over=unseen)
+            )  # fmt: skip
+        return judged(answers, scores, 2 * self.bound)
+
+    def _named(self, codes: Sequence[int]) -> dict[str, Value]:
+        """Return decisions by name, given codes of their values; none if they are not known."""
+        pairs = zip(self._planned.together, codes, strict=False)
+        return {name: self._planned.offers.values(name)[code] for name, code in pairs}
 
     def _by_network(self, network: Network, known: Known, t: int) -> list[ActionValue]:
         """Ask the network, for evidence that tables cannot take."""
@@ -271,21 +300,40 @@ class Policy:
                 break
         return made
 
-    def _made(
-        self, possible: int, node: int, by_node: dict[int, dict[str, Value]], state: Known, t: int
-    ) -> dict[str, Value]:
-        """Return the decisions in a state that may be in so many nodes, `node` the first."""
-        if possible == 0:
-            return {}
-        if possible > 1 or self._planned.first[node] is None:
-            return self._act_by_network(state, t)
-        if node not in by_node:
-            made = self.choices(node, t)[0]
-            whole = len(made) in (0, len(self._planned.together))
-            by_node[node] = made if whole else self._act_by_network(state, t)
-        if not self._is_lawful(by_node[node], state):
-            return self._act_by_network(state, t)
-        return by_node[node]
+    def _rows(
+        self, routes: Routes, t: int, fallback: Mapping[str, Value]
+    ) -> dict[str, NDArray[Any]]:
+        """Return the decisions in each row of a table, an array for each decision."""
+        codes, is_open = decide_all(self._planned, routes, self._planned.after(t))
+        state, row = routes.state, routes.row
+        if self.model.schema.laws:  # they may tell states apart that are in the same nodes
+            state, row = routes.distinct()
+            codes, is_open = codes[:, routes.state[row]], is_open[routes.state[row]]
+            for k, at in enumerate(row.tolist()):
+                made = {} if codes[0, k] < 0 else self._named(codes[:, k].tolist())
+                is_open[k] |= not self._is_lawful(made, routes.known(at))
+        used = np.bincount(state, minlength=len(row)) > 0
+        by_network = {
+            k: self._act_by_network(routes.known(int(row[k])), t)
+            for k in np.flatnonzero(is_open & used).tolist()
+        }
+        lost = ~is_open & (codes < 0).any(axis=0) & used
+        lost[[k for k, made in by_network.items() if not made]] = True
+        if lost.any() and not fallback:
+            self._unseen(routes.known(int(row[np.argmax(lost)])))
+        found = {}
+        for name in self.model.schema.decisions:
+            values = [*self._planned.offers.values(name), fallback.get(name), None]
+            code = np.full(len(used), len(values) - 1)
+            if name in self._planned.together:
+                code = codes[self._planned.together.index(name)]
+            code = np.where(lost, len(values) - 2, code)
+            for k, made in by_network.items():
+                if made:
+                    code[k] = len(values)
+                    values.append(made.get(name))
+            found[name] = _looked_up(values, code[state])
+        return found
 
     def _is_lawful(self, made: Mapping[str, Value], known: Known | None) -> bool:
         laws = self.model.schema.laws
@@ -328,13 +376,7 @@ class Policy:
         decision = next((name for name in schema.decisions if name not in (known or ())), None)
         if decision is None:
             raise EvidenceError("no decision is left to make: the evidence holds them all")
-        if decision not in self._domains:
-            values: dict[Value, None] = {}
-            for node in self.model.template.nodes:
-                if isinstance(node, Max) and node.decision == decision:
-                    values |= dict.fromkeys(v for v in node.values if not isinstance(v, Mark))
-            self._domains[decision] = list(values)
-        return decision, self._domains[decision]
+        return decision, self._planned.offers.values(decision)
 
 
 def _network(model: RSPMN, known: Known | None) -> Network:
@@ -347,6 +389,14 @@ def _check_otherwise(otherwise: Otherwise, schema: Schema) -> None:
     if otherwise is not None and several != isinstance(otherwise, Mapping):
         expected = f"values for {list(schema.decisions)}" if several else "one value"
         raise EvidenceError(f"otherwise: expected {expected}, found {otherwise!r}")
+
+
+def _looked_up(values: Sequence[Any], code: Ints) -> NDArray[Any]:  # [n]
+    """Return the values of codes."""
+    used = np.flatnonzero(np.bincount(code, minlength=len(values)))
+    place = np.zeros(len(values), dtype=np.int64)
+    place[used] = np.arange(len(used))
+    return _array([values[k] for k in used.tolist()])[place[code]]
 
 
 def _array(values: list[Any]) -> NDArray[Any]:

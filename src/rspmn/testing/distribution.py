@@ -2,6 +2,8 @@
 
 import json
 import math
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -157,9 +159,19 @@ def _check_density(distribution: Distribution, drawn: NDArray[Any]) -> None:
         f"log_probs: the values from {low:g} to {high:g} have probability {total:.4f}, "
         f"but {share:.4f} of the draws are there"
     )
+    knots, densities = distribution.pieces() or ((), ())
+    for x, density in [*zip(knots, densities, strict=True), *_between(knots, densities)]:
+        found = math.exp(distribution.log_prob(x))
+        assert math.isclose(found, density, rel_tol=1e-6), f"pieces: {density} at {x}, not {found}"
     beyond = [end + shift for end, shift in zip(distribution.support(), (-1, 1), strict=True)]  # type: ignore[operator]
     finite = [number for number in beyond if math.isfinite(number)]
     assert (distribution.log_probs(finite) == -np.inf).all(), "outside the support: -inf"
+
+
+def _between(knots: Sequence[float], densities: Sequence[float]) -> Iterator[tuple[float, float]]:
+    """Return the middle of each piece and the density there."""
+    for (a, fa), (b, fb) in pairwise(zip(knots, densities, strict=True)):
+        yield (a + b) / 2, (fa + fb) / 2
 
 
 def _check_moments(distribution: Distribution, drawn: Values) -> None:

@@ -98,6 +98,13 @@ class Distribution(ABC):
         del other
         return self
 
+    def pieces(self) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+        """Return knots and the density at each, if it is linear between them and 0 beyond.
+
+        Densities that are linear in pieces are evaluated many leaves at a time.
+        """
+        return None
+
     def span(self) -> tuple[Value, ...]:
         """Return the support, an infinite end replaced by 4 standard deviations from the mean."""
         support = self.support()

@@ -135,6 +135,10 @@ class PiecewiseLinear(Distribution):
         """Return the first and the last knot."""
         return self.knots[0], self.knots[-1]
 
+    def pieces(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Return knots and densities."""
+        return self.knots, self.densities
+
     def samples(self, rng: np.random.Generator, size: int) -> NDArray[Any]:
         """Draw numbers: a piece by its mass, then the inverse of its quadratic CDF."""
         knots, densities = np.array(self.knots), np.array(self.densities)

@@ -6,11 +6,13 @@ from functools import cached_property
 
 import numpy as np
 
-from rspmn.circuit import Latent, Max, Product, Sum, Utility
+from rspmn.circuit import Max, Product, Sum, Utility
 from rspmn.errors import EvidenceError
 from rspmn.infer.bellman import Future, check_discount, check_steps
 from rspmn.infer.compiled.bellman import Bellman, Choices
 from rspmn.infer.compiled.infinite_horizon import limit
+from rspmn.infer.compiled.layers import ranges
+from rspmn.infer.compiled.offers import Offers
 from rspmn.infer.compiled.ties import delays_of_limit
 from rspmn.infer.criterion import Criterion
 from rspmn.model import RSPMN
@@ -22,15 +24,30 @@ from rspmn.values import Mark, Value
 KEPT = 64
 
 
-@dataclass(frozen=True)
+@dataclass
 class At:
     """What is best with some number of steps to go."""
 
     choices: Choices
     with_delays: bool
     best: list[list[int]]  # of each level, the best branch of each max node or -1
+    worth: Array  # [branches + 1], as `Offers` numbers them; the last, for none, is 0
+    delay: Array  # [branches + 1]
+    steps: Array | None = None  # [branches], where it was asked for
+    _tables: dict[str, Array] = field(default_factory=dict)
     #: Of interface nodes that were asked for, the best decisions and what they are worth.
     made: dict[int, tuple[dict[str, Value], float]] = field(default_factory=dict)
+
+    def table(self, offers: Offers, decision: str) -> Array:  # [max nodes, 1 + 3 · values]
+        """Return 1, and of each value of a decision: whether it is offered, its worth, its delay.
+
+        Sums of rows, weighed by how probable max nodes are, are what averages are made of.
+        """
+        if decision not in self._tables:
+            branch = offers.branches(decision)
+            parts = [np.ones((len(branch), 1)), branch >= 0, self.worth[branch], self.delay[branch]]
+            self._tables[decision] = np.hstack(parts)
+        return self._tables[decision]
 
 
 def _numbers(bellman: Bellman, found: Choices) -> list[list[int]]:
@@ -71,7 +88,7 @@ class Planned:
         else:  # by how many steps follow this one
             self._values = model.bellman.values(self.horizon - 1, discount, criterion)
         self.together = _made_together(model.schema)
-        self.first = [self.first_decision(root) for root in model.template.roots]
+        self.offers = Offers(model.template)
 
     @cached_property
     def _delays(self) -> Array:  # as _values
@@ -108,8 +125,20 @@ class Planned:
             found = None if delays else self._choose(after)
             if found is None or found.has_ties:
                 found, delays = self._choose(after, self._delays[after]), True
-            kept = self._kept[after] = At(found, delays, _numbers(self.model.bellman, found))
+            kept = self._kept[after] = At(
+                found, delays, _numbers(self.model.bellman, found),
+                self._in_order(found.worth), self._in_order(found.delay),
+            )  # fmt: skip
         return kept
+
+    def _in_order(self, of_levels: tuple[Array, ...]) -> Array:  # [branches + 1]
+        """Return numbers of branches in the order of `Offers`."""
+        found = np.zeros(int(self.offers.starts[-1]) + 1)
+        for level, numbers in zip(self.model.bellman.levels, of_levels, strict=True):
+            number = np.array([self.offers.number[node] for node in level.nodes.tolist()])
+            starts = self.offers.starts
+            found[ranges(starts[number], starts[number + 1])[0]] = numbers
+        return found
 
     def future(self, after: int) -> Future:
         """Return what the interface nodes are worth with so many steps to go."""
@@ -128,7 +157,7 @@ class Planned:
         return known[node]
 
     def _decisions(self, node: int, after: int) -> tuple[dict[str, Value], float]:
-        at = self.first[node]
+        at = self.first(node)
         if at is None:
             return {}, math.nan
         value = self.value(at, after)
@@ -141,8 +170,13 @@ class Planned:
                 break
             made[decided.decision] = decided.values[best]
             ends = decided.decision not in self.together[:-1]
-            at = None if ends else self.first_decision(decided.children[best])
+            at = None if ends else self.offers.first_decision(decided.children[best])
         return made, value
+
+    def first(self, node: int) -> int | None:
+        """Return the max node of an interface node's first decision; None if it is not alone."""
+        number = int(self.offers.first[node])
+        return None if number < 0 else self.offers.maxes[number]
 
     # ---- single max nodes ----------------------------------------------------------
 
@@ -167,28 +201,16 @@ class Planned:
         branch = self.at(after).best[level][k]
         return branch if branch >= 0 else None
 
-    def branches(self, at: int, after: int) -> list[tuple[Value, float, float, bool, float]]:
-        """Return the branches of a max node that are choices.
+    def steps_of_branches(self, after: int) -> Array:  # [branches]
+        """Return the logged steps that support each branch, as `Offers` numbers them.
 
-        Of each: the value, the expected utility, how late it is earned, whether it ties for the
-        best, and the logged steps that support it.
+        They are infinite where no utility is below.
         """
-        node = self.model.template.nodes[at]
-        assert isinstance(node, Max)
-        level, k = self._place[at]
-        choices = self.at(after, delays=True).choices
-        start = int(self.model.bellman.levels[level].starts[k])
-        part = slice(start, start + len(node.values))
-        of_level = choices.worth[level], choices.delay[level], choices.best[level]
-        worth, delay, best = (of_branches[part] for of_branches in of_level)
-        numbers = zip(worth.tolist(), delay.tolist(), best.tolist(), strict=True)
-        return [
-            (value, utility, late, tied, self.steps(child, after))
-            for value, child, (utility, late, tied) in zip(
-                node.values, node.children, numbers, strict=True
-            )
-            if not isinstance(value, Mark)
-        ]
+        at = self.at(after)
+        if at.steps is None:
+            children = (c for i in self.offers.maxes for c in self.model.template.nodes[i].children)
+            at.steps = np.array([self._steps(child, after) for child in children])
+        return at.steps
 
     def steps(self, index: int, after: int) -> float:
         """Return the logged steps that support a node's worth, as `Evaluation.steps` counts."""
@@ -209,26 +231,6 @@ class Planned:
                 return sum(self._steps(c, after) for c in node.children)
             case _:
                 return math.inf
-
-    def first_decision(self, index: int) -> int | None:
-        """Return the max node below a node if there is nothing but factors beside it, else None.
-
-        What is earned beside a decision would be missing in the worth of its branches.
-        """
-        node = self.model.template.nodes[index]
-        if isinstance(node, Max):
-            return index
-        if not isinstance(node, Product):
-            return None
-        others = [child for child in node.children if not self._is_factor(child)]
-        return self.first_decision(others[0]) if len(others) == 1 else None
-
-    def _is_factor(self, index: int) -> bool:
-        """Tell whether nothing is below a node but random variables."""
-        node = self.model.template.nodes[index]
-        if isinstance(node, Max | Utility | Latent):
-            return False
-        return all(map(self._is_factor, node.children))
 
 
 def _made_together(schema: Schema) -> list[str]:

@@ -1,4 +1,4 @@
-"""Which interface node a state is in: the likelihood of I0 under every root, from tables."""
+"""Which interface node a state is in: the likelihood of I0 under every root."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -19,8 +19,10 @@ from rspmn.circuit import (
 from rspmn.data.keys import joint_groups
 from rspmn.data.tables import Table
 from rspmn.end_nodes import visits_of_states
+from rspmn.infer.compiled.beliefs import NONE, SEVERAL, Beliefs, Routes
 from rspmn.infer.compiled.layers import CompiledLikelihood, compile_likelihood
-from rspmn.infer.compiled.leaf_tables import Distinct, LeafTable
+from rspmn.infer.compiled.leaf_tables import Distinct
+from rspmn.infer.compiled.state_products import Products, products_below
 from rspmn.model import RSPMN
 from rspmn.types import Array, Ints
 from rspmn.values import Value
@@ -66,86 +68,50 @@ class StateIndex:
         self.names = model.schema.information_sets[0]
         self.schema = model.schema
         self.network = state_part(model.template)
+        visits = visits_of_states(model)
         with np.errstate(divide="ignore"):
-            self.prior: Array = np.log(visits_of_states(model))  # [interfaces]
-        self.tables = _tables(self.network, self.compiled)
+            self.prior: Array = np.log(visits)  # [interfaces]
+        self._products = self._as_products(np.flatnonzero(visits))
+
+    def _as_products(self, nodes: Ints) -> Products | None:
+        """Return the states as mixtures of products; None if they are too many."""
+        parts = products_below(self.network, [self.network.roots[k] for k in nodes.tolist()])
+        if parts is None:
+            return None
+        return Products(self.names, self.network, nodes, parts, self.prior)
 
     @cached_property
     def compiled(self) -> CompiledLikelihood:
-        """The likelihood of states, where there are no tables."""
+        """The likelihood of states under every root."""
         return compile_likelihood(self.network)
 
-    def scores(self, known: Mapping[str, Value]) -> Array:  # [interfaces]
-        """Return log(visits · likelihood) of each interface node, given a state or part of it."""
-        if self.tables is None:
-            columns = {n: Distinct([value], np.zeros(1, np.int64)) for n, value in known.items()}
-            return np.asarray(self.compiled(columns, 1)[:, 0] + self.prior)
-        found = self.prior
-        for name, value in known.items():
-            found = found + self.tables[name].column(value)
-        return found
+    def belief(self, known: Mapping[str, Value]) -> Beliefs:
+        """Return which nodes a state, or part of one, may be in; each node is there once."""
+        if self._products is not None:
+            return self._products.belief(known)
+        columns = {n: Distinct([value], np.zeros(1, np.int64)) for n, value in known.items()}
+        return Beliefs.of_one(
+            np.arange(len(self.prior)), self.compiled(columns, 1)[:, 0] + self.prior
+        )
 
-    def routes(self, table: Table) -> tuple[Ints, Array, list[dict[str, Value]]]:
-        """Return the distinct states of a table, and the scores of each.
-
-        Returned are the number of each row's state [rows], the scores [interfaces, states], and
-        the states themselves.
-        """
+    def routes(self, table: Table) -> Routes:
+        """Return the distinct states of a table, and what their beliefs are found by."""
         columns = {}
         for name in self.names:
             columns[name] = table.coded(name, self.schema.kinds.get(name))
+        if self._products is not None:
+            return self._products.routes(columns, table.rows)
         groups = joint_groups(columns.values(), table.rows)
         first = groups.members()
-        distinct = {name: column.take(first) for name, column in columns.items()}
-        coded = {name: Distinct.of(column) for name, column in distinct.items()}
-        scores = self.compiled(coded, len(first)) + self.prior[:, None]
-        decoded = {name: column.decode() for name, column in distinct.items()}
-        states = [
-            {name: value for name in self.names if (value := decoded[name][k]) is not None}
-            for k in range(len(first))
-        ]
-        return groups.codes.astype(np.int64), scores, states
+        coded = {name: Distinct.of(column.take(first)) for name, column in columns.items()}
+        logs = self.compiled(coded, len(first)) + self.prior[:, None]
 
+        def beliefs_of(part: Ints) -> Beliefs:
+            nodes = np.tile(np.arange(len(logs)), len(part))
+            counts = np.full(len(part), len(logs))
+            return Beliefs.of_logs(counts, nodes, logs[:, part].T.ravel())
 
-class _Variable:
-    """The log-probability of a variable's values under each root."""
-
-    def __init__(self, table: LeafTable, leaf_of_root: Ints) -> None:
-        self.table, self.leaf_of_root = table, leaf_of_root
-        self.by_value = np.ascontiguousarray(table.table.T[:, leaf_of_root])  # [values + 1, roots]
-
-    def column(self, value: Value) -> Array:  # [roots]
-        if self.table.numeric:
-            return np.asarray(self.table.log_probs([value])[self.leaf_of_root, 0])
-        return np.asarray(self.by_value[self.table.place.get(value, -1)])
-
-
-def _tables(network: Network, compiled: CompiledLikelihood) -> dict[str, _Variable] | None:
-    """Return a table for each variable, if each root has one leaf for each."""
-    leaf_of_root: dict[str, list[int]] = {name: [] for name in compiled.leaves}
-    for root in network.roots:
-        found = _leaves_below(network, root)
-        if found is None or len(found) != len(leaf_of_root):
-            return None
-        for name, leaf in found.items():
-            leaf_of_root[name].append(leaf)
-    places = {n: {int(i): k for k, i in enumerate(t.nodes)} for n, t in compiled.leaves.items()}
-    return {
-        name: _Variable(compiled.leaves[name], np.array([places[name][i] for i in leaves]))
-        for name, leaves in leaf_of_root.items()
-    }
-
-
-def _leaves_below(network: Network, index: int) -> dict[str, int] | None:
-    """Return the leaves of a product of leaves by variable; None if it is anything else."""
-    found: dict[str, int] = {}
-    waiting = [index]
-    for here in waiting:
-        node = network.nodes[here]
-        if isinstance(node, Leaf):
-            found[node.variable] = here
-        elif isinstance(node, Product):
-            waiting.extend(node.children)
-        else:
-            return None
-    return found
+        possible = np.count_nonzero(logs > -np.inf, axis=0)
+        node = np.where(possible == 0, NONE, np.where(possible > 1, SEVERAL, logs.argmax(axis=0)))
+        pairs = np.full(len(first), len(logs))
+        return Routes(columns, groups.codes.astype(np.int64), first, node, pairs, beliefs_of)

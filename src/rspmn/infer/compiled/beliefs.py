@@ -1,0 +1,117 @@
+"""Which interface nodes states may be in, and how probable each is."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from rspmn.data.columns import Column
+from rspmn.data.keys import joint_groups
+from rspmn.types import Array, Bools, Ints
+from rspmn.values import Value
+
+#: At most so many pairs of a state and a node are evaluated at a time: arrays that fit a cache.
+CHUNK = 65_536
+#: In place of a node: the state may be in several, or in none.
+SEVERAL, NONE = -1, -2
+
+
+@dataclass(frozen=True, eq=False)
+class Beliefs:
+    """Of some states, the interface nodes that each may be in, those of one state in a row."""
+
+    starts: Ints  # [states + 1]
+    nodes: Ints  # [pairs]
+    #: Above 0, in proportion to the probability of the node; the largest of a state is about 1, so
+    #: that averages of equal numbers are exact. [pairs]
+    weights: Array
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether there is one state, in one node."""
+        return len(self.nodes) == 1 == len(self)
+
+    @classmethod
+    def certain(cls, nodes: Ints) -> "Beliefs":
+        """Return the beliefs of states of which it is certain in which node each is."""
+        return cls(np.arange(len(nodes) + 1), nodes, np.ones(len(nodes)))
+
+    @classmethod
+    def of_one(cls, nodes: Ints, logs: Array) -> "Beliefs":
+        """Return the belief of one state from the logarithms of weights."""
+        highest = logs.max(initial=-np.inf)
+        weights = np.exp(logs - highest) if highest > -np.inf else np.zeros(len(logs))
+        keep = weights > 0
+        if not keep.all():
+            nodes, weights = nodes[keep], weights[keep]
+        return cls(np.array([0, len(nodes)]), nodes, weights)
+
+    @classmethod
+    def of_logs(cls, counts: Ints, nodes: Ints, logs: Array) -> "Beliefs":
+        """Return beliefs from the logarithms of weights, so many pairs for each state."""
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        some = np.flatnonzero(counts)
+        highest = np.maximum.reduceat(logs, starts[some]) if len(some) else logs
+        highest = np.repeat(np.where(np.isneginf(highest), 0.0, highest), counts[some])
+        return cls(starts, nodes, np.exp(logs - highest)).taken()
+
+    def taken(self) -> "Beliefs":
+        """Return the pairs of a weight above 0."""
+        return self.where(self.weights > 0)
+
+    def number_of(self, of_pairs: Bools) -> Ints:  # [states]
+        """Return the number of pairs of each state that are true."""
+        return np.diff(np.concatenate([[0], np.cumsum(of_pairs)])[self.starts])
+
+    def sums_at(self, places: Ints, table: Array) -> Array:  # [states, columns]
+        """Return the weighted sum of some rows of a table, a row for each pair."""
+        if len(self) == 1:
+            return np.asarray(self.weights @ table[places])[None, :]
+        from scipy.sparse import csr_array
+
+        shape = (len(self), len(table))
+        return np.asarray(csr_array((self.weights, places, self.starts), shape=shape) @ table)
+
+    def where(self, keep: Bools) -> "Beliefs":
+        """Return some of the pairs, of as many states."""
+        if keep.all():
+            return self
+        starts = np.concatenate([[0], np.cumsum(keep)])[self.starts]
+        return Beliefs(starts, self.nodes[keep], self.weights[keep])
+
+
+@dataclass(frozen=True, eq=False)
+class Routes:
+    """The distinct states of a table as far as they differ in their beliefs.
+
+    Where a state is certain of its node, all states of its cell are one.
+    """
+
+    columns: Mapping[str, Column]
+    state: Ints  # [rows], the number of each row's state
+    row: Ints  # [states], a row of each
+    node: Ints  # [states], its node; SEVERAL or NONE
+    pairs: Ints  # [states], the pairs in its beliefs, at most
+    beliefs_of: Callable[[Ints], Beliefs]
+
+    def uncertain(self) -> Iterator[tuple[Ints, Beliefs]]:
+        """Return the states that may be in several nodes, and their beliefs, some at a time."""
+        waiting = np.flatnonzero(self.node == SEVERAL)
+        chunk = np.cumsum(self.pairs[waiting]) // CHUNK
+        for part in np.split(waiting, np.flatnonzero(np.diff(chunk)) + 1):
+            if len(part):
+                yield part, self.beliefs_of(part)
+
+    def distinct(self) -> tuple[Ints, Ints]:  # [rows], [states]
+        """Return the rows by their values alone: the number of each, and a row of each number."""
+        groups = joint_groups(self.columns.values(), len(self.state))
+        return groups.codes.astype(np.int64), groups.members()
+
+    def known(self, row: int) -> dict[str, Value]:
+        """Return the values of a row."""
+        here = np.array([row])
+        values = {name: column.take(here).decode()[0] for name, column in self.columns.items()}
+        return {name: value for name, value in values.items() if value is not None}

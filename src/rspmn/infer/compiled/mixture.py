@@ -1,0 +1,178 @@
+"""Decisions in states that may be in several interface nodes.
+
+A state that is partial, or near a soft border, leaves several nodes possible. An action that is
+chosen now is worth the average of what it is planned to be worth in each of them, as
+`rspmn.infer.actions` has it for the network; here it is array code over many states.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from rspmn.infer.actions import best_values
+from rspmn.infer.branches import Branches, Edge
+from rspmn.infer.compiled.beliefs import Beliefs, Routes
+from rspmn.infer.compiled.offers import Offers
+from rspmn.infer.compiled.planned import At, Planned
+from rspmn.infer.criterion import (
+    MEU,
+    TIE,
+    best_branches,
+    has_ties,
+    scored,
+    soonest,
+    soonest_of_each,
+)
+from rspmn.types import Array, Bools, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Situation:
+    """Some states before a decision: the max nodes that each may be at."""
+
+    offers: Offers
+    beliefs: Beliefs
+    at: Ints  # [pairs], numbers of max nodes
+    decision: str
+
+    @cached_property
+    def branches(self) -> Ints:  # [pairs, values]
+        """The branch that offers each value, -1 for none."""
+        return self.offers.branches(self.decision)[self.at]
+
+    def averages(self, at: At) -> "Averages":
+        """Return what is planned at the max nodes, averaged over where each state may be."""
+        table = at.table(self.offers, self.decision)
+        found, values = self.beliefs.sums_at(self.at, table), table.shape[1] // 3
+        total, offered = found[:, :1], found[:, 1 : values + 1]
+        worth, delay = found[:, values + 1 : 2 * values + 1], found[:, 2 * values + 1 :]
+        with np.errstate(invalid="ignore"):
+            share = offered / total if total.all() else offered / np.where(total > 0, total, 1.0)
+            return Averages(share, worth / offered, delay / offered)
+
+    def criterion_branches(self) -> Branches:
+        """Return actions as branches: each is those of all max nodes in which it may be chosen."""
+        states, values = len(self.beliefs), len(self.offers.values(self.decision))
+
+        def edges() -> list[list[Edge]]:
+            found: list[list[Edge]] = []
+            everywhere = self.offers.branches(self.decision)
+            for state in range(states):
+                here = slice(*self.beliefs.starts[state : state + 2].tolist())
+                for value in range(values):
+                    mine = np.unique(self.branches[here, value])
+                    mine = mine[mine >= 0] if (mine >= 0).any() else np.unique(everywhere[:, value])
+                    found.append([self.offers.edge(b) for b in mine.tolist() if b >= 0])
+            return found
+
+        starts = np.arange(0, states * values, values)
+        return Branches(self.offers.context, starts, states * values, edges)
+
+    def after(self, chosen: Ints) -> tuple[Beliefs, Ints]:
+        """Return beliefs and max nodes once a value is chosen in each state; -1 is none."""
+        value = np.repeat(chosen, np.diff(self.beliefs.starts))
+        branch = np.where(value >= 0, self.branches[np.arange(len(value)), value], -1)
+        keep = branch >= 0
+        return self.beliefs.where(keep), self.offers.next[branch[keep]]
+
+
+@dataclass(frozen=True, eq=False)
+class Averages:
+    """What the values of a decision are worth in some states."""
+
+    available: Array  # [states, values], the probability of a node that offers it
+    utility: Array  # [states, values], NaN where none of the nodes offers it
+    delay: Array  # [states, values], how late that is earned
+
+
+def scores_of(planned: Planned, situation: Situation, worth: Array) -> Array:  # as `worth`
+    """Return the criterion's scores of values, given what they are worth."""
+    if planned.criterion is MEU:
+        return worth
+    branches = situation.criterion_branches()
+    return scored(planned.criterion, worth.ravel(), branches).reshape(worth.shape)
+
+
+def decide_one(planned: Planned, beliefs: Beliefs, after: int) -> list[int] | None:
+    """Return the decisions that are made together in one state, as codes of their values.
+
+    There are none where the model knows none, and None is returned where some node is not made of
+    decisions below factors alone: then only the network knows.
+    """
+    codes: list[int] = []
+    at = planned.offers.first[beliefs.nodes]
+    for decision in planned.together:
+        if (at < 0).any():
+            return None
+        situation = Situation(planned.offers, beliefs, at, decision)
+        found = situation.averages(planned.at(after))
+        worth: list[float] = found.utility[0].tolist()
+        scores = scores_of(planned, situation, found.utility)[0].tolist()
+        scores = worth if planned.criterion is MEU else scores
+        best = best_values(found.available[0].tolist(), worth, scores, 2 * planned.bound)
+        if not best:
+            return []
+        if len(best) > 1:
+            late = situation.averages(planned.at(after, delays=True)).delay[0].tolist()
+            best = [soonest(best, late)]
+        codes += best[:1]
+        if len(codes) < len(planned.together):
+            beliefs, at = situation.after(np.array(best))
+    return codes
+
+
+def decide(planned: Planned, beliefs: Beliefs, after: int) -> tuple[Ints, Bools]:
+    """Return what `decide_one` does for many states.
+
+    The codes are [decisions, states], -1 where the model knows none. Also returned is where only
+    the network knows. [states]
+    """
+    codes = np.full((len(planned.together), len(beliefs)), -1)
+    is_open = np.zeros(len(beliefs), dtype=bool)
+    at = planned.offers.first[beliefs.nodes]
+    for k, decision in enumerate(planned.together):
+        if (at < 0).any():
+            is_open |= beliefs.number_of(at < 0) > 0
+            keep = ~np.repeat(is_open, np.diff(beliefs.starts))
+            beliefs, at = beliefs.where(keep), at[keep]
+        situation = Situation(planned.offers, beliefs, at, decision)
+        codes[k] = _best_codes(planned, situation, after)
+        if k + 1 < len(planned.together):
+            beliefs, at = situation.after(codes[k])
+    return np.where((codes < 0).any(axis=0), -1, codes), is_open
+
+
+def _best_codes(planned: Planned, situation: Situation, after: int) -> Ints:  # [states]
+    """Return the best value of each state: the rule is that of `best_values`."""
+    found = situation.averages(planned.at(after))
+    branches = situation.criterion_branches()
+    scores = scores_of(planned, situation, found.utility).ravel()
+    available, worth = found.available.ravel(), found.utility.ravel()
+    allowed = (available > 0) & ~np.isnan(scores)
+    running = allowed & (available > 1 - TIE) & (worth > -np.inf)
+    some = np.logical_or.reduceat(running, branches.starts)
+    running = np.where(some[branches.node], running, allowed)
+    numbers = np.where(running, worth, -np.inf)
+    scores = numbers if planned.criterion is MEU else np.where(running, scores, np.nan)
+    best = best_branches(numbers, scores, branches, within=2 * planned.bound)[0] & running
+    delay = found.delay
+    if has_ties(best, branches):
+        delay = situation.averages(planned.at(after, delays=True)).delay
+    chosen = soonest_of_each(best, delay.ravel(), branches) % delay.shape[1]
+    return np.where(best.reshape(delay.shape).any(axis=1), chosen, -1)
+
+
+def decide_all(planned: Planned, routes: Routes, after: int) -> tuple[Ints, Bools]:
+    """Return what `decide` does for the states of a table."""
+    codes = np.full((len(planned.together), len(routes.row)), -1)
+    is_open = np.zeros(len(routes.row), dtype=bool)
+    nodes = np.unique(routes.node[routes.node >= 0])
+    if len(nodes):
+        of_nodes, open_nodes = decide(planned, Beliefs.certain(nodes), after)
+        here = np.flatnonzero(routes.node >= 0)
+        which = np.searchsorted(nodes, routes.node[here])
+        codes[:, here], is_open[here] = of_nodes[:, which], open_nodes[which]
+    for part, beliefs in routes.uncertain():
+        codes[:, part], is_open[part] = decide(planned, beliefs, after)
+    return codes, is_open
