@@ -29,6 +29,7 @@ COLUMNS: dict[str, Any] = {
         ("(reward + 1)/2 - +1", [0, 0.5, 1]),
         ("`net gain`*2", [2, 4, 6]),
         ("10*busy", [10, 0, 10]),
+        ("1 - (cost or 0)", [1, -1, 1]),
         ("5*(status == 'sent home')", [0, 0, 5]),  # what cannot be decided counts 0
         ("status == was", [1, NAN, 0]),
         ("status != cured", [1, NAN, 1]),

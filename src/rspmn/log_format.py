@@ -34,6 +34,15 @@ DURATION = re.compile(rf"(\d+(?:\.\d+)?)?\s*({'|'.join(SECONDS)})s?")
 TERMINATED = "terminated"
 
 
+#: What is said of a log that leaves open why episodes ended.
+SILENT = (
+    "the table does not say why episodes ended: give the option ending, which is 'end' (all "
+    "terminated), 'cut' (all were cut), 'short' (those shorter than the longest terminated) or "
+    "'final_row' (those whose last row has no decision terminated); or, for the long layout, name "
+    "a column that says so by the option terminated"
+)
+
+
 class LogOptions(TypedDict, total=False):
     """The fields of a `LogFormat` as keyword arguments; those given override the schema's."""
 
@@ -191,17 +200,16 @@ class LogFormat:
                 "schema: known before the decision, it would give away what comes after it: take "
                 "it out of the schema, or give the option ending"
             )
-        if flag is None or (flag == TERMINATED and flag not in names):
-            if self.ending is None:
-                raise DataError(
-                    "the table does not say why episodes ended: give the option ending, which is "
-                    "'end' (all terminated), 'cut' (all were cut), 'short' (those shorter than the "
-                    "longest terminated) or 'final_row' (those whose last row has no decision "
-                    "terminated); or, for the long layout, name a column that says so by the "
-                    "option terminated"
-                )
-        else:
+        if not self.says_why_episodes_ended(names):
+            raise DataError(SILENT)
+        if flag is not None:
             self._check_present("terminated", flag, names)
+
+    def says_why_episodes_ended(self, names: Sequence[str]) -> bool:
+        """Return whether the format says why episodes ended, given the columns of the table."""
+        if self.ending is not None:
+            return True
+        return self.flag is not None and (self.flag != TERMINATED or self.flag in names)
 
     def _check_present(self, what: str, name: str | None, names: Sequence[str]) -> None:
         if name is None or name in names:

@@ -181,3 +181,27 @@ def test_a_proposal_reads_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert examine(path, proposed).is_sound
     assert main(["schema", str(path), "--episode", "age"]) == 0
     assert 'episode = "age"' in capsys.readouterr().out
+
+
+def test_what_a_log_leaves_open() -> None:
+    """Gaps, rewards at the end only, times and ends that no column holds."""
+    kept = [k for k, status in enumerate(WARD["status"]) if status == "in ward"]
+    table = {name: [column[k] for k in kept] for name, column in WARD.items() if name != "status"}
+    rows = len(kept)
+    last = [k + 1 == rows or table["stay_id"][k + 1] != table["stay_id"][k] for k in range(rows)]
+    table["profit"] = [1.0 * (k % 3) if is_last else None for k, is_last in enumerate(last)]
+    del table["cost"]
+    table["minute"] = [moment.hour * 60 + 1440 * moment.day for moment in table.pop("charttime")]
+    proposed = proposal(table)
+    assert proposed.utility == "profit or 0"
+    assert (proposed.log.time, proposed.log.gaps) == ("minute", "allow")
+    found = examine(pl.DataFrame(table))
+    errors = [f for f in found.findings if f.level == "error"]
+    assert [(f.about, f.line) for f in errors] == [("ends", 'ending = "end"')]
+    assert found.episodes == 60
+    given = schema("fever", utility="profit", time="minute")
+    assert finding(table, given, "gaps").line == "step = 1440"
+    assert finding(table, given, "utility").line == 'utility = "profit or 0"'
+    assert examine(pl.DataFrame(table), schema("fever", utility="profit or 0", time="minute"),
+                   step=1440).is_sound  # fmt: skip
+    assert proposal({n: c for n, c in table.items() if n != "minute"}).log.time is None

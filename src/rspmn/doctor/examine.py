@@ -27,7 +27,7 @@ from rspmn.doctor.steps import (
     step_findings,
 )
 from rspmn.errors import DataError
-from rspmn.log_format import LogFormat, LogOptions
+from rspmn.log_format import SILENT, LogFormat, LogOptions
 from rspmn.schema import Schema, schema_of_log
 
 #: The Markov property is tested on at most this many rows: whole episodes, the first by name.
@@ -124,14 +124,19 @@ def _surveyed(
         columns, stats = survey_log(source, log)
         schema = propose(columns, stats, log).schema
     schema = schema_of_log(schema, options)
+    findings = []
+    if not schema.log.says_why_episodes_ended(source.names):
+        advice = "Say so; below, all count as cut"
+        findings.append(Finding("error", "ends", SILENT, advice, 'ending = "end"', "log"))
+        schema = schema.with_log(ending="cut")
     log = schema.log
     log.check_names(source.names, schema.variables)
     source = with_numbers(source, log)
     if log.wide:
-        return Diagnosis(survey(source), schema), None
+        return Diagnosis(survey(source), schema, findings), None
     columns = survey(source, schema.variables)
     stats = episode_stats(source, columns, log.episode, log.time, columns.names)
-    return Diagnosis(columns, schema), stats
+    return Diagnosis(columns, schema, findings), stats
 
 
 def _look_at_steps(found: Diagnosis, source: Engine) -> None:

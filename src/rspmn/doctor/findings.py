@@ -7,7 +7,7 @@ from typing import Literal
 
 from rspmn.data.sources.column_stats import Survey, SurveyedColumn
 from rspmn.data.sources.episode_stats import EpisodeStats
-from rspmn.doctor.proposal import end_rule, is_cost, limits_or_missing
+from rspmn.doctor.proposal import end_rule, is_cost, limits_or_missing, written
 from rspmn.schema import Kind, Schema
 
 #: An error: nothing can be learned. A warning: what is learned may be wrong. A note: good to know.
@@ -62,7 +62,18 @@ def column_findings(
         )
     for name in schema.state_variables:
         yield from _state_findings(found[name], found.rows, schema, stats)
-    yield from _utility_findings(found[schema.utility])
+    yield from _utility_findings(found[schema.utility], stats)
+    if stats.gaps and schema.log.gaps == "error" and schema.log.step is None:
+        yield Finding(
+            "warning",
+            "gaps",
+            f"times leave some out in {stats.gaps} rows; on average {stats.usual_gap:.3g} are "
+            "between two rows",
+            'Either no step is missing, which gaps = "allow" says; or times are measured, and '
+            "steps have a length",
+            f"step = {max(1, round(stats.usual_gap))}",
+            "log",
+        )
     if stats.equal and schema.log.duplicates == "error":
         yield Finding(
             "warning",
@@ -176,7 +187,7 @@ def _text_among_numbers(column: SurveyedColumn, rows: int) -> Finding:
     )
 
 
-def _utility_findings(column: SurveyedColumn) -> Iterator[Finding]:
+def _utility_findings(column: SurveyedColumn, stats: EpisodeStats) -> Iterator[Finding]:
     """Return what is found about the utility."""
     name = column.name
     if column.is_constant:
@@ -186,6 +197,14 @@ def _utility_findings(column: SurveyedColumn) -> Iterator[Finding]:
             f"utility {name!r} is {column.least} in every row",
             "All policies have the same value then: check that it is the right column",
         )
+    elif column.missing > stats.episodes and not column.is_computed:
+        yield Finding(
+            "warning",
+            "utility",
+            f"utility {name!r} is missing in {column.missing} rows",
+            "If nothing was earned there, count it as 0",
+            f"utility = {json.dumps(f'{written(name)} or 0')}",
+        )
     elif is_cost(name) and column.least is not None and column.least >= 0:
         yield Finding(
             "warning",
@@ -193,5 +212,5 @@ def _utility_findings(column: SurveyedColumn) -> Iterator[Finding]:
             f"utility {name!r} looks like a cost, from {column.least:g} to {column.most:g}: it "
             "would be made as large as possible",
             "If less is better, change its sign",
-            f"utility = {json.dumps(f'-{name}' if name.isidentifier() else f'-`{name}`')}",
+            f"utility = {json.dumps(f'-{written(name)}')}",
         )

@@ -33,6 +33,12 @@ UTILITIES = [
 ]  # fmt: skip
 #: Names of what is the better the less it is; also as the last word of a name.
 COSTS = ["cost", "costs", "price", "penalty", "loss", "expense", "expenses", "charge", "fee"]
+#: What to do where no column looks like what the format of a log needs.
+LACKING = {
+    "episode": "name it under [log], or by --episode",
+    "time": "name it under [log], or by --time; until then, rows are in order",
+    "terminated": "name it under [log], or by --terminated, or say why episodes ended, by ending",
+}
 #: Columns about the log, not about the state.
 ASIDE = ["truncated", "timeout", "timeouts", "info", "index", "row"]
 
@@ -89,9 +95,14 @@ class Proposal:
                 if self.utility
             ),
             *(
-                f"# {what}: no column looks like it; name it under [log], or by --{what}"
-                for what in ("episode", "time", "terminated")
+                f"# {what}: no column looks like it; {advice}"
+                for what, advice in LACKING.items()
                 if what not in self.found
+            ),
+            *(
+                ["# Times leave some out: either no step is missing (gaps), or give their length"]
+                if self.log.gaps == "allow"
+                else []
             ),
             "",
             "# The format of the log: its columns that are not variables, and how it is read.",
@@ -136,12 +147,15 @@ def propose(
     is_repeated = stats is not None and 0 < stats.equal == stats.same_time
     changes: Any = {"duplicates": "drop"} if is_repeated and log.duplicates == "error" else {}
     changes |= {"numbers": dict(log.numbers) | numbers} if numbers else {}
-    utility = roles.utility
+    if "time" not in roles.known:
+        changes["time"] = None
+    elif stats is not None and stats.gaps and log.step is None:
+        changes["gaps"] = "allow"
     return Proposal(
         log.override(**roles.known, **changes),
         frozenset(roles.known),
         roles.decisions,
-        f"-{written(utility)}" if utility is not None and is_cost(utility) else utility,
+        None if roles.utility is None else _worth(found[roles.utility], stats),
         tuple(column.name for column in state),
         tuple(c.name for c in state if stats is not None and stats.is_constant(c.name)),
         (
@@ -159,6 +173,15 @@ def propose(
             if found[name].kind is Kind.CATEGORICAL
         ),
     )
+
+
+def _worth(column: SurveyedColumn, stats: EpisodeStats | None) -> str:
+    """Return the utility of a column: costs with a minus, 0 where most steps have none."""
+    sign = "-" if is_cost(column.name) else ""
+    if stats is not None and column.missing > stats.episodes:
+        filled = f"{written(column.name)} or 0"
+        return f"-({filled})" if sign else filled
+    return f"-{written(column.name)}" if sign else column.name
 
 
 @dataclass(frozen=True)

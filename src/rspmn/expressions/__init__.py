@@ -6,7 +6,8 @@ compared with a column, and is no column itself, is text. A column whose name is
 written in backquotes.
 
 A missing value makes what is computed from it missing, unless the rest decides: `false and x` is
-false. A condition used as a number is 1 or 0, and 0 if it is missing.
+false. `reward or 0` is 0 where the reward is missing. A condition used as a number is 1 or 0, and 0
+if it is missing.
 
 `rspmn.expressions.evaluate` evaluates them, by an `Algebra`: that of arrays is `ArrayAlgebra`, that
 of engines is in `rspmn.data.sources.engine_columns`.

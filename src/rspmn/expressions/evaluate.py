@@ -127,6 +127,8 @@ class _Fold:
             case ast.BoolOp(op=ast.And()):
                 found = map(self._condition, node.values)
                 return Term("condition", reduce(self.algebra.both, found))
+            case ast.BoolOp(values=[first, ast.Constant(value=0)]):
+                return Term("number", self.algebra.zero_if_missing(self._number(first)))
             case ast.BoolOp():  # a or b is not (not a and not b)
                 none = reduce(self.algebra.both, map(self._negated, node.values))
                 return Term("condition", self.algebra.negate(none))

@@ -72,7 +72,14 @@ class Expression:
     def is_condition(self) -> bool:
         """Whether it is true or false."""
         is_not = isinstance(self.tree, ast.UnaryOp) and isinstance(self.tree.op, ast.Not)
-        return is_not or isinstance(self.tree, ast.Compare | ast.BoolOp)
+        return is_not or (isinstance(self.tree, ast.Compare | ast.BoolOp) and not self._is_or_0)
+
+    @property
+    def _is_or_0(self) -> bool:
+        match self.tree:
+            case ast.BoolOp(op=ast.Or(), values=[_, ast.Constant(value=0)]):
+                return True
+        return False
 
     def columns(self, names: Collection[str]) -> tuple[str, ...]:
         """Return the columns that are used, of those that a table has."""

@@ -150,3 +150,15 @@ def test_seconds_of_dates() -> None:
             asked = LogQuery(SCHEMA.with_log(step="7 s"), ())
             found = opened.read(coded_rows(opened, asked).sort("e").select("t")).cells("t").present
         np.testing.assert_array_equal(found, seconds // 7)
+
+
+@pytest.mark.parametrize("how", SOURCES)
+def test_time_stamps_as_text(how: str, tmp_path: Path) -> None:
+    """Fault: those of universal time were refused, or numpy warned of them."""
+    for ending, between in (("Z", "T"), ("", " "), ("+00:00", "T")):
+        stamps = [d.isoformat(between) + ending for d in dates(MINUTES["time"])]
+        source = SOURCES[how](MINUTES | {"time": stamps}, tmp_path)
+        schema = SCHEMA.with_log(step="15 min")
+        expected = Windows.from_episodes(Episodes.from_log(MINUTES, SCHEMA.with_log(step=15)))
+        assert_same(rspmn.windows(source, schema), expected)
+        assert_same(Windows.from_episodes(Episodes.from_log(source, schema)), expected)

@@ -14,6 +14,8 @@ from rspmn.expressions.evaluate import Term, fold
 
 #: The beginning of a date, or of a date and a time, in text.
 ISO_DATE = r"\d{4}-\d{2}-\d{2}"
+#: The time zone at the end of a date and a time in text.
+ZONE = r":\d{2}(\.\d+)?\s*(Z|[-+]\d{2}:?\d{2})$"
 #: A number in text.
 NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
 

@@ -31,6 +31,8 @@ class EpisodeStats:
     only_last: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     same_time: int = 0  # rows of an episode and a time that another row has
     equal: int = 0  # of these, rows that are equal to another in all columns
+    gaps: int = 0  # rows of whole-number times that the next one does not follow at once
+    usual_gap: float = 0.0  # the mean of all differences of times
 
     def is_constant(self, name: str) -> bool:
         """Return whether a column has one value in each of several episodes."""
@@ -62,7 +64,8 @@ def episode_stats(
                 values = tuple(value for value in values if value == 1)
             if values:
                 only_last[column.name] = values
-    return EpisodeStats(episodes, changing, only_last, *_repeated(source, keys))
+    repeated, gaps = _repeated(source, keys), _gaps(source, rows, episode, time, types)
+    return EpisodeStats(episodes, changing, only_last, *repeated, *gaps)
 
 
 def _sortable(types: dict[str, Any], column: SurveyedColumn) -> nw.Expr:
@@ -114,6 +117,20 @@ def _only_last(source: Engine, rows: Frame, name: str, share: float) -> tuple[An
     found = {value: number for value, number in last.items() if value not in inside}
     is_sure = share < 1 and -math.log(share) * max(found.values(), default=0) > SURE
     return tuple(found) if is_sure else ()
+
+
+def _gaps(
+    source: Engine, rows: Frame, episode: str, time: str, types: dict[str, Any]
+) -> tuple[int, float]:
+    """Return how many whole-number times leave some out, and the mean difference."""
+    if not types[time].is_integer():
+        return 0, 0.0
+    now = nw.col(time)
+    steps = rows.select((now.shift(-1).over(episode, order_by=time) - now).alias(ROWS))
+    gap = nw.col(ROWS)
+    found = steps.select(count_where(gap > 1).alias("gaps"), gap.mean().alias("mean"))
+    facts = only_row(source.read(found))
+    return int(facts["gaps"] or 0), float(facts["mean"] or 0.0)
 
 
 def _repeated(source: Engine, keys: Sequence[str]) -> tuple[int, int]:

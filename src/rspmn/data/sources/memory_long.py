@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from rspmn.data.cells import Cells, with_booleans
 from rspmn.data.columns import Column, encode, infer_kind
-from rspmn.data.sources.engine_columns import ISO_DATE
+from rspmn.data.sources.engine_columns import ISO_DATE, ZONE
 from rspmn.data.sources.log_rows import refuse_infinite_times, refuse_time
 from rspmn.data.sources.memory_rows import MemoryRows, coded_variables, pair_codes_of
 from rspmn.data.sources.pair_codes import (
@@ -144,7 +145,7 @@ def _episode_codes(cells: Cells, name: str) -> tuple[NDArray[Any], Ints]:
 
 def _times(cells: Cells, name: str) -> NDArray[Any]:  # [n], 0 where they are missing
     """Return the time of each row: numbers or dates; whole numbers as integers."""
-    times = cells.present
+    times = cells.present.astype(object) if cells.present.dtype.kind in "UT" else cells.present
     if times.dtype.kind == "O" and infer_kind(times, name) is not Kind.CATEGORICAL:
         times = times.astype(np.float64)
     if times.dtype.kind == "O":
@@ -165,9 +166,16 @@ def _dates(times: NDArray[Any]) -> NDArray[Any]:
     if not all(isinstance(time, str) and re.match(ISO_DATE, time) for time in times.tolist()):
         return times
     try:
-        return times.astype("M8[us]")
+        return np.array([_moment(time) for time in times.tolist()], dtype="M8[us]")
     except ValueError:
         return times
+
+
+def _moment(text: str) -> str | datetime:
+    """Return a date and a time as numpy reads it; in universal time, if it has a zone."""
+    if not re.search(ZONE, text):
+        return text
+    return datetime.fromisoformat(text).astimezone(UTC).replace(tzinfo=None)
 
 
 def _flags(table: Table, name: str) -> Ints:  # [n]

@@ -24,8 +24,8 @@ class Polars(Engine):
         return numbered
 
     def as_dates(self, column: nw.Expr) -> nw.Expr:
-        """Parse the dates: Polars does not cast text."""
-        return column.str.to_datetime()
+        """Parse the dates: Polars does not cast text, nor read Z, which is universal time."""
+        return column.str.replace_all(r"\s*(Z|[+]00:?00)$", "").str.to_datetime()
 
     def errors(self) -> tuple[type[Exception], ...]:
         """Return the errors of Polars and of Narwhals."""
