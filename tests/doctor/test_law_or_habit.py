@@ -29,7 +29,8 @@ def test_habits_and_laws_are_asked_about() -> None:
     assert habit.found.startswith("decisions were made by 'ward', and nothing depends on it: a = ")
     assert "never taken when ward = b" in habit.found
     assert "never taken when floor = 0" in law.found
-    assert law.advice.endswith('If it is a law, write [available] lift = "floor != 0"')
+    assert law.advice.endswith("If it is a law, declare it")
+    assert (law.table, law.line) == ("available", 'lift = "floor != 0"')
 
 
 def test_the_line_can_be_written_into_the_schema() -> None:

@@ -23,7 +23,7 @@ class Finding:
     found: str
     advice: str
     line: str = ""  # what to put into the schema.toml, if that helps
-    table: Literal["", "log"] = ""  # the table of the schema.toml that it belongs to
+    table: str = ""  # the table of the schema.toml that it belongs to
 
     def __str__(self) -> str:
         said = f"{self.level}: {self.found}. {self.advice}."

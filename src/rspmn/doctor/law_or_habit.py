@@ -26,6 +26,10 @@ NAMED = 3
 BARE_KEY, BARE_NAME = re.compile(r"[A-Za-z0-9_-]+"), re.compile(r"[A-Za-z_]\w*")
 
 
+#: What is said before the line of a law.
+IF_LAW = ". If it is a law, declare it"
+
+
 def habit_findings(windows: Windows) -> Iterator[Finding]:
     """Return what looks like a habit of the logger, or like a law of the world."""
     if not windows.schema.decisions or (windows.followed == Followed.UNKNOWN).all():
@@ -48,7 +52,8 @@ def habit_findings(windows: Windows) -> Iterator[Finding]:
             "habit",
             f"decisions were made by {name!r}, and nothing depends on it{examples}",
             "It looks like a habit: states will not differ by it, and decisions are offered at all "
-            f"of its values{_or_law(lacking, two.schema)}",
+            f"of its values{IF_LAW if lacking else ''}",
+            *_law(lacking, two.schema),
         )
     for name in dict.fromkeys(n.variable for n in never if n.variable not in habits):
         lacking = [n for n in never if n.variable == name]
@@ -57,7 +62,8 @@ def habit_findings(windows: Windows) -> Iterator[Finding]:
             "availability",
             f"decisions were never made at values of {name!r}: {_shown(lacking)}",
             "Is it a law or a habit? By habit, they are offered in states that do not differ "
-            f"otherwise{_or_law(lacking, two.schema)}",
+            f"otherwise{IF_LAW}",
+            *_law(lacking, two.schema),
         )
 
 
@@ -69,15 +75,15 @@ def _shown(never: Sequence[NeverTaken]) -> str:
     return "; ".join(shown) + (f"; and {more} more" if more else "")
 
 
-def _or_law(never: Sequence[NeverTaken], schema: Schema) -> str:
-    """Return the line of the schema that makes a law of the first of some cases."""
+def _law(never: Sequence[NeverTaken], schema: Schema) -> tuple[str, str]:
+    """Return the line that makes a law of the first of some cases, and its table."""
     if not never:
-        return ""
+        return "", ""
     most = max(never, key=lambda n: n.expected)
     same = (most.decision, most.value, most.variable)
     values = [n.at for n in never if (n.decision, n.value, n.variable) == same]
-    table = "[available]" if len(schema.decisions) == 1 else f"[available.{_key(most.decision)}]"
-    return f". If it is a law, write {table} {law_line(most.value, most.variable, values)}"
+    table = "available" if len(schema.decisions) == 1 else f"available.{_key(most.decision)}"
+    return law_line(most.value, most.variable, values), table
 
 
 def law_line(value: Value, variable: str, never: Sequence[Value]) -> str:
