@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from rspmn import Episodes, Followed, Kind, Schema
@@ -35,7 +36,7 @@ def walk(episodes: int = 300, steps: int = 10, seed: int = 0) -> dict[str, list[
 
 
 def abouts(table: dict[str, list[Any]], schema: Schema = SCHEMA, **options: Any) -> set[str]:
-    found = examine(table, schema, ending="cut", **options)
+    found = examine(pl.DataFrame(table), schema, ending="cut", **options)
     return {finding.about for finding in found.findings}
 
 
