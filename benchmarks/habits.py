@@ -2,7 +2,8 @@
 
 `python benchmarks/habits.py` prints the value of learned policies, 0 for random and 1 for optimal
 actions, by world, by how the variable moves, by the share of free choices and by episodes.
-`--seeds 10 -o docs` writes docs/habits_figures.md.
+`--seeds 3 -o docs` writes docs/habits_figures.md. `--experts` prints which variables are set aside
+from logs of near-optimal policies: none should be.
 """
 
 import argparse
@@ -16,24 +17,32 @@ import numpy as np
 from tqdm import tqdm
 
 from rspmn.data.episodes import Episodes
+from rspmn.data.windows import Windows
+from rspmn.envs.domains import WORLDS
 from rspmn.envs.frozen_lake import frozen_lake, random_map
 from rspmn.envs.mdp import MDP
 from rspmn.envs.sys_admin import sys_admin
 from rspmn.evaluate import Tabular, true_value
 from rspmn.learn import LearnConfig, learn_rspmn
+from rspmn.learn.habits import habits_of
+from rspmn.learn.two_step import wrap
 from rspmn.schema import Schema
 from rspmn.types import Array
 
 #: The variable that the logger acts by, and how many values it has.
 HABIT, VALUES = "ward", 5
-#: How it moves: drawn anew in each step, the same in all of an episode, or one after the other.
+#: How it moves: drawn anew in each step, the same in all of an episode, or one after the other; and
+#: drawn, with actions that depend on the state as well.
 MOVES = {
     "drawn": np.full((VALUES, VALUES), 1 / VALUES),
     "constant": np.eye(VALUES),
     "in turn": np.roll(np.eye(VALUES), 1, axis=1),
+    "and state": np.full((VALUES, VALUES), 1 / VALUES),
 }
 FREE = 0.0, 0.05, 0.2
 EPISODES = 100, 1_000, 10_000
+#: Shares of random actions and episodes in the logs of experts.
+ERRORS, EXPERTS = (0.0, 0.1, 0.4), (20, 100, 1000)
 #: The policies of a log may differ by so much with the variable and without it.
 AIM = 0.02
 
@@ -60,11 +69,12 @@ def worlds(seed: int) -> dict[str, MDP]:
     return {"lake": lake, "random": random_world(seed), "factored": sys_admin(6)}
 
 
-def with_habit(world: MDP, moves: Array, free: float) -> MDP:
+def with_habit(world: MDP, moving: str, free: float) -> MDP:
     """Return a world with one more variable, logged by somebody who acts by its value.
 
-    `moves[v, w]` is the probability of value w after v. With probability `free` an action is drawn.
+    With probability `free` an action is drawn.
     """
+    moves = MOVES[moving]  # [VALUES, VALUES], the probability of each value after each
     size, S, A = len(moves), len(world.states), len(world.actions)
     indptr, successors, probabilities, rewards = [0], [], [], []
     for s, v, a in product(range(S), range(size), range(A)):
@@ -77,7 +87,8 @@ def with_habit(world: MDP, moves: Array, free: float) -> MDP:
         indptr.append(indptr[-1] + len(successors[-1]))
     schema = world.schema
     order = [[*schema.information_sets[0], HABIT], *([d] for d in schema.decisions)]
-    habit = np.eye(A)[np.arange(size) % A]
+    number = np.arange(S)[:, None] * (moving == "and state") + np.arange(size)
+    habit = np.eye(A)[number.ravel() % A]
     return MDP(
         world.name,
         Schema(order, schema.decisions, schema.utility, {**schema.kinds, HABIT: "integer"}),
@@ -85,7 +96,7 @@ def with_habit(world: MDP, moves: Array, free: float) -> MDP:
         np.array(indptr), np.concatenate(successors), np.concatenate(probabilities),
         np.concatenate(rewards), np.repeat(world.start, size) / size,
         np.repeat(world.terminal, size), world.episodes, world.horizon,
-        np.tile((1 - free) * habit + free / A, (S, 1)),
+        (1 - free) * habit + free / A,
     )  # fmt: skip
 
 
@@ -112,7 +123,7 @@ def measure(task: Task, seed: int, config: LearnConfig) -> tuple[Array, float]:
     Also the seconds that learning with it took.
     """
     world = worlds(seed)[task.world]
-    wide = with_habit(world, MOVES[task.moves], task.free)
+    wide = with_habit(world, task.moves, task.free)
     log = wide.generate(task.episodes, world.horizon, seed, "final")
     narrow = without(log, world.schema)
     start = perf_counter()
@@ -148,6 +159,22 @@ def report(tasks: Sequence[Task], seeds: int, config: LearnConfig) -> str:
     return "\n".join(lines) + "\n"
 
 
+def experts(seeds: int) -> str:
+    """Return the variables that are set aside from logs of near-optimal policies of all domains."""
+    lines = ["| domain | random actions | episodes | set aside |", "|---|---|---|---|"]
+    for (name, made), share, episodes in tqdm([*product(WORLDS.items(), ERRORS, EXPERTS)]):
+        world = made()
+        best = np.eye(len(world.actions))[world.value_iteration(world.horizon)[1]]
+        policy = (1 - share) * best + share / len(world.actions)
+        lost: set[str] = set()
+        for seed in range(seeds):
+            log = world.generate(episodes, world.horizon, seed, "final", policy)
+            two = wrap(Windows.from_episodes(log), LearnConfig())
+            lost |= set(habits_of(two, LearnConfig()))
+        lines.append(f"| {name} | {share:.0%} | {episodes:,} | {', '.join(sorted(lost))} |")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     """Measure, and print or write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -158,7 +185,13 @@ def main() -> None:
     parser.add_argument("--episodes", nargs="+", type=int, default=list(EPISODES))
     parser.add_argument("--observed", action="store_true", help='availability="observed"')
     parser.add_argument("-o", "--output", help="a folder for habits_figures.md")
+    parser.add_argument(
+        "--experts", action="store_true", help="logs of those who act by what matters"
+    )
     asked = parser.parse_args()
+    if asked.experts:
+        print(experts(asked.seeds))
+        return
     config = LearnConfig(availability="observed") if asked.observed else LearnConfig()
     tasks = [Task(*each) for each in product(asked.worlds, asked.moves, asked.free, asked.episodes)]
     found = report(tasks, asked.seeds, config)

@@ -8,6 +8,7 @@ import pytest
 from rspmn import Episodes, Schema
 from rspmn.data.windows import Windows
 from rspmn.envs.explore import Outcomes, explore
+from rspmn.envs.maze import maze
 from rspmn.envs.mdp import MDP
 from rspmn.errors import DataError
 from rspmn.evaluate import true_value
@@ -147,6 +148,30 @@ def test_a_state_that_actions_change_is_no_habit() -> None:
     model, info = learn_rspmn(log)
     assert info.habits == ()
     assert model.act({"x": False}, horizon=3) == "repair"
+
+
+def test_an_expert_is_no_creature_of_habit() -> None:
+    """One who always goes the shortest way: the log says nothing of what else could be done."""
+    world = maze()
+    policy = world.value_iteration(world.horizon)[1]
+    log = world.generate(100, world.horizon, 0, policy=policy)
+    model, info = learn_rspmn(log)
+    assert info.habits == ()
+    best = world.optimum(world.horizon)
+    assert true_value(world, model.policy(world.horizon), world.horizon) == pytest.approx(best)
+
+
+def test_a_habit_that_depends_on_the_state() -> None:
+    """In ward 2 one goes the other way: with some free choices, values can be compared."""
+    world = corridor("drawn", 0.0)
+    other_way = [int(str(ward)) == 2 and int(str(place)) % 2 == 1 for place, ward in world.states]
+    assert world.behaviour is not None
+    habit = np.where(np.array(other_way)[:, None], world.behaviour[:, ::-1], world.behaviour)
+    world = replace(world, behaviour=0.8 * habit + 0.1)
+    model, info = learn_rspmn(world.generate(600, world.horizon, 0, "final"))
+    assert info.habits == ("ward",)
+    best = world.optimum(world.horizon)
+    assert true_value(world, model.policy(world.horizon), world.horizon) == pytest.approx(best)
 
 
 def test_availability_is_declared_or_observed() -> None:

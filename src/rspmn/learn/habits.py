@@ -8,9 +8,13 @@ is set aside before structure is learned, if the log is consistent with two stat
 - it has *no influence*: given the actions, neither the utility, nor the end of an episode, nor the
   next value of any other variable depends on it.
 
-A dependence that vanishes once all other variables are given is no influence: who always goes left
-in ward 3 is often at the left edge there. Only variables that actions depend on are examined. All
+A dependence that vanishes once other variables are given is no influence: who always goes left in
+ward 3 is often at the left edge there. Only variables that actions depend on are examined; all
 others are left to the tests of relevance.
+
+An expert acts by what matters, and if he never errs, a log says as little about that as about a
+habit. So if values cannot be compared, a variable is set aside only if it looks like a habit:
+nothing but this variable is acted by, and it is drawn anew, constant, or goes in turn.
 """
 
 import math
@@ -19,6 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rspmn.data.keys import group_weights
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.structure.independence import pair_statistics, pooled_codes, stratum_statistics
 from rspmn.learn.structure.relevance import MOST_GIVEN, mean_p_value
@@ -30,6 +35,8 @@ from rspmn.types import Ints
 
 #: The level of all tests about one variable together.
 LEVEL = 0.001
+#: Where a dependence would speak for keeping a variable, it is found at this level.
+DOUBT = 0.01
 #: A dependence is weaker if its statistic is so many standard deviations below what it would be.
 WEAKER = 1.645
 
@@ -44,19 +51,43 @@ def habits_of(two: TwoSteps, config: LearnConfig) -> tuple[str, ...]:
     found: tuple[str, ...] = ()
     for name in suspects:
         others = tuple(n for n in names if n != name and n not in found)
-        if _Suspect(two, name, others).is_habit():
+        if _Suspect(two, name, others, config.enough).is_habit():
             found += (name,)
     return found
 
 
 def acted_by(rows: Rows, schema: Schema, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the variables that decisions depend on, given earlier decisions of the step."""
-    smallest = np.ones(len(names))
+    """Return the variables that decisions depend on, given earlier decisions of the step.
+
+    Alone, given each other variable, or given all others.
+    """
+    found: dict[str, None] = {}
+    several = [(), *((n,) for n in names if rows.table.sizes[n] <= MOST_GIVEN and len(names) > 1)]
+    level = LEVEL / (len(names) * (len(several) + 1) * max(1, len(schema.decisions)))
     for place, decision in enumerate(schema.decisions):
-        strata = rows.joint_codes(schema.decisions[:place])
-        p = pair_statistics(rows, names, (decision,), strata).p_values()[:, 0]
-        smallest = np.minimum(smallest, p * len(schema.decisions))
-    return tuple(n for n, p in zip(names, smallest * len(names), strict=True) if p < LEVEL)
+        made = rows.joint_codes(schema.decisions[:place])
+        for given in several:
+            left = [n for n in names if n not in found and n not in given]
+            found |= _dependent(rows, left, decision, within(rows, made, given), level)
+        for name in names if len(names) > 2 else ():
+            if name not in found:
+                strata = within(rows, made, [n for n in names if n != name])
+                found |= _dependent(rows, [name], decision, strata, level)
+    return tuple(n for n in names if n in found)
+
+
+def _dependent(
+    rows: Rows, names: Sequence[str], decision: str, strata: Ints, level: float
+) -> dict[str, None]:
+    """Return the variables that a decision depends on, given strata."""
+    p_values = pair_statistics(rows, names, (decision,), strata).p_values()[:, 0]
+    return {name: None for name, p in zip(names, p_values.tolist(), strict=True) if p < level}
+
+
+def within(rows: Rows, strata: Ints, names: Sequence[str]) -> Ints:  # [rows]
+    """Return strata, each divided by the joint value of more variables."""
+    codes = np.unique(rows.joint_codes(names), return_inverse=True)[1]
+    return np.asarray(strata * (int(codes.max(initial=0)) + 1) + codes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,14 +97,70 @@ class _Suspect:
     two: TwoSteps
     name: str
     others: tuple[str, ...]  # variables of the state that may matter
+    enough: float  # steps in which a value can be compared with others
 
     @property
     def rows(self) -> Rows:
         return self.two.rows
 
     def is_habit(self) -> bool:
-        """Return whether it is autonomous and has no influence, as far as the log says."""
-        return self.is_autonomous() and not self.has_influence()
+        """Return whether it is autonomous and has no influence, as far as the log says.
+
+        Where the log says little, it must look like a habit.
+        """
+        if not self.is_autonomous() or self.has_influence():
+            return False
+        return self.is_compared() or (self.is_exogenous() and self.is_acted_by_alone())
+
+    def is_compared(self) -> bool:
+        """Return whether each value was often seen beside others, with each decision made at it.
+
+        Beside others: all other variables, and the decisions, being the same. A decision that was
+        made at one value only says nothing, if there are others.
+        """
+        rows = self.rows
+        made = np.unique(rows.joint_codes(self.two.schema.decisions), return_inverse=True)[1]
+        value = np.unique(rows.codes(self.name), return_inverse=True)[1]
+        stratum = np.unique(within(rows, made, self.others), return_inverse=True)[1]
+        shape = int(value.max()) + 1, int(made.max()) + 1
+        seen = np.unique(stratum * shape[0] + value) // shape[0]
+        beside = np.bincount(seen, minlength=int(stratum.max()) + 1) > 1  # [strata]
+        cell = value * shape[1] + made
+        weights = rows.weights, np.where(beside[stratum], rows.weights, 0.0)
+        taken, compared = (
+            group_weights(cell, w, shape[0] * shape[1]).reshape(shape) for w in weights
+        )
+        often, never = compared >= self.enough, taken == 0  # [values, choices]
+        by_one = (~never).sum(axis=0) == 1  # [choices]
+        return bool((often | never | by_one).all() and often.any(axis=1).all())
+
+    def is_exogenous(self) -> bool:
+        """Return whether it is drawn anew in each step, is constant, or goes in turn.
+
+        An only variable must be drawn anew: a certain next value may be due to the decisions.
+        """
+        after, rows = self.two.after_of(self.name), self.rows
+        if after is None:
+            return True
+        known = (rows.codes(self.name) >= 0) & (rows.codes(after) >= 0)
+        moves = np.unique(np.stack([rows.codes(n)[known] for n in (self.name, after)]), axis=1)
+        values = np.unique(rows.codes(self.name)[rows.codes(self.name) >= 0])
+        if self.others and all(np.array_equal(np.sort(side), values) for side in moves):
+            return True  # each value once before, and once after
+        made = rows.joint_codes(self.two.schema.decisions)
+        several = np.zeros_like(made), made
+        p = [pair_statistics(rows, (self.name,), (after,), s).p_values()[0, 0] for s in several]
+        return float(min(p)) >= DOUBT
+
+    def is_acted_by_alone(self) -> bool:
+        """Return whether decisions depend on no other variable, given this one."""
+        schema, rows = self.two.schema, self.rows
+        for place, decision in enumerate(schema.decisions if self.others else ()):
+            strata = within(rows, rows.joint_codes(schema.decisions[:place]), (self.name,))
+            p = pair_statistics(rows, self.others, (decision,), strata).p_values()
+            if (p < DOUBT / len(self.others)).any():
+                return False
+        return True
 
     def is_autonomous(self) -> bool:
         """Return whether its next value depends on its value alone."""
@@ -105,7 +192,9 @@ class _Suspect:
         """Test what is observed later, given the actions, and given each other variable too."""
         sizes = self.rows.table.sizes
         strata = [target.strata]
-        strata += [self._within(target.strata, (n,)) for n in self.others if sizes[n] <= MOST_GIVEN]
+        strata += [
+            within(self.rows, target.strata, (n,)) for n in self.others if sizes[n] <= MOST_GIVEN
+        ]
         found = []
         for given in strata:
             p = pair_statistics(self.rows, (self.name,), target.names, given).p_values()[0]
@@ -118,11 +207,6 @@ class _Suspect:
             p_mean = mean_p_value(self.rows, self.name, utility, target.strata)
             found.append(_Test(target, utility, target.strata, p_mean))
         return found
-
-    def _within(self, strata: Ints, names: Sequence[str]) -> Ints:
-        """Return strata, each divided by the joint value of more variables."""
-        codes = np.unique(self.rows.joint_codes(names), return_inverse=True)[1]
-        return np.asarray(strata * (int(codes.max(initial=0)) + 1) + codes)
 
     def _is_confirmed(self, sign: "_Test", level: float) -> bool:
         """Return whether a dependence is there given the other variables too.
@@ -139,7 +223,7 @@ class _Suspect:
             )[:, 0]
             if not excess.max() > 0:
                 return True
-            given = self._within(given, (left.pop(int(excess.argmax())),))
+            given = within(self.rows, given, (left.pop(int(excess.argmax())),))
             rest = _Comparison.of(self.rows, self.name, sign.other, given)
             if rest.p_value() >= level and rest.explains(before):
                 return False
