@@ -1,4 +1,4 @@
-"""LearnSPN: joint distributions of mixed kinds."""
+"""LearnSPN: joint distributions of mixed kinds. The default is tested in tests/learn/density."""
 
 import math
 
@@ -14,7 +14,7 @@ from rspmn.learn import LearnConfig, learn_spn
 def test_independent_columns_make_one_product() -> None:
     rng = np.random.default_rng(0)
     table = {f"x{k}": rng.integers(0, 3, 2000) for k in range(6)}
-    network, info = learn_spn(table)
+    network, info = learn_spn(table, config=LearnConfig())
     assert isinstance(network.nodes[network.root], Product)
     assert (len(network), info.sums) == (7, 0)
 
@@ -25,7 +25,7 @@ def test_the_joint_distribution_is_that_of_the_data() -> None:
     x = rng.integers(0, 3, 6000)
     y = np.where(rng.random(6000) < 0.7, (x + 1) % 3, rng.integers(0, 3, 6000))
     z = rng.choice(["a", "b"], 6000)
-    network, _ = learn_spn({"x": x, "y": y, "z": z})
+    network, _ = learn_spn({"x": x, "y": y, "z": z}, config=LearnConfig())
     assert validity_violations(network) == []
     for i in range(3):
         for j in range(3):
@@ -57,7 +57,7 @@ def test_continuous_columns(config: LearnConfig) -> None:
 def test_integers_of_many_values() -> None:
     rng = np.random.default_rng(3)
     n = rng.poisson(1000, 5000)
-    network, _ = learn_spn({"n": n})
+    network, _ = learn_spn({"n": n}, config=LearnConfig())
     values = range(n.min(), n.max() + 1)
     masses = [math.exp(log_likelihood(network, {"n": int(v)})) for v in values]
     assert sum(masses) == pytest.approx(1)

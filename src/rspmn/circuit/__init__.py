@@ -5,6 +5,7 @@ from rspmn.circuit.distributions import (
     Distribution,
     IntegerHistogram,
     PiecewiseLinear,
+    StudentT,
     register,
 )
 from rspmn.circuit.network import Network, NetworkBuilder
@@ -33,6 +34,7 @@ __all__ = [
     "PiecewiseLinear",
     "Product",
     "Scope",
+    "StudentT",
     "Sum",
     "Utility",
     "Violation",

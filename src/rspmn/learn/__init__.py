@@ -1,6 +1,7 @@
 """Learning: from rows and logs to networks."""
 
 from rspmn.learn.config import LearnConfig, LearnInfo, Progress
+from rspmn.learn.density import LatentTrees
 from rspmn.learn.em import EMInfo, em
 from rspmn.learn.info import RSPMNInfo
 from rspmn.learn.learn_rspmn import learn_rspmn
@@ -24,6 +25,7 @@ __all__ = [
     "GTest",
     "IndependenceTest",
     "KMeansClustering",
+    "LatentTrees",
     "LearnConfig",
     "LearnInfo",
     "Progress",

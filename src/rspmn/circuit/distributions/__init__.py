@@ -16,12 +16,14 @@ from rspmn.circuit.distributions.base import (
 from rspmn.circuit.distributions.categorical import Categorical
 from rspmn.circuit.distributions.integer_histogram import IntegerHistogram
 from rspmn.circuit.distributions.piecewise_linear import PiecewiseLinear
+from rspmn.circuit.distributions.student_t import StudentT
 
 __all__ = [
     "Categorical",
     "Distribution",
     "IntegerHistogram",
     "PiecewiseLinear",
+    "StudentT",
     "Values",
     "as_numbers",
     "check_simplex",

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from rspmn.learn.structure.grow import Codes, with_missing_cluster
-from rspmn.learn.structure.learn_spn import components, grow_spn
+from rspmn.learn.structure.independence import components
+from rspmn.learn.structure.learn_spn import grow_spn
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.rows import Rows
 from rspmn.learn.structure.targets import Target, Targets

@@ -13,7 +13,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.learn.structure.learn_spn import components, grow_spn
+from rspmn.learn.structure.independence import components
+from rspmn.learn.structure.learn_spn import grow_spn
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.relevance import relevant_variables, with_dependents
 from rspmn.learn.structure.rows import Rows

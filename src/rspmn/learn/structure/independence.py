@@ -8,7 +8,7 @@ over its values.
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,9 @@ FEW_PAIRS = 400
 SMALL = 200_000
 #: The largest dense table of all pairs of cells in memory.
 LARGEST = 4_000_000
+
+
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +121,21 @@ def pair_statistics(
         statistics = _statistics_of(rows, left, right, strata)
         rows.memo[key] = statistics, weakref.ref(strata)  # an id may be used again
     return statistics
+
+
+def components(names: Sequence[V], dependent: Bools) -> list[tuple[V, ...]]:
+    """Return the groups of variables that depend on each other, directly or by way of others.
+
+    >>> components("abc", np.array([[0, 0, 1], [0, 0, 0], [0, 0, 0]], dtype=bool))
+    [('a', 'c'), ('b',)]
+    """
+    from scipy.sparse.csgraph import connected_components
+
+    count, label = connected_components(dependent | dependent.T, directed=False)
+    return [
+        tuple(name for name, group in zip(names, label, strict=True) if group == number)
+        for number in range(count)
+    ]
 
 
 def _statistics_of(

@@ -1,4 +1,7 @@
-"""LearnSPN on weighted rows: products by independence, sums by clustering."""
+"""The joint distribution of a table: latent trees, or LearnSPN on weighted rows.
+
+LearnSPN makes products by independence and sums by clustering.
+"""
 
 from collections.abc import Sequence
 
@@ -6,29 +9,48 @@ import numpy as np
 
 from rspmn.circuit import Network
 from rspmn.learn.config import LearnConfig, LearnInfo, Report
+from rspmn.learn.density.config import LatentTrees
+from rspmn.learn.density.learn_density import learn_density
+from rspmn.learn.structure.independence import components
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.rows import Rows, read_columns
 from rspmn.learn.structure.targets import targets_within
-from rspmn.types import Bools
 
 
 def learn_spn(
     source: object,
     names: Sequence[str] | None = None,
-    config: LearnConfig | None = None,
+    config: LatentTrees | LearnConfig | None = None,
     rng: np.random.Generator | int = 0,
     report: Report | None = None,
 ) -> tuple[Network, LearnInfo]:
     """Learn the joint distribution of the columns of a table, or of some of them.
 
-    >>> network, info = learn_spn({"x": [0, 1] * 50, "y": ["a", "b"] * 50})
+    Parameters
+    ----------
+    source
+        A table, as `rspmn.learn_spmn` takes it.
+    names
+        The columns to learn from; all of them if not given.
+    config
+        `LatentTrees()`, the default, estimates a smoothed density, in which no row is impossible.
+        A `LearnConfig` chooses LearnSPN, without smoothing: `LearnConfig.paper()` is its published
+        form, and `LearnConfig()` splits rows on single variables.
+    rng
+        A generator or seed.
+    report
+        A progress callback; it is called with a `Progress`.
+
+    >>> network, info = learn_spn({"x": [0, 1] * 500, "y": ["a", "b"] * 500})
     >>> from rspmn.infer import log_likelihood
-    >>> float(np.exp(log_likelihood(network, {"x": 0, "y": "a"})))
+    >>> round(float(np.exp(log_likelihood(network, {"x": 0, "y": "a"}))), 2)
     0.5
     """
-    config = config or LearnConfig()
+    rng = np.random.default_rng(rng)
+    if not isinstance(config, LearnConfig):
+        return learn_density(source, names, config or LatentTrees(), rng, report)
     rows = read_columns(source, names, config.bins)
-    learner = Learner(config, np.random.default_rng(rng), rows, None, report)
+    learner = Learner(config, rng, rows, None, report)
     root = grow_spn(learner, rows, tuple(names or rows.table.columns), 0)
     learner.report_done(rows.total)
     network = learner.builder.build(root)
@@ -50,14 +72,3 @@ def grow_spn(learner: Learner, rows: Rows, names: tuple[str, ...], depth: int) -
         return learner.product(learner.leaves(rows, names))
     children = [grow_spn(learner, part, names, depth + 1) for part in clusters]
     return learner.mixture(clusters, children)
-
-
-def components(names: Sequence[str], dependent: Bools) -> list[tuple[str, ...]]:
-    """Return the groups of variables that depend on each other, directly or by way of others."""
-    from scipy.sparse.csgraph import connected_components
-
-    count, label = connected_components(dependent | dependent.T, directed=False)
-    return [
-        tuple(name for name, group in zip(names, label, strict=True) if group == number)
-        for number in range(count)
-    ]

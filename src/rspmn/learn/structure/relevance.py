@@ -12,7 +12,7 @@ import numpy as np
 
 from rspmn.data.keys import group_weights
 from rspmn.learn.structure.contingency import Contingency, contingency
-from rspmn.learn.structure.learn_spn import components
+from rspmn.learn.structure.independence import components
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.rows import Rows, with_joint_variable
 from rspmn.learn.structure.targets import Target, Targets, has_unavailable_choice

@@ -9,8 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from rspmn.data.keys import joint_key
-from rspmn.learn.structure.independence import PairStatistics, stratum_statistics
-from rspmn.learn.structure.learn_spn import components
+from rspmn.learn.structure.independence import PairStatistics, components, stratum_statistics
 from rspmn.learn.successors.transitions import Contexts, Transitions
 from rspmn.learn.successors.trees import Tied
 from rspmn.types import Array, Bools, Ints
