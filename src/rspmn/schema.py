@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Unpack
@@ -15,7 +16,7 @@ import tomli_w
 
 from rspmn.availability import Available, Law, laws_of
 from rspmn.errors import DataError, SchemaError, did_you_mean
-from rspmn.expressions import summed
+from rspmn.expressions import Expression, is_computed, summed
 from rspmn.files import write_atomically
 from rspmn.log_format import LogFormat, LogOptions
 from rspmn.values import is_text
@@ -138,6 +139,11 @@ class Schema:
     def variables(self) -> tuple[str, ...]:
         """Everything, in order, the utility last: the columns of one step τ."""
         return (*(name for group in self.order for name in group), self.utility)
+
+    @cached_property
+    def computed(self) -> Mapping[str, Expression]:
+        """The state variables that may be expressions of columns."""
+        return {name: Expression.parse(name) for name in self.state_variables if is_computed(name)}
 
     def known_before(self, decision: str) -> tuple[str, ...]:
         """Return the variables that are known when `decision` is made, earlier decisions included.

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from rspmn.circuit import Leaf, Max, Network, Utility
-from rspmn.errors import EvidenceError, did_you_mean
+from rspmn.errors import DataError, EvidenceError, did_you_mean
+from rspmn.expressions.evaluate import Arrays, fold
 from rspmn.model import Evidence
 from rspmn.schema import Schema
 from rspmn.values import Mark, Value, as_value, is_missing
@@ -19,19 +20,22 @@ def as_state(state: object, schema: Schema) -> Evidence:
     """Return a state as values by variable.
 
     It may be given so, as a pandas Series, as a record with names, or as a row: values in the
-    schema's order, of all variables up to a decision.
+    schema's order, of all variables up to a decision. Variables that are expressions may be given
+    by the columns that they are computed from.
 
     >>> as_state((1, "b"), Schema([["x", "y"], ["a"]], ["a"], "u"))
     {'x': 1, 'y': 'b'}
+    >>> as_state({"floor": 3}, Schema([["floor > 0"], ["a"]], ["a"], "u"))
+    {'floor > 0': True}
     """
     if isinstance(state, Mapping):
-        return state
+        return _with_computed(state, schema) if schema.computed else state
     raw: Any = state
     if isinstance(state, np.void) and state.dtype.names:
-        return {name: raw[name] for name in state.dtype.names}
+        return as_state({name: raw[name] for name in state.dtype.names}, schema)
     for to_mapping in ("_asdict", "to_dict"):  # named tuples, pandas Series
         if hasattr(state, to_mapping):
-            return dict(getattr(raw, to_mapping)())
+            return as_state(dict(getattr(raw, to_mapping)()), schema)
     is_row = isinstance(state, Sequence) and not isinstance(state, str | bytes)
     if not is_row and not (isinstance(state, np.ndarray) and state.ndim == 1):
         raise EvidenceError(
@@ -47,6 +51,29 @@ def as_state(state: object, schema: Schema) -> Evidence:
             f"found {len(raw)} values"
         )
     return dict(zip(names, raw, strict=True))
+
+
+def _with_computed(state: Evidence, schema: Schema) -> Evidence:
+    """Return a state with the variables that are computed from values which are no variables."""
+    variables = schema.variables
+    given = {name: raw for name, raw in state.items() if name not in variables}
+    if not given:
+        return state
+    found = {name: raw for name, raw in state.items() if name not in given}
+    present = {n: np.array([v]) for n, v in state.items() if not is_missing(v)}
+    used: set[str] = set()
+    for name, expression in schema.computed.items():
+        columns = expression.columns(state)
+        used.update(columns)
+        if name in found or not columns or not all(column in present for column in columns):
+            continue
+        try:
+            term = fold(expression, Arrays(present))
+        except DataError as error:
+            raise EvidenceError(str(error)) from None
+        value = term.value[0]
+        found[name] = bool(value) if term.sort == "condition" else value
+    return found | {name: raw for name, raw in given.items() if name not in used}
 
 
 def known_values(evidence: Evidence, network: Network) -> Known:

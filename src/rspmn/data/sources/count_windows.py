@@ -145,7 +145,7 @@ def windows(
         the sums of their utilities and squares. A log that still has more is refused.
     **options
         Fields of `LogFormat` that override the schema's: episode, time, terminated, ending, gaps,
-        wide, columns.
+        duplicates, step, numbers, wide, columns.
 
     >>> schema = Schema([["x"], ["a"]], ["a"], "u")
     >>> log = {"episode": [1, 1, 1], "time": [2, 0, 1], "x": [0, 0, 0], "a": ["r", "l", "l"],

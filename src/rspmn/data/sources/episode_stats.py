@@ -9,7 +9,12 @@ import narwhals as nw
 
 from rspmn.data.sources.column_stats import Survey, SurveyedColumn, only_row
 from rspmn.data.sources.engine import Engine, Frame
-from rspmn.data.sources.engine_columns import count_where, derived_column, is_missing
+from rspmn.data.sources.engine_columns import (
+    count_where,
+    derived_column,
+    is_missing,
+    plain_column,
+)
 from rspmn.schema import Kind
 
 #: Only columns with at most this many values can say that an episode ended.
@@ -47,7 +52,7 @@ def episode_stats(
     chosen = [found[n] for n in names if found[n].kind is not None and n not in (episode, time)]
     keys = [name for name in (episode, time) if name is not None]
     rows = source.frame.select(
-        *(nw.col(name) for name in keys),
+        *(plain_column(types, name).alias(name) for name in keys),
         *(_sortable(types, column).alias(f"c{k}") for k, column in enumerate(chosen)),
     )
     facts = only_row(source.read(_changes(rows, episode, len(chosen))))
@@ -64,7 +69,9 @@ def episode_stats(
                 values = tuple(value for value in values if value == 1)
             if values:
                 only_last[column.name] = values
-    repeated, gaps = _repeated(source, keys), _gaps(source, rows, episode, time, types)
+    stored = [c.name for c in found.columns if c.kind is not None and not c.is_computed]
+    repeated = _repeated(source, keys, stored)
+    gaps = _gaps(source, rows, episode, time, types)
     return EpisodeStats(episodes, changing, only_last, *repeated, *gaps)
 
 
@@ -133,10 +140,10 @@ def _gaps(
     return int(facts["gaps"] or 0), float(facts["mean"] or 0.0)
 
 
-def _repeated(source: Engine, keys: Sequence[str]) -> tuple[int, int]:
+def _repeated(source: Engine, keys: Sequence[str], stored: Sequence[str]) -> tuple[int, int]:
     """Return the rows that have keys which another row has, and those that are equal to another."""
     found = []
-    for names in (keys, source.names):
+    for names in (keys, stored):
         groups = source.frame.group_by(list(names), drop_null_keys=False)
         more = groups.agg(nw.len().alias(ROWS)).select((nw.col(ROWS) - 1).sum())
         found.append(int(only_row(source.read(more))[ROWS] or 0))
