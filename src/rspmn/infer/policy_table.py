@@ -31,8 +31,9 @@ def policy_table(policy: "Policy", t: int = 0) -> dict[str, list[Any]]:
             continue
         made, value = policy.choices(node, t)
         rows["node"].append(node)
+        values = _values(states, states.roots[node])
         for name in schema.information_sets[0]:
-            rows[name].append(_values(states, states.roots[node], name))
+            rows[name].append(values.get(name, ""))
         for name in schema.decisions:
             rows[name].append(made.get(name))
         rows["value"].append(value)
@@ -41,19 +42,22 @@ def policy_table(policy: "Policy", t: int = 0) -> dict[str, list[Any]]:
     return rows
 
 
-def _values(states: Network, root: int, name: str) -> Value:
-    """Return the value of a variable in an interface node; several are written in one string."""
-    found: dict[Value, None] = {}
+def _values(states: Network, root: int) -> dict[str, Value]:
+    """Return the values of the variables in an interface node; several are one string."""
+    found: dict[str, dict[Value, None]] = {}
     waiting = [root]
     for here in waiting:
         node = states.nodes[here]
         waiting.extend(node.children)
-        if isinstance(node, Leaf) and node.variable == name:
-            found |= dict.fromkeys(_named(node.distribution))
-    if len(found) == 1:
-        return next(iter(found))
-    shown = " | ".join(show(value) for value in list(found)[:SHOWN])
-    return shown + (" | ..." if len(found) > SHOWN else "")
+        if isinstance(node, Leaf):
+            found.setdefault(node.variable, {}).update(dict.fromkeys(_named(node.distribution)))
+    return {name: _shown(list(values)) for name, values in found.items()}
+
+
+def _shown(values: list[Value]) -> Value:
+    if len(values) == 1:
+        return values[0]
+    return " | ".join(map(show, values[:SHOWN])) + (" | ..." if len(values) > SHOWN else "")
 
 
 def _named(distribution: Distribution) -> tuple[Value, ...]:
