@@ -57,6 +57,8 @@ def save(model: RSPMN | SPMN, path: str | Path) -> None:
         }
     if model.never_taken:
         parts["never_taken"] = _lines(list(map(_plain, model.never_taken)))
+    if isinstance(model, SPMN) and model.usual:
+        parts["usual"] = dumps(model.usual)
     lines = [f"{dumps(key)}: {part}" for key, part in (head | parts).items()]
     content = ("{\n" + ",\n".join(lines) + "\n}\n").encode()
     if str(path).endswith(".gz"):
@@ -111,7 +113,7 @@ def load_spmn(path: str | Path) -> SPMN:
 #: The parts of each kind of model.
 _KINDS = {
     "rspmn": ["top", "template", "visits", "untried", "untried_at", "never_taken"],
-    "spmn": ["network", "background", "rows", "never_taken"],
+    "spmn": ["network", "background", "rows", "never_taken", "usual"],
 }
 
 
@@ -153,6 +155,7 @@ def _spmn(fields: Fields, schema: Schema) -> SPMN:
         None if no_background else _network(fields, "background"),
         fields.number("rows"),
         _never_taken(fields),
+        fields.numbers("usual") if "usual" in fields.raw else (),
     )
 
 

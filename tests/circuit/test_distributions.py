@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from rspmn.circuit import Categorical, Distribution, IntegerHistogram, PiecewiseLinear
+from rspmn.circuit import Categorical, Distribution, IntegerHistogram, PiecewiseLinear, StudentT
 from rspmn.errors import CircuitError
 from rspmn.values import END
 
@@ -108,3 +108,45 @@ def test_values_that_are_not_listed() -> None:
     assert Categorical((1, 2), (0.4, 0.6)).opened(0.5).probabilities == (0.2, 0.3)
     with pytest.raises(CircuitError, match="sum to 1"):
         Categorical((1, 2), (0.5, 0.5), 0.25)
+
+
+# ---- Student's t ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ends", [(-math.inf, math.inf), (-1.0, math.inf), (-3.0, 0.5), (7.0, 9.0)])
+def test_student_t_against_scipy(ends: tuple[float, float]) -> None:
+    leaf, exact = StudentT(0.5, 2.0, *ends), stats.t(4, 0.5, 2.0)
+    mass = exact.cdf(ends[1]) - exact.cdf(ends[0])
+    for x in (7.5, 8.0) if ends[0] > 1 else (-0.9, 0.0, 0.4):
+        assert leaf.log_prob(x) == pytest.approx(exact.logpdf(x) - math.log(mass), abs=1e-12)
+
+    def moment(power: int, centre: float = 0.0) -> float:
+        found = integrate.quad(lambda x: (x - centre) ** power * exact.pdf(x), *ends)[0]
+        return float(found) / float(mass)
+
+    assert leaf.mean() == pytest.approx(moment(1), abs=1e-6)
+    assert leaf.variance() == pytest.approx(moment(2, leaf.mean()), rel=1e-5)
+
+
+def test_student_t_excludes_no_number() -> None:
+    leaf = StudentT(0.0, 1e-3)
+    assert leaf.log_prob(1e300) > -4000
+    assert StudentT(0.0, 1.0, low=1e6).log_prob(2e6) > -30  # 8e-25 of the mass is left
+
+
+def test_members_of_a_family_together_as_one_by_one() -> None:
+    """Also outside, on and between the knots and bounds."""
+    rng = np.random.default_rng(3)
+    families: list[list[Distribution]] = [
+        [random_piecewise(seed, 1 + seed) for seed in range(5)],
+        [StudentT(0.3 * k, 0.5 + k, high=2.0 if k % 2 else math.inf) for k in range(5)],
+        [IntegerHistogram((0, 1, 5 + k), (0.6, 0.4)) for k in range(5)],
+    ]
+    for leaves in families:
+        numbers = np.round(rng.normal(size=(5, 40)) * 3)
+        numbers[:, 0] = [float(leaf.support()[0]) for leaf in leaves]  # type: ignore[arg-type]
+        numbers[:, 1] = [min(float(leaf.support()[1]), 1e9) for leaf in leaves]  # type: ignore[arg-type]
+        numbers = np.where(np.isinf(numbers), 0.0, numbers)
+        one_by_one = [leaf.log_probs(row) for leaf, row in zip(leaves, numbers, strict=True)]
+        together = type(leaves[0]).stacked(leaves)(numbers)
+        np.testing.assert_allclose(together, np.array(one_by_one), atol=1e-12)

@@ -9,7 +9,14 @@ import pytest
 from numpy.typing import NDArray
 
 from gaussian import Gaussian
-from rspmn.circuit import Categorical, Distribution, IntegerHistogram, PiecewiseLinear, register
+from rspmn.circuit import (
+    Categorical,
+    Distribution,
+    IntegerHistogram,
+    PiecewiseLinear,
+    StudentT,
+    register,
+)
 from rspmn.circuit.distributions import Values
 from rspmn.errors import CircuitError
 from rspmn.testing import check_distribution
@@ -32,6 +39,9 @@ MEMBERS: list[Distribution] = [
     PiecewiseLinear((0.0, 1.0), (0.0, 2.0)),
     PiecewiseLinear.fit(NUMBERS, np.ones(len(NUMBERS))),
     PiecewiseLinear.fit([3.25], np.ones(1)),
+    StudentT(1.0, 2.0),
+    StudentT(0.0, 1.0, low=-0.5, high=3.0),
+    StudentT.fit(NUMBERS, np.ones(len(NUMBERS))),
     Gaussian(20.0, 3.0),
     Gaussian(0.0, 1.0, low=-0.5),
     Gaussian.fit(NUMBERS, np.ones(len(NUMBERS)), within=(0.0, 4.0)),

@@ -12,7 +12,7 @@ answer is for the rest only, and it is flagged, with the probability of that res
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -55,6 +55,12 @@ class ActionValue:
     #: Where, of what is known, the log never took it, although it was to be expected. Its utility
     #: is that of states which do not differ otherwise.
     never_taken: tuple[NeverTaken, ...] = ()
+    #: The standard error of the utility, as far as it is due to the number of logged steps; 0 where
+    #: it is not known.
+    error: float = field(default=0.0, compare=False)
+    #: How usual the context is: the share of logged contexts that are no likelier. A context that
+    #: is less likely than all of them, or that the model excludes, has 0: the utility is a guess.
+    usual: float = 1.0
 
     @property
     def supported(self) -> bool:
@@ -62,7 +68,7 @@ class ActionValue:
 
         In the last step of a horizon it need not be known what follows.
         """
-        return self.available > 1 - TIE and self.utility > -math.inf
+        return self.available > 1 - TIE and self.utility > -math.inf and self.usual > 0
 
 
 def action_values(
@@ -95,7 +101,8 @@ def action_values(
         result = evaluate(network, chosen, future, criterion, within)[network.root]
         answers.append(
             ActionValue(decision, value, result.utility, available, result.logged_steps,
-                        delay=result.delay, averaged_over=averaged)
+                        delay=result.delay, averaged_over=averaged,
+                        error=math.sqrt(result.variance))
         )  # fmt: skip
     worth = np.array([answer.utility for answer in answers])
     branches = branches_of_values(network, reached, [answer.value for answer in answers])

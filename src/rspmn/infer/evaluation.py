@@ -47,6 +47,8 @@ class Evaluation(NamedTuple):
     #: How late the utility is earned: the expected sum of t · u_t, t steps from now. Of branches of
     #: equal utility the one with the least is chosen.
     delay: float = 0.0
+    #: The squared standard error of the utility; 0 where nothing was counted.
+    variance: float = 0.0
 
     @property
     def logged_steps(self) -> float:
@@ -82,7 +84,8 @@ def evaluate(
                     return Evaluation(0.0, 0.0)
                 return Evaluation(node.distribution.log_prob(known[node.variable]), 0.0)
             case Utility():
-                return Evaluation(0.0, node.mean, node.count)
+                variance = node.variance / node.count if node.count else 0.0
+                return Evaluation(0.0, node.mean, node.count, 0.0, variance)
             case Product():
                 return _product(below)
             case Sum():
@@ -139,11 +142,13 @@ class _Rule:
 def _product(below: list[Evaluation]) -> Evaluation:
     if not below:
         return Evaluation(0.0, 0.0)
-    logs, utilities, steps, delays = zip(*below, strict=True)
+    logs, utilities, steps, delays, variances = zip(*below, strict=True)
     log_likelihood = sum(logs)
     if log_likelihood == -math.inf:
         return IMPOSSIBLE
-    return Evaluation(log_likelihood, math.fsum(utilities), min(steps), math.fsum(delays))
+    return Evaluation(
+        log_likelihood, math.fsum(utilities), min(steps), math.fsum(delays), math.fsum(variances)
+    )
 
 
 def _sum(weights: Sequence[float], below: list[Evaluation]) -> Evaluation:
@@ -167,4 +172,5 @@ def _sum(weights: Sequence[float], below: list[Evaluation]) -> Evaluation:
         math.fsum([share * part.utility for share, part in weighed]) / total,
         sum([part.steps for _, part in possible]),
         math.fsum([share * part.delay for share, part in weighed]) / total,
+        math.fsum([share * share * part.variance for share, part in weighed]) / total**2,
     )

@@ -46,6 +46,12 @@ class LearnConfig:
     unavailable_from: float = 10.0
     #: A value must be seen this often with each decision before it can be called irrelevant.
     enough: float = 10.0
+    #: How many soft classes divide contexts of numbers in a model of single decisions. 0: none,
+    #: contexts are split into intervals; None: chosen by how well utilities are predicted.
+    classes: int | None = None
+    #: Shrink the means of many values of a decision towards each other, by empirical Bayes, in a
+    #: model of single decisions: the best of many plain means is too high.
+    shrink: bool = True
     #: Numbers of many values are tested in this many bins of equal weight.
     bins: int = 10
     #: What weighs the successors of a branch: "factored", factors that branches share, refined by
@@ -78,7 +84,7 @@ class LearnConfig:
             raise DataError(
                 f"LearnConfig: max_windows must be 1 or more, found {self.max_windows!r}"
             )
-        for name in ("max_nodes", "max_depth", "max_seconds", "em_passes"):
+        for name in ("max_nodes", "max_depth", "max_seconds", "em_passes", "classes"):
             limit = getattr(self, name)
             if limit is not None and not limit >= 0:
                 raise DataError(f"LearnConfig: {name} must be at least 0, found {limit!r}")
@@ -110,7 +116,8 @@ class LearnConfig:
     def paper(cls) -> "LearnConfig":
         """Learn as the paper's code does: RDC over all rows alike, and k-means with k = 2."""
         return cls(
-            RDC(), KMeansClustering(), given_decisions=False, successor="tuple",
+            RDC(), KMeansClustering(), given_decisions=False, classes=0, shrink=False,
+            successor="tuple",
             successors="counts", availability="observed",
         )  # fmt: skip
 
@@ -118,8 +125,9 @@ class LearnConfig:
     def exact(cls) -> "LearnConfig":
         """Split everything that varies: the network is the empirical distribution."""
         return cls(
-            GTest(alpha=1.0), BehaviouralSplit(alpha=1.0), bins=2**31 - 1, successors="counts",
-            availability="observed",
+            GTest(alpha=1.0), BehaviouralSplit(alpha=1.0), classes=0, shrink=False,
+            bins=2**31 - 1,
+            successors="counts", availability="observed",
         )  # fmt: skip
 
     def deadline(self, started: float) -> float:
@@ -146,6 +154,7 @@ class LearnInfo:
     edges: int = 0
     sums: int = 0
     tests: int = 0  # pairs of variables tested
+    classes: int = 0  # soft classes of contexts; 0 if they were split
     seconds: float = 0.0
     stopped_by: str = ""  # the budget that ended learning early: nodes, depth or seconds
 

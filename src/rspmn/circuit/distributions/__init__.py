@@ -1,7 +1,8 @@
 """Distributions of one variable, as leaves have them: one file for each family.
 
 `Categorical` serves categorical and boolean variables, single values of any kind, and END.
-`IntegerHistogram` serves integers, `PiecewiseLinear` continuous variables.
+`IntegerHistogram` serves integers, `PiecewiseLinear` continuous variables, `StudentT` numbers of
+which any may come.
 """
 
 from rspmn.circuit.distributions.base import (

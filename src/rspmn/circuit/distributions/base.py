@@ -9,7 +9,7 @@ import math
 import sys
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, ClassVar, TypeVar
 
@@ -59,6 +59,21 @@ class Distribution(ABC):
     def log_prob(self, value: Value) -> float:
         """Return the log-probability, or log-density, of one value."""
         return float(self.log_probs((value,))[0])
+
+    @classmethod
+    def stacked(cls, leaves: Sequence[Any]) -> Callable[[Array], Array]:
+        """Return the log-probabilities of several members as one function, from and to [leaves, n].
+
+        Row k of the numbers is asked of member k. Families whose parameters fit into arrays answer
+        for all members at once.
+        """
+
+        def log_probs(numbers: Array) -> Array:
+            return np.array(
+                [leaf.log_probs(row) for leaf, row in zip(leaves, numbers, strict=True)]
+            )
+
+        return log_probs
 
     @abstractmethod
     def mode(self) -> Value:

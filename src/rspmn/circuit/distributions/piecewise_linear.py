@@ -2,7 +2,7 @@
 
 import math
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -99,6 +99,28 @@ class PiecewiseLinear(Distribution):
         (a, b), (fa, fb) = self.knots[k - 1 : k + 1], self.densities[k - 1 : k + 1]
         density = fa + (fb - fa) * (value - a) / (b - a)
         return math.log(density) if density > 0 else -math.inf
+
+    @classmethod
+    def stacked(cls, leaves: "Sequence[PiecewiseLinear]") -> Callable[[Array], Array]:
+        """Return the log-densities of several members as one function."""
+        most = max(len(leaf.knots) for leaf in leaves)
+        knots = np.array([(*x.knots, *(math.inf,) * (most - len(x.knots))) for x in leaves])
+        heights = np.array([(*x.densities, *(0.0,) * (most - len(x.knots))) for x in leaves])
+        last = np.array([len(leaf.knots) - 1 for leaf in leaves])[:, None]
+        row = np.arange(len(leaves))[:, None]
+
+        def log_probs(numbers: Array) -> Array:
+            above = (numbers[:, :, None] >= knots[:, None, :]).sum(
+                axis=2
+            )  # knots up to each number
+            inside = (above > 0) & (numbers <= knots[row, last])
+            k = np.clip(above, 1, last)
+            a, b, fa, fb = knots[row, k - 1], knots[row, k], heights[row, k - 1], heights[row, k]
+            density = fa + (fb - fa) * (np.where(inside, numbers, a) - a) / (b - a)
+            with np.errstate(divide="ignore"):
+                return np.asarray(np.log(np.where(inside, density, 0.0)))
+
+        return log_probs
 
     def cdf(self, value: float) -> float:
         """Return P(X ≤ value)."""

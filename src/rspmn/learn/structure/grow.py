@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from rspmn.learn.structure.classes import fit_classes, is_number
 from rspmn.learn.structure.independence import components
 from rspmn.learn.structure.learn_spn import grow_spn
 from rspmn.learn.structure.learner import Learner
@@ -43,7 +44,7 @@ class AfterDecision(Protocol):
         ...
 
     def certain(self, learner: Learner, rows: Rows, codes: Codes) -> dict[int, int]:
-        """Add what follows those values of the last decision whose utility is constant.
+        """Add what follows those values of the last decision of which nothing but a mean is asked.
 
         `codes` are the codes of the decision. The other values are added one by one.
         """
@@ -107,6 +108,9 @@ class _Growth:
     def varying(self, rows: Rows, place: int, names: tuple[str, ...], depth: int) -> int:
         """Add variables with several values: factor irrelevant ones out, or cluster the rows."""
         learner, config = self.learner, self.learner.config
+        in_classes = config.classes and not self.finish.recurs
+        if in_classes and any(is_number(rows, name) for name in names):
+            return self.classes(rows, place, names, depth)
         targets = targets_after(
             rows, self.schema, place, self.finish.beyond,
             config.given_decisions, config.unavailable_from, config.enough,
@@ -128,6 +132,23 @@ class _Growth:
         learner.report_done(rows.total - sum(part.total for part in clusters))  # rows left out
         children = [self.information(part, place, names, depth + 1) for part in clusters]
         return learner.mixture(clusters, children)
+
+    def classes(self, rows: Rows, place: int, names: tuple[str, ...], depth: int) -> int:
+        """Add variables with several values as leaves of soft classes."""
+        learner, later = self.learner, self.schema.decisions[place:]
+        count = min(int(learner.config.classes or 0), len(rows))
+        found = fit_classes(
+            rows, names, rows.joint_codes(later), self.schema.utility, count, learner.rng
+        )
+        parts = found.parts
+        if any(self.schema.information_sets[place + 1 :]):  # then these are not the last means
+            parts = [part.with_prior(None) for part in parts]
+        children = [
+            learner.product([*map(learner.builder.add, leaves), self.decision(part, place, depth)])
+            for leaves, part in zip(found.leaves, parts, strict=True)
+        ]
+        learner.info.sums += 1
+        return learner.builder.sum(children, found.weights.tolist())
 
     def decision(self, rows: Rows, place: int, depth: int) -> int:
         """Add a max node over the values of the next decision that were seen."""

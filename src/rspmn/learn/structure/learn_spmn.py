@@ -4,19 +4,29 @@
 set and the utility are left to LearnSPN.
 """
 
+import time
+from dataclasses import replace
+
 import numpy as np
 
 from rspmn.availability import NeverTaken
+from rspmn.circuit import Network
+from rspmn.infer.compiled.decisions import CompiledDecision
 from rspmn.learn.config import LearnConfig, LearnInfo, Report
 from rspmn.learn.never_taken import never_taken
 from rspmn.learn.structure.grow import Codes, grow_spmn
+from rspmn.learn.structure.held_out import best_classes
 from rspmn.learn.structure.laws import law_columns
 from rspmn.learn.structure.learn_spn import grow_spn
 from rspmn.learn.structure.learner import Learner
-from rspmn.learn.structure.leaves import on_number_lines
+from rspmn.learn.structure.leaves import on_number_lines, shrunk_utilities
 from rspmn.learn.structure.rows import Rows, read_rows, with_columns
 from rspmn.schema import Schema
 from rspmn.spmn import SPMN
+
+#: How usual a context is, is told to one part in so many, by at most so many logged contexts.
+QUANTILES = 101
+MOST_CONTEXTS = 20_000
 
 
 def learn_spmn(
@@ -60,18 +70,52 @@ def learn_spmn(
     rows, known = read_rows(source, schema, config.bins, weights)
     rows = with_columns(rows, law_columns(known, rows.table.columns, rows.weights))
     rows = on_number_lines(rows, known.state_variables, config.leaves)
-    learner = Learner(config, np.random.default_rng(rng), rows, known.utility, report)
-    root = grow_spmn(learner, known, rows, _SingleOutcome(known.utility))
+    started, rng = time.monotonic(), np.random.default_rng(rng)
+    if config.classes is None:
+        config = replace(config, classes=best_classes(_learned, rows, known, config, rng))
+    learner, root = _learned(rows, known, config, rng, report, started)
     network = learner.builder.build(root)
     info = learner.info
     info.nodes, info.edges, info.seconds = len(network), network.num_edges, learner.seconds()
+    info.classes = config.classes or 0
     independent = learner.builder.product(learner.leaves(rows, known.state_variables))
     background = learner.builder.build(independent)
     never: tuple[NeverTaken, ...] = ()
     if config.availability == "declared":
         here = np.zeros(len(rows), dtype=np.int64)
         never = never_taken(rows, known, here, 1, config.unavailable_from)
-    return SPMN(known, network, background, rows.total, never), info
+    usual = _usual_contexts(network, known, rows, rng)
+    return SPMN(known, network, background, rows.total, never, usual), info
+
+
+def _learned(
+    rows: Rows, schema: Schema, config: LearnConfig, rng: np.random.Generator,
+    report: Report | None = None, started: float | None = None,
+) -> tuple[Learner, int]:  # fmt: skip
+    """Learn a network; return what built it, and its root."""
+    learner = Learner(config, rng, rows, schema.utility, report, started)
+    return learner, grow_spmn(learner, schema, rows, _SingleOutcome(schema.utility))
+
+
+def _usual_contexts(
+    network: Network, schema: Schema, rows: Rows, rng: np.random.Generator
+) -> tuple[float, ...]:
+    """Return the log-likelihoods of contexts before the first decision, at quantiles."""
+    if not schema.decisions or not CompiledDecision.serves(network, schema.decisions[0]):
+        return ()
+    if len(rows) > MOST_CONTEXTS:
+        rows = rows.where(np.sort(rng.choice(len(rows), MOST_CONTEXTS, replace=False)))
+    compiled = CompiledDecision(network, schema.decisions[0])
+    columns = {name: rows.column(name) for name in schema.information_sets[0]}
+    whole = ~np.any([np.zeros(len(rows), bool), *(c.missing for c in columns.values())], axis=0)
+    logs = compiled(compiled.contexts(columns, len(rows))).log_likelihood
+    used = np.flatnonzero(whole & np.isfinite(logs))
+    order = used[np.argsort(logs[used], kind="stable")]
+    if not len(order):
+        return ()
+    below = np.cumsum(rows.weights[order])
+    at = np.searchsorted(below, np.linspace(0, below[-1], QUANTILES) * (1 - 1e-12))
+    return tuple(logs[order][at].tolist())
 
 
 class _SingleOutcome:
@@ -86,6 +130,9 @@ class _SingleOutcome:
         return grow_spn(learner, rows, (*names, self.utility), depth)
 
     def certain(self, learner: Learner, rows: Rows, codes: Codes) -> dict[int, int]:
-        """Return nothing: all values are added one by one."""
-        del learner, rows, codes
-        return {}
+        """Add the utilities of all values, shrunk towards what is known of their means."""
+        if rows.table.prior is None and not learner.config.shrink:
+            return {}
+        found = shrunk_utilities(rows, codes, self.utility)
+        learner.report_done(rows.total)
+        return {code: learner.builder.add(utility) for code, utility in found.items()}

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rspmn.circuit import (
     Categorical,
@@ -22,6 +24,9 @@ from rspmn.schema import Kind
 from rspmn.types import Array
 from rspmn.values import UNKNOWN
 
+#: Means of fewer values of a decision are not shrunk towards each other: it would not improve them.
+MANY = 4
+
 #: Families of leaves that were asked for, by the name of a variable or by kind.
 Families = Mapping[str, type[Distribution]]
 
@@ -36,6 +41,67 @@ def fit_utility(rows: Rows, name: str) -> Utility:
     mean = float(rows.weights @ values / total)
     variance = float(rows.weights @ (values - mean) ** 2 + within) / total
     return Utility(name, mean, total, variance)
+
+
+def shrunk_utilities(rows: Rows, codes: NDArray[Any], name: str) -> dict[int, Utility]:
+    """Return the utility of each value of a decision, by its code, its mean shrunk.
+
+    If the rows have a prior, means are shrunk towards it. Otherwise they are shrunk towards each
+    other, if there are MANY values of which none is known much better than chance explains: the
+    best of many means is otherwise too high. Where a mean would move by less than one in a hundred
+    of its distance, none is moved.
+    """
+    prior = rows.table.prior
+    values, group = np.unique(codes, return_inverse=True)
+    if prior is None:
+        raw = {c: fit_utility(rows.where(group == k), name) for k, c in enumerate(values.tolist())}
+        return _shrunk_together(raw)
+    u, w = rows.column(name).data, rows.weights
+    count = np.bincount(group, w)
+    mean = np.bincount(group, w * u) / count
+    variance = np.bincount(group, w * (u - mean[group]) ** 2) / count
+    before = np.bincount(group, w * prior.means[rows.index]) / count
+    return {
+        code: _shrunk(Utility(name, *own), known, prior.strength, prior.variance)
+        for code, own, known in zip(
+            values.tolist(),
+            zip(mean.tolist(), count.tolist(), variance.tolist(), strict=True),
+            before.tolist(),
+            strict=True,
+        )
+    }
+
+
+def _shrunk_together(raw: dict[int, Utility]) -> dict[int, Utility]:
+    """Shrink means towards their weighted mean by as much as empirical Bayes finds right."""
+    counts, means, variances = (
+        np.array([getattr(utility, field) for utility in raw.values()])
+        for field in ("count", "mean", "variance")
+    )
+    if len(raw) < MANY:
+        return raw
+    total = counts.sum()
+    noise = float(counts @ variances / total)
+    middle = float(counts @ means / total)
+    between = float(counts @ (means - middle) ** 2)
+    # with the number of values less 3, as James and Stein have it
+    varied = (between - noise * (len(raw) - 1)) / (total - (counts @ counts) / total)
+    varied *= (len(raw) - 1) / (len(raw) - 3) if varied > 0 else 1.0
+    strength = min(noise / varied, total) if varied * total > noise else float(total)
+    if not (strength / (counts + strength) > 0.01).any():
+        return raw
+    return {code: _shrunk(utility, middle, strength, noise) for code, utility in raw.items()}
+
+
+def _shrunk(utility: Utility, mean: float, strength: float, variance: float) -> Utility:
+    """Return a utility with `strength` more rows of a mean and a variance, and their count."""
+    share = utility.count / (utility.count + strength)
+    return Utility(
+        utility.variable,
+        share * utility.mean + (1 - share) * mean,
+        utility.count,
+        share * utility.variance + (1 - share) * variance,
+    )
 
 
 def fit_leaf(rows: Rows, name: str, families: Families) -> Leaf:

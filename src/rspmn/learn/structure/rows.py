@@ -31,6 +31,15 @@ FEW_CODES = 4096
 
 
 @dataclass(frozen=True, eq=False)
+class Prior:
+    """What is known of the mean of the utility before rows are counted: empirical Bayes."""
+
+    means: Array  # [n], for the decisions of each row
+    strength: float  # the rows that it is worth; infinite if the means are not to be moved
+    variance: float  # of single utilities
+
+
+@dataclass(frozen=True, eq=False)
 class RowTable:
     """All distinct rows; `Rows` are subsets of them."""
 
@@ -45,6 +54,7 @@ class RowTable:
     spans: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     #: Variables that rows were divided by and that are missing in these rows.
     absent: frozenset[str] = frozenset()
+    prior: Prior | None = None
     memo: dict[Any, Any] = field(init=False, repr=False, default_factory=dict)  # cached counts
 
 
@@ -108,6 +118,19 @@ class Rows:
         """Return the same rows, restricted to an interval of a variable."""
         table = replace(self.table, spans={**self.table.spans, name: span})
         return Rows(table, self.index, self.weights)
+
+    def with_prior(self, prior: Prior | None) -> "Rows":
+        """Return the same rows with a prior of the mean utility; its means are of these rows."""
+        if prior is None:
+            return Rows(replace(self.table, prior=None), self.index, self.weights)
+        means = np.zeros(len(self.table.origin))
+        means[self.index] = prior.means
+        table = replace(self.table, prior=replace(prior, means=means))
+        return Rows(table, self.index, self.weights)
+
+    def weighted(self, shares: Array) -> "Rows":
+        """Return the same rows, each with a share of its weight."""
+        return Rows(self.table, self.index, self.weights * shares)
 
     def without(self, parts: "Sequence[Rows]") -> "Rows":
         """Return the rows that are in none of some parts."""

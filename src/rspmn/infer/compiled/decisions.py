@@ -1,0 +1,351 @@
+"""What every value of a decision is worth in many contexts: `action_values` on arrays.
+
+Nothing after the decision is known, so what a branch of a max node is worth is the same in every
+context. What a context changes is which max nodes it leads to, and how likely: likelihoods are
+passed up to the root of what lies above these max nodes, then the probability of the root is passed
+down to them. `rspmn.infer.actions` is the same thing node by node.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from rspmn.circuit import Distribution, Latent, Leaf, Max, Network, Product, Sum, Utility
+from rspmn.data.columns import Column
+from rspmn.infer.actions import ActionValue, judged
+from rspmn.infer.compiled.layers import CHUNK, KINDS, flatten, log_sums
+from rspmn.infer.evaluation import Evaluation, evaluate
+from rspmn.infer.evidence import Known
+from rspmn.schema import Kind
+from rspmn.types import Array, Bools, Ints
+from rspmn.values import Mark, Value
+
+#: The code of a value that is not given, and of one that the network does not list.
+MISSING, UNLISTED = -1, -2
+#: What a leaf that excludes a value passes up if no part of the network has the context.
+EXCLUDED = -1e6
+
+
+@dataclass(frozen=True, eq=False)
+class Contexts:
+    """What is known before a decision, in several cases: a row each."""
+
+    numbers: Array  # [variables, rows], NaN where it is missing
+    codes: Ints  # [variables, rows], of listed values and of decisions
+
+
+@dataclass(frozen=True, eq=False)
+class Worths:
+    """What each value of a decision is worth in each of several contexts."""
+
+    decision: str
+    values: tuple[Value, ...]
+    utility: Array  # [rows, values], NaN where it is offered nowhere
+    available: Array  # [rows, values], the probability of a part that offers it
+    steps: Array  # [rows, values], logged steps that support it
+    variance: Array  # [rows, values], of the utility as an estimate
+    log_likelihood: Array  # [rows], of the context
+    possible: Bools  # [rows], whether the network has the context at all
+
+    def answers(
+        self, row: int, averaged_over: tuple[str, ...] = (), usual: float = 1.0
+    ) -> list[ActionValue]:
+        """Return one row as `action_values` does."""
+        columns = (self.utility[row], self.available[row], self.steps[row], self.variance[row])
+        found = [
+            ActionValue(
+                self.decision, value, utility, available, steps, averaged_over=averaged_over,
+                error=math.sqrt(variance) if variance > 0 else 0.0, usual=usual,
+            )
+            for value, utility, available, steps, variance in zip(
+                self.values, *(column.tolist() for column in columns), strict=True
+            )
+        ]  # fmt: skip
+        return judged(found, [answer.utility for answer in found])
+
+    @cached_property
+    def best(self) -> Ints:  # [rows]
+        """The place of the best value: the highest utility of those that are wholly available."""
+        whole = self.available > 1 - 1e-9
+        offered = np.where(whole.any(axis=1, keepdims=True), whole, self.available > 0)
+        return np.asarray(np.where(offered, self.utility, -np.inf).argmax(axis=1))
+
+
+class CompiledDecision:
+    """A network as it looks from one decision, without evidence after it.
+
+    Parameters
+    ----------
+    network
+        A network whose utilities are all below the decision.
+    decision
+        The decision; those before it are given in every context.
+    future
+        What the interface nodes of the next step pass up.
+    """
+
+    def __init__(self, network: Network, decision: str, future: Sequence[Evaluation] = ()) -> None:
+        self.network, self.decision = network, decision
+        self._cut = _nodes_above(network, decision)
+        self._place = {index: place for place, index in enumerate(self._cut)}
+        nodes = [network.nodes[index] for index in self._cut]
+        self._values(evaluate(network, {}, future))
+        self._leaves([(p, n) for p, n in enumerate(nodes) if isinstance(n, Leaf)])
+        self._layers()
+
+    @staticmethod
+    def serves(network: Network, decision: str) -> bool:
+        """Tell whether all that is earned in a network is earned below a decision."""
+        above = (network.nodes[index] for index in _nodes_above(network, decision))
+        return not any(isinstance(node, Utility | Latent) for node in above)
+
+    # ---- how it is compiled --------------------------------------------------------
+
+    def _values(self, evaluated: Sequence[Evaluation]) -> None:
+        """Make the tables of what each branch of the decision's max nodes is worth."""
+        nodes = self.network.nodes
+        at = [
+            i for i in self._cut if isinstance(n := nodes[i], Max) and n.decision == self.decision
+        ]
+        values: dict[Value, int] = {}
+        for index in at:
+            for value in nodes[index].values:  # type: ignore[union-attr]
+                if not isinstance(value, Mark):
+                    values.setdefault(value, len(values))
+        self.values = tuple(values)
+        self.ends = np.array([self._place[index] for index in at])  # [max nodes]
+        shape = (len(at), len(values))
+        self.worth, self.steps, self.variance = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+        self.offered = np.zeros(shape)
+        for row, index in enumerate(at):
+            node = nodes[index]
+            assert isinstance(node, Max)
+            for value, child in zip(node.values, node.children, strict=True):
+                found = evaluated[child]
+                if value in values and found.utility > -math.inf:
+                    cell = row, values[value]
+                    self.worth[cell], self.offered[cell] = found.utility, 1.0
+                    self.steps[cell], self.variance[cell] = found.logged_steps, found.variance
+
+    def _leaves(self, leaves: list[tuple[int, Leaf]]) -> None:
+        """Sort the leaves into tables of listed values and families of numbers."""
+        nodes = [self.network.nodes[index] for index in self._cut]
+        made = [(n.decision, n.values) for n in nodes if isinstance(n, Max)]
+        self._made = {name for name, _ in made}
+        listed = [(leaf.variable, leaf.distribution.support()) for _, leaf in leaves
+                  if leaf.distribution.atoms() is not None]  # fmt: skip
+        names = dict.fromkeys([*(leaf.variable for _, leaf in leaves), *(n for n, _ in made)])
+        self.variables = [name for name in names if name != self.decision]
+        self.codes: dict[str, dict[Value, int]] = {name: {} for name in self.variables}
+        for name, several in (*listed, *made):
+            for value in several if name != self.decision else ():
+                self.codes[name].setdefault(value, len(self.codes[name]))
+        row = {name: place for place, name in enumerate(self.variables)}
+        width = max([len(codes) for codes in self.codes.values()], default=0)
+        by_family: dict[type[Distribution], list[tuple[int, Leaf]]] = {}
+        tables: list[tuple[int, Leaf]] = []
+        for place, leaf in leaves:
+            if leaf.distribution.atoms() is not None:
+                tables.append((place, leaf))
+            else:
+                by_family.setdefault(type(leaf.distribution), []).append((place, leaf))
+        self._families = [
+            (
+                np.array([place for place, _ in several]),
+                np.array([row[leaf.variable] for _, leaf in several]),
+                family.stacked([leaf.distribution for _, leaf in several]),
+            )
+            for family, several in by_family.items()
+        ]
+        self._listed = np.array([place for place, _ in tables], dtype=np.int64)
+        self._listed_row = np.array([row[leaf.variable] for _, leaf in tables], dtype=np.int64)
+        # the last columns are for UNLISTED and MISSING, as negative indices find them
+        table = np.full((len(tables), width + 2), -np.inf)
+        table[:, MISSING] = 0.0
+        with np.errstate(divide="ignore"):
+            for k, (_, leaf) in enumerate(tables):
+                atoms = leaf.distribution.atoms() or {}
+                places = [self.codes[leaf.variable][value] for value in atoms]
+                table[k, places] = np.log(list(atoms.values()))
+                table[k, UNLISTED] = np.log(leaf.distribution.unlisted())
+        self._table = table
+
+    def _layers(self) -> None:
+        """Sort products, sums and earlier max nodes by height, the lowest first."""
+        nodes = self.network.nodes
+        flat = flatten(self.network)
+        inner = [i for i in self._cut if nodes[i].children and self._place[i] not in set(self.ends)]
+        height: dict[int, int] = {}
+        groups: dict[tuple[int, int, str], list[int]] = {}
+        for index in inner:  # children come before parents
+            node = nodes[index]
+            height[index] = 1 + max(height.get(child, 0) for child in node.children)
+            made = node.decision if isinstance(node, Max) else ""
+            groups.setdefault((height[index], KINDS[type(node)], made), []).append(index)
+        self._levels = []
+        for (_, kind, made), several in sorted(groups.items()):
+            edges, first = flat.edges_of(np.array(several))
+            below = np.array([self._place[child] for child in flat.children[edges].tolist()])
+            counts = np.diff(np.append(first, len(edges)))
+            above = np.array([self._place[index] for index in several])
+            with np.errstate(divide="ignore"):
+                weights = np.log(flat.weights[edges])[:, None]
+            variable, code = -1, np.zeros(0, np.int64)
+            if kind == KINDS[Max]:
+                variable = self.variables.index(made)
+                code = np.array([self.codes[made][v] for i in several for v in nodes[i].values])  # type: ignore[union-attr]
+            self._levels.append(
+                _Level(kind, above, below, first, np.repeat(above, counts), weights, variable, code)
+            )
+
+    # ---- questions -----------------------------------------------------------------
+
+    def contexts(self, columns: Mapping[str, Column], rows: int) -> Contexts:
+        """Return columns as contexts; variables without a column are missing."""
+        numbers = np.full((len(self.variables), rows), np.nan)
+        codes = np.full((len(self.variables), rows), MISSING)
+        for place, name in enumerate(self.variables):
+            if name not in columns:
+                continue
+            column = columns[name]
+            if column.kind in (Kind.CONTINUOUS, Kind.INTEGER, Kind.BOOLEAN):
+                numbers[place] = column.numbers()
+            if not self.codes[name]:
+                continue
+            if column.kind is Kind.CONTINUOUS:
+                found = [self.codes[name].get(value, UNLISTED) for value in column.data.tolist()]
+                codes[place] = np.where(column.missing, MISSING, found)
+            else:
+                known = [self.codes[name].get(value, UNLISTED) for value in column.domain]
+                codes[place] = np.array([*known, MISSING])[column.data]
+        return Contexts(numbers, codes)
+
+    def context(self, known: Known) -> Contexts:
+        """Return one context, given by values."""
+        numbers = np.full((len(self.variables), 1), np.nan)
+        codes = np.full((len(self.variables), 1), MISSING)
+        for place, name in enumerate(self.variables):
+            if name not in known:
+                continue
+            value = known[name]
+            if not isinstance(value, str | Mark):
+                numbers[place] = value
+            codes[place] = self.codes[name].get(value, UNLISTED)
+        return Contexts(numbers, codes)
+
+    def missing(self, known: Known) -> tuple[str, ...]:
+        """Return the variables before the decision that are not known, as `averaged_over` does."""
+        names = set(self.variables) - set(self._made) - set(known)
+        return tuple(sorted(names))
+
+    def __call__(self, contexts: Contexts) -> Worths:
+        """Return what each value of the decision is worth in each context."""
+        rows = contexts.numbers.shape[1]
+        step = max(1, CHUNK // max(1, len(self._cut)))
+        parts = [
+            self._evaluate(
+                Contexts(contexts.numbers[:, start : start + step],
+                         contexts.codes[:, start : start + step])
+            )
+            for start in range(0, max(rows, 1), step)
+        ]  # fmt: skip
+        joined = (np.concatenate(several) for several in zip(*parts, strict=True))
+        return Worths(self.decision, self.values, *joined)
+
+    def _evaluate(self, contexts: Contexts) -> tuple[Array, Array, Array, Array, Array, Bools]:
+        logs = self._log_likelihoods(contexts, -np.inf)
+        possible = np.asarray(logs[-1] > -np.inf)
+        if not possible.all():
+            lost = ~possible
+            some = Contexts(contexts.numbers[:, lost], contexts.codes[:, lost])
+            logs[:, lost] = self._log_likelihoods(some, EXCLUDED)
+        all_flows, all_ways = self._flows(logs, contexts)
+        flows, ways = all_flows[self.ends].T, all_ways[self.ends].T  # [rows, max nodes]
+        available = flows @ self.offered
+        with np.errstate(invalid="ignore", divide="ignore"):
+            utility = flows @ (self.worth * self.offered) / available
+            variance = flows**2 @ self.variance / available**2
+        steps = ways @ self.steps
+        return utility, available, steps, variance, logs[-1], possible
+
+    def _log_likelihoods(self, contexts: Contexts, excluded: float) -> Array:  # [nodes, rows]
+        """Return the log-likelihood of contexts under each node; the root is the last.
+
+        `excluded` is that of a value that a leaf excludes.
+        """
+        logs = np.zeros((len(self._cut), contexts.numbers.shape[1]))
+        if len(self._listed):
+            codes = contexts.codes[self._listed_row]
+            logs[self._listed] = np.take_along_axis(self._table, codes % self._table.shape[1], 1)
+        for places, rows, log_probs in self._families:
+            numbers = contexts.numbers[rows]
+            gone = np.isnan(numbers)
+            some = bool(gone.any())
+            found = log_probs(np.where(gone, 0.0, numbers) if some else numbers)
+            if some:
+                odd = contexts.codes[rows] == UNLISTED  # text in place of a number
+                found[gone] = np.where(odd, -np.inf, 0.0)[gone]
+            logs[places] = found
+        if excluded > -np.inf:
+            np.maximum(logs, excluded, out=logs)
+        for level in self._levels:
+            below = logs[level.below]
+            if level.kind == KINDS[Sum]:
+                logs[level.above] = log_sums(below + level.log_weights, level.first)
+            elif level.kind == KINDS[Product]:
+                logs[level.above] = np.add.reduceat(below, level.first, axis=0)
+            else:
+                below = np.where(level.fits(contexts), below, excluded)
+                logs[level.above] = np.maximum.reduceat(below, level.first, axis=0)
+        return logs
+
+    def _flows(self, logs: Array, contexts: Contexts) -> tuple[Array, Array]:  # [nodes, rows] each
+        """Pass the probability of the root down, as `walk_down` does in `rspmn.infer.actions`.
+
+        Return also in how many possible ways each node is reached.
+        """
+        flows, ways = np.zeros_like(logs), np.zeros_like(logs)
+        flows[-1] = ways[-1] = 1.0
+        for level in reversed(self._levels):
+            share, way = flows[level.parents], ways[level.parents]
+            if level.kind == KINDS[Sum]:
+                here, below = logs[level.parents], logs[level.below] + level.log_weights
+                share = share * np.exp(below - np.where(np.isneginf(here), 0.0, here))
+                way = way * (below > -np.inf)
+            elif level.kind == KINDS[Max]:
+                fits = level.fits(contexts)
+                share, way = share * fits, way * fits
+            np.add.at(flows, level.below, share)
+            np.add.at(ways, level.below, way)
+        return flows, ways
+
+
+@dataclass(frozen=True, eq=False)
+class _Level:
+    """The nodes of one height and kind."""
+
+    kind: int  # a code of KINDS
+    above: Ints  # [nodes]
+    below: Ints  # [edges], sorted by parent
+    first: Ints  # [nodes], the first edge of each
+    parents: Ints  # [edges]
+    log_weights: Array  # [edges, 1]
+    variable: int  # of max nodes, the decision
+    codes: Ints  # of max nodes, [edges], the value of each branch
+
+    def fits(self, contexts: Contexts) -> Bools:  # [edges, rows]
+        """Return which branches were taken."""
+        return np.asarray(self.codes[:, None] == contexts.codes[self.variable])
+
+
+def _nodes_above(network: Network, decision: str) -> list[int]:
+    """Return the nodes that a root reaches without passing a max node of a decision."""
+    reached = {network.root}
+    for index in range(network.root, -1, -1):  # children come before parents
+        node = network.nodes[index]
+        if index in reached and not (isinstance(node, Max) and node.decision == decision):
+            reached.update(node.children)
+    return sorted(reached)

@@ -1,0 +1,151 @@
+"""Contexts of numbers: new ones are answered, claims are honest, copies are no evidence."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rspmn import Schema
+from rspmn.circuit import StudentT, Sum, validity_violations
+from rspmn.learn import LearnConfig, learn_spmn
+from rspmn.learn.structure.held_out import best_classes
+from rspmn.learn.structure.learn_spmn import _learned
+from rspmn.learn.structure.rows import read_rows
+from rspmn.spmn import SPMN
+
+
+def blobs(rng: np.random.Generator, rows: int, size: int = 6) -> tuple[Any, Any]:
+    """Three kinds of contexts, each of which wants its own action; every variable says a little."""
+    kind = rng.integers(0, 3, rows)
+    return kind, rng.normal(size=(rows, size)) + 1.2 * np.eye(3)[kind][:, np.arange(size) % 3]
+
+
+def bandit(rng: np.random.Generator, rows: int) -> tuple[dict[str, Any], Schema]:
+    kind, points = blobs(rng, rows)
+    a = rng.integers(0, 3, rows)
+    columns = {f"x{j}": points[:, j] for j in range(points.shape[1])}
+    return {**columns, "a": a, "u": 1.0 * (a == kind)}, Schema([list(columns), ["a"]], ["a"], "u")
+
+
+def earned(model: SPMN, rng: np.random.Generator) -> tuple[float, float]:
+    """Return what the model's decisions are worth in new contexts, and what it claims."""
+    kind, points = blobs(rng, 2000)
+    found = model.decide({f"x{j}": points[:, j] for j in range(points.shape[1])})
+    assert np.isfinite(found["utility"]).all()
+    return float((found["a"] == kind).mean()), float(found["utility"].mean())
+
+
+def test_classes_where_many_variables_say_a_little() -> None:
+    """A rule that knows the kinds' centres is right in 83 % of contexts."""
+    rng = np.random.default_rng(0)
+    table, schema = bandit(rng, 400)
+    model, info = learn_spmn(table, schema)
+    assert info.classes > 0
+    assert validity_violations(model.network) == []
+    worth, claimed = earned(model, rng)
+    assert worth > 0.75
+    assert abs(claimed - worth) < 0.06
+
+
+def test_contexts_beyond_all_that_was_seen() -> None:
+    table, schema = bandit(np.random.default_rng(1), 200)
+    model, _ = learn_spmn(table, schema, LearnConfig(classes=4))
+    for far in (1e-6, 10.0, 1e9):
+        state = {f"x{j}": float(table[f"x{j}"].max()) + far for j in range(6)}
+        best = model.best_decisions(state)
+        assert len(best) >= 1
+        assert np.isfinite(best[0].utility)
+    assert best[0].usual == 0.0
+    assert not best[0].supported
+    usual = model.best_decisions({f"x{j}": float(np.median(table[f"x{j}"])) for j in range(6)})
+    assert usual[0].supported
+    assert usual[0].usual > 0.5
+
+
+def test_logged_contexts_are_as_usual_as_their_share() -> None:
+    table, schema = bandit(np.random.default_rng(2), 300)
+    model, _ = learn_spmn(table, schema, LearnConfig(classes=4))
+    usual = model.decide({name: table[name] for name in table if name.startswith("x")})["usual"]
+    assert usual.min() > 0
+    assert float(np.median(usual)) == pytest.approx(0.5, abs=0.03)
+
+
+def test_the_meu_of_a_known_context_is_the_worth_of_its_best_decision() -> None:
+    """Parts overlap: with knowledge of the part more could be earned than by the context alone."""
+    table, schema = bandit(np.random.default_rng(3), 200)
+    model, _ = learn_spmn(table, schema, LearnConfig(classes=4))
+    state = {f"x{j}": float(table[f"x{j}"][7]) for j in range(6)}
+    assert float(model.meu(state)) == model.best_decisions(state)[0].utility
+
+
+def test_copies_of_a_context_are_held_out_together() -> None:
+    """Utilities are noise, one draw for each context and action, logged ten times each."""
+    rng = np.random.default_rng(4)
+    x, y = np.repeat(rng.normal(size=(2, 60)), 10, axis=1)
+    a = rng.integers(0, 2, 600)
+    u = rng.normal(size=(60, 2))[np.repeat(np.arange(60), 10), a]
+    schema = Schema([["x", "y"], ["a"]], ["a"], "u")
+    rows, known = read_rows({"x": x, "y": y, "a": a, "u": u}, schema, 10)
+    config = LearnConfig()
+    assert best_classes(_learned, rows, known, config, np.random.default_rng(0)) <= 2
+
+
+def test_repeated_contexts_are_not_memorised() -> None:
+    """90 contexts logged ten times each: new ones are answered, and nearly all rightly."""
+    rng = np.random.default_rng(5)
+    points = rng.uniform(-1, 1, (90, 2))
+    x, y = np.repeat(points, 10, axis=0).T
+    a = rng.integers(0, 2, 900)
+    table = {"x": x, "y": y, "a": a, "u": 1.0 * (a == (x + y > 0))}
+    model, _ = learn_spmn(table, Schema([["x", "y"], ["a"]], ["a"], "u"))
+    new = rng.uniform(-1, 1, (1000, 2))
+    found = model.decide({"x": new[:, 0], "y": new[:, 1]})
+    right = (found["a"] == (new.sum(axis=1) > 0)).mean()
+    assert right > 0.85
+    assert abs(found["utility"].mean() - right) < 0.08
+
+
+def test_missing_numbers_and_categories() -> None:
+    rng = np.random.default_rng(6)
+    table, schema = bandit(rng, 300)
+    table["x0"] = np.where(rng.random(300) < 0.3, np.nan, table["x0"])
+    table["x1"] = np.where(table["x1"] > 0, "high", "low")
+    model, _ = learn_spmn(table, schema, LearnConfig(classes=4))
+    best = model.best_decisions({"x1": "never seen", "x2": 2.0})
+    assert len(best) >= 1
+    assert "x0" in best[0].averaged_over
+
+
+def test_classes_are_leaves_of_one_sum() -> None:
+    table, schema = bandit(np.random.default_rng(7), 200)
+    model, info = learn_spmn(table, schema, LearnConfig(classes=2))
+    root = model.network.nodes[model.network.root]
+    assert isinstance(root, Sum)
+    assert info.classes == 2
+    leaves = [n.distribution for n in model.network.nodes if hasattr(n, "distribution")]
+    assert all(isinstance(leaf, StudentT) for leaf in leaves)
+
+
+# ---- shrinkage ------------------------------------------------------------------------
+
+
+def test_the_best_of_many_equal_actions_is_not_overrated() -> None:
+    """80 items, all worth .004: the best mean of 125 rows each is .02 to .03 by chance alone."""
+    rng = np.random.default_rng(8)
+    a = rng.integers(0, 80, 10_000)
+    u = 1.0 * (rng.random(10_000) < 0.004)
+    model, _ = learn_spmn({"a": a, "u": u}, Schema([["a"]], ["a"], "u"))
+    best = model.best_decisions()[0]
+    assert best.utility < 0.008
+    assert 0 < best.error < 0.02
+    plain, _ = learn_spmn({"a": a, "u": u}, Schema([["a"]], ["a"], "u"), LearnConfig.paper())
+    assert plain.best_decisions()[0].utility > 0.015  # which has the plain means
+
+
+def test_a_good_action_among_many_stays_good() -> None:
+    rng = np.random.default_rng(9)
+    a = rng.integers(0, 20, 10_000)
+    u = 1.0 * (rng.random(10_000) < np.where(a == 7, 0.5, 0.1))
+    best = learn_spmn({"a": a, "u": u}, Schema([["a"]], ["a"], "u"))[0].best_decisions()[0]
+    assert best.value == 7
+    assert best.utility == pytest.approx(u[a == 7].mean(), abs=0.02)
