@@ -7,7 +7,8 @@ from typing import Literal
 
 from rspmn.data.sources.column_stats import Survey, SurveyedColumn
 from rspmn.data.sources.episode_stats import EpisodeStats
-from rspmn.doctor.proposal import end_rule, is_cost, limits_or_missing, written
+from rspmn.doctor.proposal import limits_or_missing
+from rspmn.doctor.roles import end_rule, is_cost, written
 from rspmn.schema import Kind, Schema
 
 #: An error: nothing can be learned. A warning: what is learned may be wrong. A note: good to know.

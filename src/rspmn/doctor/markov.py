@@ -35,7 +35,8 @@ class MarkovTest:
         """The result as findings."""
         if self.not_tested:
             said = f"the Markov property was not tested: {self.not_tested}"
-            return [Finding("note", "markov", said, "Bin these variables to have it tested")]
+            advice = "It is tested for variables of few values, in episodes of three steps or more"
+            return [Finding("note", "markov", said, advice)]
         return [
             Finding(
                 "warning",
@@ -60,7 +61,7 @@ def markov_test(log: Episodes, alpha: float = ALPHA) -> MarkovTest:
     numbers = [n for n in schema.state_variables if log.columns[n].kind is Kind.CONTINUOUS]
     if numbers:
         # given a bin of a number, its exact value still matters: the test would always find that
-        return MarkovTest(0, 0, (), f"{', '.join(numbers)} hold numbers that are not whole")
+        return MarkovTest(0, 0, (), f"numbers that are not whole: {', '.join(numbers)}")
     inside = np.ones(log.num_steps, dtype=bool)
     inside[log.offsets[:-1]] = False
     inside[log.offsets[1:] - 1] = False

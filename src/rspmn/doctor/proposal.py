@@ -1,7 +1,7 @@
 """A schema proposed for a log, to be edited."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,29 +10,11 @@ import tomli_w
 from rspmn.data.sources.column_stats import Survey, SurveyedColumn, survey
 from rspmn.data.sources.engine import Engine
 from rspmn.data.sources.episode_stats import EpisodeStats, episode_stats
+from rspmn.doctor.roles import is_cost, keys_of, roles_of, written
 from rspmn.errors import DataError
 from rspmn.log_format import LogFormat
 from rspmn.schema import Kind, Schema
 
-#: Names by which the role of a column is recognized; the first that the table has is used.
-EPISODES = [
-    "episode", "episode_id", "trajectory", "traj", "trajectory_id", "patient", "patient_id",
-    "subject", "session", "session_id", "user_id", "machine_id", "run", "case", "id",
-]  # fmt: skip
-TIMES = [
-    "time", "t", "step", "timestep", "time_step", "date", "datetime", "timestamp", "day", "hour",
-    "minute", "minutes", "visit", "seq", "order",
-]  # fmt: skip
-TERMINATED = ["terminated", "terminal", "done", "is_terminal", "end", "ended"]
-DECISIONS = [
-    "action", "decision", "act", "treatment", "treat", "choice", "dose", "control", "move",
-    "intervention", "drug", "medication", "therapy", "antibiotic", "antibiotics", "a", "d",
-]  # fmt: skip
-UTILITIES = [
-    "reward", "utility", "payoff", "return", "outcome", "score", "profit", "r", "u",
-]  # fmt: skip
-#: Names of what is the better the less it is; also as the last word of a name.
-COSTS = ["cost", "costs", "price", "penalty", "loss", "expense", "expenses", "charge", "fee"]
 #: What to do where no column looks like what the format of a log needs.
 LACKING = {
     "episode": "name it under [log], or by --episode",
@@ -125,7 +107,7 @@ def survey_log(
     """Return what is in the columns of a long table, and in its episodes, if these are known."""
     log = log or LogFormat()
     found = survey(source, variables)
-    episode, time = _keys(found, log)
+    episode, time = keys_of(found, log)
     if episode is None:
         return found, None
     names = [column.name for column in found.columns]
@@ -140,7 +122,7 @@ def propose(
     Columns that a format of the log names are not variables.
     """
     log = log or LogFormat()
-    roles = _roles(found, stats, log)
+    roles = roles_of(found, stats, log)
     state = [c for c in found.columns if c.name not in roles.taken and not _why_not(c, found.rows)]
     others = [c for c in found.columns if c.name not in roles.taken and c not in state]
     numbers: Any = {column.name: limits_or_missing(column) for column in state if column.odd}
@@ -184,137 +166,15 @@ def _worth(column: SurveyedColumn, stats: EpisodeStats | None) -> str:
     return f"-{written(column.name)}" if sign else column.name
 
 
-@dataclass(frozen=True)
-class _Roles:
-    """The columns that are no state variables."""
-
-    known: Any  # fields of the format of the log, with the columns that were found for them
-    utility: str | None
-    decisions: tuple[str, ...]
-    outcomes: Mapping[str, Sequence[Any]]  # what says how an episode ended besides the flag
-
-    @property
-    def taken(self) -> set[str | None]:
-        """The columns that have a role."""
-        return {*self.known.values(), self.utility, *self.decisions, *self.outcomes}
-
-
-def _roles(found: Survey, stats: EpisodeStats | None, log: LogFormat) -> _Roles:
-    """Return which columns have a role, by their names and by what episodes show."""
-    episode, time = _keys(found, log)
-    taken = {episode, time, log.flag}
-    utility = _utility(found, taken)
-    taken.add(utility)
-    decisions = _decisions([c for c in found.columns if c.name not in taken])
-    taken |= set(decisions)
-    only_last = {} if stats is None else stats.only_last
-    only_last = {name: values for name, values in only_last.items() if name not in taken}
-    terminated = _end(found, only_last, log)
-    only_last.pop(terminated or "", None)
-    known = {"episode": episode, "time": time}
-    known |= {"terminated": terminated} if log.ending is None else {}
-    known = {what: name for what, name in known.items() if name is not None}
-    return _Roles(known, utility, tuple(decisions), only_last)
-
-
 def _worths(name: str, words: Sequence[str]) -> str:
     """Return a table of TOML with a value for each word."""
     values = ", ".join(f"{json.dumps(word, ensure_ascii=False)} = 0" for word in words)
     return f"{{{json.dumps(name, ensure_ascii=False)} = {{{values}}}}}"
 
 
-def _keys(found: Survey, log: LogFormat) -> tuple[str | None, str | None]:
-    """Return the columns of episodes and of times: those named, or those that look like it."""
-    names = {column.name.lower(): column for column in found.columns}
-    episode = log.episode if log.episode in found.names else _named(names, EPISODES)
-    if episode is None:
-        episode = next((c.name for c in found.columns if _repeats_an_id(c, found.rows)), None)
-    if log.time is None or log.time in found.names:
-        return episode, log.time
-    time = _named(names, TIMES, [episode])
-    dates = [c.name for c in found.columns if c.is_dates and c.name != episode]
-    return episode, time or next(iter(dates), None)
-
-
-def _repeats_an_id(column: SurveyedColumn, rows: int) -> bool:
-    """Return whether a column is called an identifier, and several rows have each of them."""
-    is_id = column.name.lower().endswith(("_id", " id", "-id")) or column.name.endswith(
-        ("Id", "ID")
-    )
-    return is_id and 1 < column.distinct <= rows / 2
-
-
-def _end(found: Survey, only_last: Mapping[str, Sequence[Any]], log: LogFormat) -> str | None:
-    """Return the column or the rule that says that an episode ended."""
-    names = {column.name.lower(): column for column in found.columns}
-    if log.terminated in found.names or log.terminated not in (None, LogFormat.terminated):
-        return log.terminated
-    flags = [name for name in only_last if found[name].kind is not Kind.CATEGORICAL]
-    rules = [end_rule(name, values) for name, values in only_last.items() if name not in flags]
-    return next(iter([*filter(None, [_named(names, TERMINATED)]), *flags, *rules]), None)
-
-
-def end_rule(name: str, values: Sequence[Any]) -> str:
-    """Return the rule that a column has one of some values.
-
-    >>> end_rule("status", ["died", "sent home"])
-    "status in (died, 'sent home')"
-    """
-    words = [str(v) if str(v).isidentifier() else repr(str(v)) for v in values]
-    if len(words) == 1:
-        return f"{written(name)} == {words[0]}"
-    return f"{written(name)} in ({', '.join(words)})"
-
-
-def written(name: str) -> str:
-    """Return a name as expressions have it."""
-    return name if name.isidentifier() else f"`{name}`"
-
-
-def is_cost(name: str) -> bool:
-    """Return whether a column is called as costs are: the less, the better."""
-    return name.lower().replace(" ", "_").split("_")[-1] in COSTS
-
-
-def _utility(found: Survey, taken: Iterable[str | None]) -> str | None:
-    """Return the column that looks like the utility: by its name, a cost if there is no reward."""
-    names = {column.name.lower(): column for column in found.columns}
-    costs = [name for name in names if is_cost(name)]
-    for name in (*UTILITIES, *costs):
-        utility = _named(names, [name], taken)
-        if utility is not None and found[utility].kind not in (Kind.CATEGORICAL, None):
-            return utility
-    return None
-
-
 def limits_or_missing(column: SurveyedColumn) -> str:
     """Return how the text in a column of numbers is to be read."""
     return "limits" if any(word.strip()[:1] in "<>≤≥" for word, _ in column.odd) else "missing"
-
-
-def _named(
-    names: dict[str, SurveyedColumn], wanted: Iterable[str], taken: Iterable[str | None] = ()
-) -> str | None:
-    """Return the first column that has one of the names."""
-    used = set(taken)
-    return next((names[n].name for n in wanted if n in names and names[n].name not in used), None)
-
-
-def _decisions(columns: Sequence[SurveyedColumn]) -> list[str]:
-    """Return the columns that are named as decisions are, numbered ones too."""
-    for word in DECISIONS:
-        found = [
-            column.name
-            for column in columns
-            if column.kind is not Kind.CONTINUOUS
-            and (
-                column.name.lower() == word
-                or (len(word) > 1 and column.name.lower().startswith((f"{word}_", f"{word}s_")))
-            )
-        ]
-        if found:
-            return found
-    return []
 
 
 def _why_not(column: SurveyedColumn, rows: int) -> str:

@@ -11,7 +11,7 @@ from rspmn.data.episodes import Followed
 from rspmn.data.keys import joint_groups
 from rspmn.data.windows import Windows, distinct_states
 from rspmn.doctor.findings import Finding, order_without
-from rspmn.doctor.proposal import written
+from rspmn.doctor.roles import written
 from rspmn.schema import Kind
 from rspmn.types import Array, Bools
 
