@@ -163,3 +163,16 @@ def test_time_stamps_as_text(how: str, tmp_path: Path) -> None:
         expected = Windows.from_episodes(Episodes.from_log(MINUTES, SCHEMA.with_log(step=15)))
         assert_same(rspmn.windows(source, schema), expected)
         assert_same(Windows.from_episodes(Episodes.from_log(source, schema)), expected)
+
+
+def test_time_zones() -> None:
+    """Fault: DuckDB left the zone out, and rows of two zones were in another order."""
+    zones = ["2024-05-01T10:00:00+02:00", "2024-05-01T09:00:00Z", "2024-05-01T12:10:00+02:00"]
+    table: dict[str, list[Any]] = {
+        "episode": [0] * 3, "time": zones, "x": [0, 1, 2], "y": ["p"] * 3, "a": ["l"] * 3,
+        "u": [0.0] * 3, "done": [False, False, True],
+    }  # fmt: skip
+    schema = SCHEMA.with_log(step="1 hour")
+    episodes = Episodes.from_log(table, schema)
+    assert episodes.columns["x"].decode() == [0, 1, 2]
+    assert_same(rspmn.windows(table, schema), Windows.from_episodes(episodes))

@@ -145,6 +145,15 @@ class DuckDB(Engine):
                 list(pool.map(lambda rows, name: rows.make(name, queries[rows]), queries, names))
             yield names
 
+    def as_dates(self, column: nw.Expr) -> nw.Expr:
+        """Cast the dates by way of universal time: a plain cast leaves their zones out.
+
+        Connections of the caller may be in another time zone, and are asked for none.
+        """
+        if self.connection is None:
+            return super().as_dates(column)
+        return column.cast(nw.Datetime("us", "UTC")).cast(nw.Datetime("us"))
+
     @property
     def paths(self) -> Sequence[str]:
         """The files that rows are read from."""
