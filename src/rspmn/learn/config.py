@@ -52,6 +52,8 @@ class LearnConfig:
     #: Shrink the means of many values of a decision towards each other, by empirical Bayes, in a
     #: model of single decisions: the best of many plain means is too high.
     shrink: bool = True
+    #: What interface nodes are where numbers matter: "soft" boxes that overlap, or "intervals".
+    numbers: Literal["soft", "intervals"] = "soft"
     #: Numbers of many values are tested in this many bins of equal weight.
     bins: int = 10
     #: What weighs the successors of a branch: "factored", factors that branches share, refined by
@@ -118,7 +120,7 @@ class LearnConfig:
         return cls(
             RDC(), KMeansClustering(), given_decisions=False, classes=0, shrink=False,
             successor="tuple",
-            successors="counts", availability="observed",
+            successors="counts", availability="observed", numbers="intervals",
         )  # fmt: skip
 
     @classmethod
@@ -127,7 +129,7 @@ class LearnConfig:
         return cls(
             GTest(alpha=1.0), BehaviouralSplit(alpha=1.0), classes=0, shrink=False,
             bins=2**31 - 1,
-            successors="counts", availability="observed",
+            successors="counts", availability="observed", numbers="intervals",
         )  # fmt: skip
 
     def deadline(self, started: float) -> float:

@@ -15,6 +15,7 @@ from rspmn.learn.em import EMInfo
 from rspmn.learn.estimate import Estimate
 from rspmn.learn.initial_template import InitialTemplate
 from rspmn.learn.large_log import SampleInfo
+from rspmn.learn.numbers.learn_on_grid import NumbersInfo
 from rspmn.learn.stages import Stages
 from rspmn.model import RSPMN
 
@@ -44,6 +45,7 @@ class RSPMNInfo:
     future: Any = None  # of the weighing of successors; a `FutureInfo` by default
     em: EMInfo | None = None  # of further passes
     sample: SampleInfo | None = None  # if the structure was learned from a sample
+    numbers: NumbersInfo = field(default_factory=NumbersInfo)  # of states that are numbers
     stages: Stages | None = None
     #: All that was learned from. To `refit` with new episodes, add their windows to these.
     windows_used: Windows | None = None
@@ -57,6 +59,16 @@ class RSPMNInfo:
     def sized(self, stage: str, network: Network) -> None:
         """Record the size of a stage's network."""
         self.nodes[stage], self.edges[stage] = len(network), network.num_edges
+
+    def count_soft(self, model: RSPMN, windows: Windows) -> None:
+        """Record what a model of soft boxes was learned from."""
+        self.windows, self.steps = len(windows), int(windows.counts.sum())
+        self.steps_unknown = int(windows.counts[windows.followed == Followed.UNKNOWN].sum())
+        self.interfaces = model.num_state_interfaces
+        self.untried_branches = 0 if model.untried is None else model.untried.branches
+        self.windows_used = windows
+        self.sized("final", model.template)
+        self.sized("top", model.top)
 
     def count(
         self, model: RSPMN, windows: Windows, template: InitialTemplate, found: Estimate

@@ -22,6 +22,7 @@ from rspmn.learn.info import RSPMNInfo
 from rspmn.learn.initial_template import initial_template
 from rspmn.learn.large_log import count_all, sample_of
 from rspmn.learn.never_taken import never_taken
+from rspmn.learn.numbers.learn_on_grid import learn_on_grid, relevant_numbers
 from rspmn.learn.one_step import one_step_of
 from rspmn.learn.set_aside import nodes_of_steps, put_back, without_variables
 from rspmn.learn.stages import Stages, tied_network
@@ -80,10 +81,25 @@ def learn_rspmn(
     windows = _windows(log, config)
     clock = info.timed("windows", started)
 
-    # Step 1: LearnSPMN on rows of two steps. A latent marks the place of the second step.
+    # What does not matter is set aside. Where numbers matter, interface nodes are soft boxes.
     whole = wrap(windows, config)
+    info.numbers = relevant_numbers(windows, config)
+    if info.numbers.grid:
+        model = learn_on_grid(windows, config, info.numbers, config.deadline(started))
+        info.timed("numbers", clock)
+        info.count_soft(model, windows)
+        if config.em_passes:
+            raise DataError(
+                "em_passes: the interface nodes of numbers are soft boxes, which EM does not "
+                'improve; learn without em_passes, or with numbers="intervals"'
+            )
+        return model, info
     info.habits = habits_of(whole, config)
-    two = wrap(without_variables(windows, info.habits), config) if info.habits else whole
+    aside = (*info.habits, *(n for n in info.numbers.aside if n not in info.habits))
+    two = wrap(without_variables(windows, aside), config) if aside else whole
+    clock = info.timed("relevance", clock)
+
+    # Step 1: LearnSPMN on rows of two steps. A latent marks the place of the second step.
     learner = Learner(config, rng, two.rows, two.schema.utility, report, started, STEPS_2_TO_4)
     network, sites = grow_two_steps(two, learner)
     info.structure = replace(
@@ -105,9 +121,9 @@ def learn_rspmn(
     model, found = estimate(template, two.windows, config, template.located, two.table, deadline)
     info.count(model, two.windows, template, found)
     here = found.assigned.here
-    if info.habits:
-        here = nodes_of_steps(model, windows, info.habits)
-        model = put_back(model, whole, info.habits, here, config.leaves)
+    if aside:
+        here = nodes_of_steps(model, windows, aside)
+        model = put_back(model, whole, aside, here, config.leaves)
     if config.availability == "declared":
         model = replace(model, never_taken=_never_taken(model, whole, here, config))
     info.windows, info.windows_used = len(windows), windows
@@ -181,7 +197,8 @@ def _learn_large(
         config = replace(config, max_seconds=max(0.0, config.max_seconds - taken))
     model, info = learn_rspmn(sample, config, rng, report=report, keep_stages=keep_stages)
     info.seconds["sample"], clock = taken, time.monotonic()
-    model = count_all(model, log, sample, config, sampled, deadline)
+    if not info.numbers.grid:  # what follows soft boxes is a regression: the sample is enough
+        model = count_all(model, log, sample, config, sampled, deadline)
     info.timed("count all", clock)
     info.sample, info.windows_used = sampled, None
     info.sized("final", model.template)

@@ -15,11 +15,13 @@ from rspmn.data.windows import Windows
 from rspmn.infer.compiled.assign import NOWHERE, SEVERAL
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.estimate import estimate
+from rspmn.learn.numbers.learn_on_grid import estimate_on_grid
+from rspmn.learn.numbers.read_grid import grid_of
 from rspmn.learn.structure.independence import pair_statistics
 from rspmn.learn.structure.rows import Rows, table_of
 from rspmn.model import RSPMN
 from rspmn.schema import Kind
-from rspmn.types import Ints
+from rspmn.types import Array, Ints
 
 #: The probability that a structure that fits is reported not to.
 ALPHA = 0.01
@@ -89,6 +91,9 @@ def refit(
     True
     """
     windows = log if isinstance(log, Windows) else Windows.from_episodes(log)
+    grid = grid_of(model)
+    if grid is not None:
+        return _refit_on_grid(windows, config or LearnConfig(), *grid)
     found, estimated = estimate(model, windows, config or LearnConfig())
     assigned, counts = estimated.assigned, windows.counts
     here, after = assigned.here, assigned.after
@@ -106,6 +111,19 @@ def refit(
         apart=_no_longer_alike(windows, assigned.located.states.of_steps, here, after),
         future=estimated.info,
     )
+
+
+def _refit_on_grid(
+    windows: Windows, config: LearnConfig, knots: dict[str, Array], categories: list[str]
+) -> tuple[RSPMN, RefitInfo]:
+    """Estimate what follows soft boxes; numbers beyond their knots are new states."""
+    beyond = np.zeros(len(windows), dtype=bool)
+    for name, line in knots.items():
+        numbers = windows.columns[name].numbers()
+        beyond |= (numbers < line[0]) | (numbers > line[-1])
+    model = estimate_on_grid(windows, config, knots, categories)
+    steps, new = windows.counts, windows.counts[beyond]
+    return model, RefitInfo(steps=int(steps.sum()), new_states=int(new.sum()))
 
 
 def _no_longer_alike(windows: Windows, state: Ints, here: Ints, after: Ints) -> list[int]:

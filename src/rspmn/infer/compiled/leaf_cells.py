@@ -141,7 +141,7 @@ class Pieces:
         linear = [leaf.pieces() for leaf in leaves]
         knots = [pieces[0] if pieces else (0.0,) for pieces in linear]
         densities = [pieces[1] if pieces else (1.0,) for pieces in linear]
-        counts = np.array([max(1, len(of_leaf) - 1) for of_leaf in knots])
+        counts = np.array([max(1, len(of_leaf) - 1) for of_leaf in knots], dtype=np.int64)
         sizes = np.array([len(of_leaf) for of_leaf in knots], dtype=np.int64)
         self.start = np.cumsum(sizes) - sizes  # [leaves], the first piece
         self.last = self.start + counts - 1  # [leaves], the last one

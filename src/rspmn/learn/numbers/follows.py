@@ -1,0 +1,257 @@
+"""What follows a node and an action: the successor's numbers, categories, the end, the reward.
+
+Steps of all nodes share one model of each: displacements (next value minus this one) are linear or
+quadratic in the state, the end and the reward are means in boxes of this state and the expected
+next one. Each node adds what its own steps say beyond that, shrunk by how few they are.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rspmn.data.keys import group_weights
+from rspmn.learn.numbers.grid import Grid, Membership
+from rspmn.learn.numbers.tree import fit_tree
+from rspmn.types import Array, Bools, Ints
+
+#: Ridge penalty of regressions on standardised features, in steps.
+RIDGE = 1.0
+#: A shared regression is worth this many steps to the regression of a single action.
+POOLED = 10.0
+#: The shared models are worth at least this many steps to a node.
+STRENGTH = 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class Logged:
+    """Steps as the models see them."""
+
+    numbers: Array  # [n, numbers], gaps filled
+    next_numbers: Array  # [n, numbers], NaN at the end and where missing
+    codes: Ints  # [n, categories], -1 where missing
+    next_codes: Ints  # [n, categories], -1 at the end and where missing
+    action: Ints  # [n]
+    actions: int
+    ended: Bools  # [n]
+    utility: Array  # [n]
+    spread: Array  # [n], the variance within each
+    counts: Array  # [n]
+
+
+@dataclass(frozen=True, eq=False)
+class Follows:
+    """What follows each node and action; arrays start with [nodes, actions]."""
+
+    steps: Array  # logged
+    end: Array  # the probability that the episode ends
+    mean: Array  # of the utility
+    variance: Array
+    next_numbers: Array  # [nodes, actions, numbers], expected
+    noise: list[Array]  # of each action, [draws, numbers] around what is expected
+
+
+def expected_next(grid: Grid, membership: Membership, log: Logged) -> Follows:
+    """Return what follows every node of a grid and every action."""
+    on = ~log.ended
+    at_nodes, at_rows = _features(grid, log)
+    size, actions, d = grid.size, log.actions, grid.dimension
+    next_of_nodes, next_of_rows = np.empty((size, actions, d)), np.empty(log.numbers.shape)
+    steps = np.empty((size, actions))
+    noise: list[Array] = []
+    moved = log.next_numbers - log.numbers
+    quadratic = _quadratic_is_better(at_rows, moved, log, on)
+    rows_wide, nodes_wide = _expanded(at_rows, quadratic), _expanded(at_nodes, quadratic)
+    shared = _fit(rows_wide, moved, log.counts, on)
+    for a in range(actions):
+        mine = log.action == a
+        weights = _fit(rows_wide, moved, log.counts, mine & on, shared)
+        left = np.where((mine & on)[:, None], moved - rows_wide @ weights, np.nan)
+        local = _local(left, membership, log.counts)
+        steps[:, a] = membership.sums(mine.astype(np.float64), log.counts)
+        next_of_nodes[:, a] = grid.points + nodes_wide @ weights + local
+        here = log.numbers + rows_wide @ weights + membership.at_rows(local)
+        next_of_rows[mine] = here[mine]
+        noise.append((log.next_numbers - here)[mine & on])
+    end, mean, variance = _end_and_utility(
+        grid, membership, log, next_of_nodes, next_of_rows, at_nodes, at_rows
+    )
+    return Follows(steps, end, mean, variance, next_of_nodes, noise)
+
+
+# ---- displacements -------------------------------------------------------------------
+
+
+def _features(grid: Grid, log: Logged) -> tuple[Array, Array]:
+    """Return standardised numbers, then indicators of categories, of nodes and of steps."""
+    center, scale = log.numbers.mean(axis=0), log.numbers.std(axis=0) + 1e-300
+    nodes, rows = [(grid.points - center) / scale], [(log.numbers - center) / scale]
+    for k, size in enumerate(grid.sizes):
+        values = np.arange(size)
+        nodes.append((grid.nodes[:, k, None] == values).astype(np.float64))
+        rows.append((log.codes[:, k, None] == values).astype(np.float64))
+    return np.hstack(nodes), np.hstack(rows)
+
+
+def _expanded(features: Array, quadratic: bool) -> Array:
+    """Return features with a constant and, if asked for, their products."""
+    parts = [np.ones((len(features), 1)), features]
+    if quadratic:
+        width = features.shape[1]
+        parts += [features[:, i:] * features[:, i : i + 1] for i in range(width)]
+    return np.hstack(parts)
+
+
+def _fit(
+    features: Array, target: Array, counts: Array, rows: Bools, prior: Array | None = None
+) -> Array:  # [features, numbers]
+    """Return the weights of ridge regressions, each on the rows where its target is known."""
+    width, size = features.shape[1], target.shape[1]
+    penalty = np.full(width, RIDGE if prior is None else POOLED)
+    if prior is None:
+        prior, penalty[0] = np.zeros((width, size)), 1e-9
+    found = prior.copy()
+    known = ~np.isnan(target) & rows[:, None]
+    alike: dict[bytes, list[int]] = {}  # targets that are known in the same rows
+    for j in range(size):
+        alike.setdefault(known[:, j].tobytes(), []).append(j)
+    for mine in alike.values():
+        here = np.flatnonzero(known[:, mine[0]])
+        weighted = features[here] * counts[here, None]
+        left = weighted.T @ features[here] + np.diag(penalty)
+        right = weighted.T @ target[here][:, mine] + penalty[:, None] * prior[:, mine]
+        found[:, mine] = np.linalg.solve(left, right)
+    return found
+
+
+def _quadratic_is_better(features: Array, moved: Array, log: Logged, on: Bools) -> bool:
+    """Say whether products of features predict displacements of held-out steps better."""
+    width = features.shape[1]
+    if width > 12 or len(features) < 20 * width * width:
+        return False
+    half = np.arange(len(features)) % 2 == 0
+    scale = np.nanvar(moved, axis=0) + 1e-300
+    errors = []
+    for quadratic in (False, True):
+        wide, error = _expanded(features, quadratic), 0.0
+        for a in range(log.actions):
+            mine = (log.action == a) & on
+            for train in (half, ~half):
+                weights = _fit(wide, moved, log.counts, mine & train)
+                test = mine & ~train
+                error += float(np.nansum((moved[test] - wide[test] @ weights) ** 2 / scale))
+        errors.append(error)
+    return errors[1] < errors[0]
+
+
+def _local(left: Array, membership: Membership, counts: Array) -> Array:  # [nodes, numbers]
+    """Return the mean residual of each node, shrunk by empirical Bayes."""
+    known = ~np.isnan(left)
+    r = np.where(known, left, 0.0)
+    weight, sums = membership.sums(known.astype(np.float64), counts), membership.sums(r, counts)
+    noise = (counts @ r**2) / np.maximum(counts @ known, 1e-300)
+    found = [shrunk_sums(w, s, v) for w, s, v in zip(weight.T, sums.T, noise.tolist(), strict=True)]
+    return np.stack(found, axis=1)
+
+
+def shrunk_sums(weight: Array, sums: Array, variance: float) -> Array:  # [nodes]
+    """Return means shrunk towards 0: by the share of their variance that is noise.
+
+    Of two variances, that between nodes and that within, the first is what the means vary by
+    beyond noise. A node of n steps keeps n / (n + κ) of its mean, κ = within / between.
+    """
+    has = weight > 1e-9
+    if not has.any() or variance <= 0:
+        return np.zeros(len(weight))
+    means = np.where(has, sums / np.where(has, weight, 1.0), 0.0)
+    n = weight[has]
+    beyond = float(n @ means[has] ** 2 - variance * has.sum()) / float(n.sum())
+    if beyond <= 0:
+        return np.zeros(len(weight))
+    strength = max(STRENGTH, variance / beyond)
+    return np.asarray(means * weight / (weight + strength))
+
+
+# ---- end and reward ------------------------------------------------------------------
+
+
+def _end_and_utility(
+    grid: Grid, membership: Membership, log: Logged, next_of_nodes: Array, next_of_rows: Array,
+    at_nodes: Array, at_rows: Array,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    size = grid.size
+    end, mean, variance = np.zeros((3, size, log.actions))
+    features = np.hstack([next_of_rows, at_rows, log.action[:, None]])
+    over = log.ended.astype(np.float64)
+    ends = _Estimated(features, over, log.counts, membership)
+    earned = [
+        _Estimated(features, log.utility, np.where(log.ended == which, log.counts, 0.0), membership)
+        for which in (False, True)
+    ]
+    for a in range(log.actions):
+        mine = log.action == a
+        asked = np.hstack([next_of_nodes[:, a], at_nodes, np.full((size, 1), float(a))])
+        chance = ends.at_nodes(asked, mine, size)
+        on, last = (each.at_nodes(asked, mine, size) for each in earned)
+        end[:, a], mean[:, a] = chance, (1 - chance) * on + chance * last
+        counts = np.where(mine, log.counts, 0.0)
+        squares = log.spread + (log.utility - float(np.average(log.utility, weights=counts))) ** 2
+        weight = membership.sums(mine.astype(np.float64), log.counts)
+        usual = STRENGTH * float(np.average(squares, weights=counts))
+        variance[:, a] = (membership.sums(squares, counts) + usual) / (weight + STRENGTH)
+    return end, mean, variance
+
+
+class _Estimated:
+    """A number that follows a step: means in boxes, to which nodes add what is their own."""
+
+    def __init__(
+        self, features: Array, target: Array, counts: Array, membership: Membership
+    ) -> None:
+        known = counts > 0
+        self.low, self.high = (
+            (float(target[known].min()), float(target[known].max())) if known.any() else (0.0, 0.0)
+        )
+        self.counts, self.membership = counts, membership
+        self.tree, self.left = None, np.zeros(len(target))
+        if self.low < self.high:
+            self.tree = fit_tree(features[known], target[known], counts[known])
+            self.left = target - self.tree(features)
+
+    def at_nodes(self, asked: Array, mine: Bools, size: int) -> Array:  # [nodes]
+        """Return what is expected at each node; never beyond what was seen."""
+        if self.tree is None:
+            return np.full(size, self.low)
+        counts = np.where(mine, self.counts, 0.0)
+        weight = self.membership.sums((counts > 0).astype(np.float64), counts)
+        sums = self.membership.sums(self.left, counts)
+        noise = float(counts @ self.left**2) / max(float(counts.sum()), 1e-300)
+        more = shrunk_sums(weight, sums, noise)
+        return np.clip(self.tree(asked) + more, self.low, self.high)
+
+
+def next_categories(
+    grid: Grid, membership: Membership, log: Logged, category: int
+) -> Array:  # [nodes, actions, codes]
+    """Return the distribution of a category's next value: that of its own value and action.
+
+    Each node adds its own steps.
+    """
+    size, codes = grid.size, grid.sizes[category]
+    found = np.zeros((size, log.actions, codes))
+    known = (log.next_codes[:, category] >= 0) & ~log.ended & (log.codes[:, category] >= 0)
+    here = np.maximum(log.codes[:, category], 0)
+    after = np.maximum(log.next_codes[:, category], 0)
+    weight = np.where(known, log.counts, 0.0)
+    key = (log.action * codes + here) * codes + after
+    pooled = group_weights(key, weight, log.actions * codes * codes)
+    pooled = pooled.reshape(log.actions, codes, codes) + 1e-9 * np.eye(codes)
+    pooled /= pooled.sum(axis=2, keepdims=True)
+    own = grid.nodes[:, category]
+    indicator = (after[:, None] == np.arange(codes)).astype(np.float64)
+    for a in range(log.actions):
+        mine = np.where(log.action == a, weight, 0.0)
+        sums = membership.sums(indicator, mine)
+        total = sums.sum(axis=1)
+        prior = STRENGTH * pooled[a, own]
+        found[:, a] = (sums + prior) / (total + STRENGTH)[:, None]
+    return found

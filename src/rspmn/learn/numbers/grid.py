@@ -1,0 +1,300 @@
+"""A grid of knots: interface nodes as soft boxes of numbers, crossed with categories.
+
+The knots of a variable divide its line into cells. A node is a knot of each number and a value of
+each category. A state between two knots belongs to both, by its distance: in a cell of d numbers it
+belongs to the 2^d corners, by multilinear interpolation. So the worth of an action changes
+continuously from node to node, and the mean of a displacement is kept exactly.
+
+The density of states is constant within a cell. A node's density is then a sum over the cells
+around it of products of ramps, which a circuit has; the posterior of the nodes given a state is the
+interpolation. Given a part of a state it weighs the cells that agree by how often they were seen.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+
+from rspmn.data.keys import group_weights
+from rspmn.types import Array, Ints
+
+#: The steps that all cells together are given beyond those that were logged in them.
+UNSEEN = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Cells, and the nodes at their corners: all cells of the categories that were seen.
+
+    The columns of `cells` and `nodes` are those of the categories, then of the numbers: a code of
+    each category; of each number the interval of a cell, or the knot of a node.
+    """
+
+    sizes: tuple[int, ...]  # of each category, the number of codes
+    knots: tuple[Array, ...]  # of each number
+    cells: Ints  # [cells, variables]
+    weights: Array  # [cells], the steps in each
+
+    @property
+    def dimension(self) -> int:
+        """The number of numbers."""
+        return len(self.knots)
+
+    @cached_property
+    def categories(self) -> int:
+        """The number of joint values of the categories that were seen."""
+        return len(np.unique(self.cells[:, : len(self.sizes)], axis=0))
+
+    @cached_property
+    def corners(self) -> Ints:  # [2^d, variables]
+        """What is added to the codes of a cell to give its corners."""
+        steps = np.array(list(product((0, 1), repeat=self.dimension)), dtype=np.int64)
+        return np.hstack([np.zeros((len(steps), len(self.sizes)), dtype=np.int64), steps])
+
+    @cached_property
+    def _radix(self) -> Ints:  # [variables]
+        sizes = [*self.sizes, *(len(knots) for knots in self.knots)]
+        return np.cumprod([1, *sizes[:0:-1]])[::-1].astype(np.int64)
+
+    def keys(self, codes: Ints) -> Ints:  # [..., variables] -> [...]
+        """Return a number for the codes of a cell or node."""
+        return np.asarray(codes @ self._radix)
+
+    @cached_property
+    def _nodes(self) -> tuple[Ints, Ints]:
+        """The keys of all nodes, sorted, and the nodes at the corners of each cell."""
+        keys = self.keys(self.cells[:, None, :] + self.corners)  # [cells, corners]
+        distinct, which = np.unique(keys, return_inverse=True)
+        return distinct, which.reshape(keys.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of nodes."""
+        return len(self._nodes[0])
+
+    @property
+    def nodes_of_cells(self) -> Ints:  # [cells, corners]
+        """The nodes at the corners of each cell."""
+        return self._nodes[1]
+
+    @cached_property
+    def nodes(self) -> Ints:  # [nodes, variables]
+        """The category codes and knots of each node."""
+        sizes = np.array([*self.sizes, *(len(knots) for knots in self.knots)])
+        return np.asarray((self._nodes[0][:, None] // self._radix) % sizes)
+
+    @cached_property
+    def points(self) -> Array:  # [nodes, numbers]
+        """The numbers of each node."""
+        at = self.nodes[:, len(self.sizes) :]
+        return np.stack([knots[at[:, j]] for j, knots in enumerate(self.knots)], axis=1)
+
+    @cached_property
+    def visits(self) -> Array:  # [nodes]
+        """The steps in each node: a cell's are shared by its corners alike."""
+        share = np.repeat(self.weights / len(self.corners), len(self.corners))
+        return group_weights(self.nodes_of_cells.ravel(), share, self.size)
+
+    # ---- states ----------------------------------------------------------------------
+
+    def place(self, numbers: Array) -> tuple[Ints, Array]:
+        """Return the interval of each number, and how far it lies in it, from 0 to 1.
+
+        Numbers beyond the last knot are at it. Of NaN the interval is -1.
+        """
+        interval = np.empty(numbers.shape, dtype=np.int64)
+        share = np.empty(numbers.shape)
+        for j, knots in enumerate(self.knots):
+            x = np.clip(numbers[:, j], knots[0], knots[-1])
+            k = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, len(knots) - 2)
+            share[:, j] = (x - knots[k]) / (knots[k + 1] - knots[k])
+            interval[:, j] = np.where(np.isnan(x), -1, k)
+        return interval, share
+
+    def corner_weights(self, share: Array) -> Array:  # [n, numbers] -> [n, corners]
+        """Return the interpolation weights of the corners; an unknown number is halfway."""
+        share = np.where(np.isnan(share), 0.5, share)
+        up = self.corners[:, len(self.sizes) :].astype(bool)  # [corners, numbers]
+        found = np.ones((len(share), len(up)))
+        for j in range(self.dimension):
+            found *= np.where(up[:, j], share[:, j : j + 1], 1 - share[:, j : j + 1])
+        return found
+
+    def locate(self, codes: Ints, numbers: Array) -> "Membership":
+        """Return the membership of states, some of which may lack values.
+
+        `codes` are categories [n, categories], -1 where missing; `numbers` [n, numbers].
+        """
+        interval, share = self.place(numbers)
+        placed = np.hstack([codes, interval])
+        row, complete, weight = _completed(placed, self.cells, self.weights)
+        corner = self.corner_weights(share[row]) * weight[:, None]
+        node = self.find(complete[:, None, :] + self.corners)
+        corner = np.where(node >= 0, corner, 0.0)
+        lost = corner.sum(axis=1) <= 0
+        if lost.any():
+            node[lost, 0], corner[lost, 0] = self.nearest(complete[lost]), weight[lost]
+        corner *= (weight / corner.sum(axis=1))[:, None]
+        kept = corner > 0
+        rows = np.repeat(row, kept.sum(axis=1))
+        return Membership(rows, node[kept], corner[kept], len(numbers), self.size)
+
+    def find(self, codes: Ints) -> Ints:
+        """Return the nodes with some codes [..., variables], -1 where there is none."""
+        keys, known = self.keys(codes), self._nodes[0]
+        at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+        return np.where(known[at] == keys, at, -1)
+
+    def nearest(self, codes: Ints) -> Ints:
+        """Return the node nearest to some codes [n, variables]; categories come first."""
+        from scipy.spatial import cKDTree
+
+        far = np.ones(len(self._radix))
+        far[: len(self.sizes)] = 1e3
+        return np.asarray(cKDTree(self.nodes * far).query(codes * far)[1], dtype=np.int64)
+
+
+class Membership:
+    """How far each step belongs to each node; the weights of a step sum to 1."""
+
+    def __init__(self, row: Ints, node: Ints, weight: Array, rows: int, nodes: int) -> None:
+        from scipy.sparse import csr_array
+
+        self.matrix = csr_array((weight, (node, row)), shape=(nodes, rows))
+
+    def sums(self, values: Array, counts: Array) -> Array:
+        """Return the sums over the steps of each node: [n] gives [nodes], [n, k] [nodes, k]."""
+        weighted = values * (counts if values.ndim == 1 else counts[:, None])
+        return np.asarray(self.matrix @ weighted)
+
+    def likeliest(self) -> Ints:  # [n]
+        """Return the node that each step belongs to most."""
+        return np.asarray(self.matrix.argmax(axis=0), dtype=np.int64)
+
+    def at_rows(self, of_nodes: Array) -> Array:
+        """Return values of nodes interpolated at the steps: [nodes, ...] gives [n, ...]."""
+        return np.asarray(self.matrix.T @ of_nodes)
+
+
+def quantile_knots(numbers: Array, others: Array, counts: Array, most: int) -> Array:
+    """Return at most so many knots: the ends of all numbers, and quantiles of the first.
+
+    >>> quantile_knots(np.arange(5.0), np.array([6.0]), np.ones(5), 3)
+    array([0., 2., 6.])
+    """
+    known = numbers[~np.isnan(numbers)]
+    order = np.argsort(known)
+    below = np.cumsum(counts[~np.isnan(numbers)][order])
+    at = np.searchsorted(below, below[-1] * np.arange(1, most - 1) / (most - 1))
+    ends = [np.nanmin(numbers), np.nanmax(numbers)]
+    if not np.isnan(others).all():
+        ends = [min(ends[0], np.nanmin(others)), max(ends[1], np.nanmax(others))]
+    return np.unique([*ends, *known[order][at]])
+
+
+def fit_grid(
+    codes: Ints, sizes: tuple[int, ...], numbers: Array, knots: tuple[Array, ...], counts: Array
+) -> tuple[Grid, Membership, Array]:
+    """Return the grid of some steps, their membership, and their numbers with gaps filled.
+
+    Parameters
+    ----------
+    codes
+        Categories, -1 where missing. [n, categories]
+    sizes
+        How many codes each category has.
+    numbers
+        NaN where missing. [n, numbers]
+    knots
+        Of each number.
+    counts
+        How often each step occurred. [n]
+
+    A step that lacks values is shared among the cells that agree with the rest of it, by how often
+    they were seen.
+    """
+    empty = Grid(sizes, knots, np.zeros((0, len(sizes) + len(knots)), np.int64), np.zeros(0))
+    placed = np.hstack([codes, empty.place(numbers)[0]])
+    whole = ~(placed < 0).any(axis=1)
+    known, times = (placed[whole], counts[whole]) if whole.any() else (_guessed(placed), counts)
+    first, cell, size = _distinct(empty.keys(known))
+    seen = known[first], group_weights(cell, times, size)
+    row, filled_in, weight = _completed(placed, *seen)
+    first, cell, size = _distinct(empty.keys(filled_in))
+    weights = group_weights(cell, weight * counts[row], size)
+    grid = Grid(sizes, knots, *_all_cells(empty, filled_in[first], weights))
+    membership = grid.locate(codes, numbers)
+    filled = membership.at_rows(grid.points)
+    return grid, membership, np.where(np.isnan(numbers), filled, numbers)
+
+
+def _all_cells(grid: Grid, seen: Ints, weights: Array) -> tuple[Ints, Array]:
+    """Return all cells of the categories that were seen, and their weights.
+
+    What was never seen is worth UNSEEN steps in all, in equal parts.
+    """
+    categories = np.unique(seen[:, : len(grid.sizes)], axis=0)
+    counts = [len(knots) - 1 for knots in grid.knots]
+    inside = np.stack([part.ravel() for part in np.indices(counts)], axis=1)
+    cells = np.hstack([
+        np.repeat(categories, len(inside), axis=0), np.tile(inside, (len(categories), 1))
+    ])  # fmt: skip
+    keys = grid.keys(cells)
+    order = np.argsort(keys)
+    cells, keys = cells[order], keys[order]
+    found = np.full(len(cells), UNSEEN / len(cells))
+    found[np.searchsorted(keys, grid.keys(seen))] += weights
+    return cells, found
+
+
+def _distinct(keys: Ints) -> tuple[Ints, Ints, int]:
+    """Return a row of each distinct key, the number of each row's key, and how many there are."""
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    return first, which, len(first)
+
+
+def _completed(placed: Ints, cells: Ints, seen: Array) -> tuple[Ints, Ints, Array]:
+    """Return rows, complete codes and weights: several for a row that lacks values."""
+    lacking = placed < 0
+    patterns, which = np.unique(lacking, axis=0, return_inverse=True)
+    rows, codes, weights = [], [], []
+    for number, pattern in enumerate(patterns):
+        mine = np.flatnonzero(which.ravel() == number)
+        if pattern.any():
+            row, at, weight = _matches(placed[mine], cells, seen, ~pattern)
+        else:
+            row, at, weight = np.arange(len(mine)), np.zeros(len(mine), int), np.ones(len(mine))
+        rows.append(mine[row])
+        codes.append(np.where(pattern, cells[at], placed[mine[row]]))
+        weights.append(weight)
+    return np.concatenate(rows), np.concatenate(codes), np.concatenate(weights)
+
+
+def _guessed(placed: Ints) -> Ints:
+    """Return codes with gaps filled by the most frequent code, for logs without a complete step."""
+    usual = [np.bincount(column[column >= 0], minlength=1).argmax() for column in placed.T]
+    return np.where(placed < 0, usual, placed)
+
+
+def _matches(placed: Ints, cells: Ints, seen: Array, known: Ints) -> tuple[Ints, Ints, Array]:
+    """Return the cells that agree with each row on the known variables, with their shares.
+
+    A row that no cell agrees with is shared among all.
+    """
+    groups, of_cell = np.unique(cells[:, known], axis=0, return_inverse=True)
+    together = np.vstack([groups, placed[:, known]])
+    _, code = np.unique(together, axis=0, return_inverse=True)
+    code = code.ravel()
+    place = np.full(code.max() + 1, -1)
+    place[code[: len(groups)]] = np.arange(len(groups))
+    group = place[code[len(groups) :]]  # [rows], -1 if no cell agrees
+    order = np.argsort(of_cell.ravel(), kind="stable")
+    starts = np.searchsorted(of_cell.ravel()[order], np.arange(len(groups) + 1))
+    low = np.where(group >= 0, starts[group], 0)
+    high = np.where(group >= 0, starts[group + 1], len(cells))
+    sizes = high - low
+    row = np.repeat(np.arange(len(placed)), sizes)
+    at = order[np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes - low, sizes)]
+    total = group_weights(row, seen[at], len(placed))
+    return row, at, seen[at] / total[row]

@@ -1,0 +1,180 @@
+"""Which state variables matter: for what is earned, for the end, and for what matters next.
+
+A variable is relevant if the reward or the end depends on it given the action or, in turn, the next
+value of a relevant variable does. A variable that only predicts itself, such as an attribute that
+is constant in an episode, is not. Variables are added one by one, the clearest first. Each is
+tested against what those before it leave unexplained, so that a copy of a relevant variable, or
+one that merely moves with it, is not added.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from rspmn.data.keys import group_weights
+from rspmn.learn.numbers.steps import Steps, Variable
+from rspmn.learn.numbers.tree import fit_tree
+from rspmn.types import Array, Bools, Ints
+
+#: The false-discovery rate over the variables that are tested in a round.
+RATE = 0.001
+#: A relevant variable explains at least this share of the variance of a target.
+LEAST = 0.0005
+#: Numbers are tested in this many bins of equal weight, other values in as many at most.
+BINS = 20
+#: A variable that changes in a smaller share of the steps is an attribute of the episode.
+CONSTANT = 0.01
+#: Tests look at no more steps than this, spread over the log.
+MOST_STEPS = 20_000
+
+
+class Dependence(NamedTuple):
+    """How far a target depends on a variable; the strongest is the smallest."""
+
+    explained: float  # minus the share of the target's variance, beyond chance
+    p_value: float
+
+
+def relevant_variables(steps: Steps, most: int, required: Sequence[str] = ()) -> list[str]:
+    """Return at most so many relevant variables: those required, then the clearest first."""
+    steps = _thinned(steps)
+    coded = {v.name: _binned(v.values(), v.is_number) for v in steps.variables}
+    coded = {name: codes for name, codes in coded.items() if codes.max(initial=0) > 0}
+    weights = {name: _independent(steps, name) for name in coded}
+    found = list(required)
+    while len(found) < most:
+        names = [name for name in coded if name not in found]
+        if not names:
+            break
+        residuals = list(_residuals(steps, found))
+        strata = [steps.action, *(_refined(steps.action, coded[name]) for name in found)]
+        tests = [
+            min(
+                (_f_test(coded[name], s, r, weights[name]) for r in residuals for s in strata),
+                default=Dependence(0.0, 1.0),
+            )
+            for name in names
+        ]
+        level = RATE / (len(names) * len(residuals) * len(strata) + 1)
+        best = min(range(len(names)), key=lambda k: tests[k])
+        if tests[best].p_value >= level or -tests[best].explained < LEAST:
+            break
+        found.append(names[best])
+    return found
+
+
+def _independent(steps: Steps, name: str) -> Array:  # [steps]
+    """Return the weight of each step as an observation of a variable.
+
+    A variable that is constant in an episode was observed once in each, however long it is.
+    """
+    (variable,) = steps.only([name])
+    here, after = variable.values(), variable.next_values()
+    known = ~np.isnan(here) & ~np.isnan(after)
+    if not known.any() or (here != after)[known].mean() > CONSTANT:
+        return steps.counts
+    return np.asarray(steps.counts * min(1.0, steps.episodes / float(steps.counts.sum())))
+
+
+def _thinned(steps: Steps) -> Steps:
+    """Return every k-th step of a long log."""
+    every = -(-len(steps) // MOST_STEPS)
+    return steps if every == 1 else steps.take(np.arange(0, len(steps), every))
+
+
+def _binned(values: Array, is_number: bool) -> Ints:
+    """Return codes from 0; -1 where the value is missing."""
+    known = ~np.isnan(values)
+    codes = np.full(len(values), -1, dtype=np.int64)
+    if not known.any():
+        return codes
+    distinct, inverse = np.unique(values[known], return_inverse=True)
+    if len(distinct) > BINS and is_number:
+        borders = np.unique(np.quantile(values[known], np.arange(1, BINS) / BINS))
+        inverse = np.searchsorted(borders, values[known], side="right")
+    codes[known] = inverse
+    return codes
+
+
+def _refined(action: Ints, codes: Ints) -> Ints:
+    """Return strata of action and a third of the values of a relevant variable."""
+    third = (codes + 1) * 3 // (codes.max() + 2)
+    return np.asarray(action * 4 + third)
+
+
+def _residuals(steps: Steps, relevant: Sequence[str]) -> Iterator[Array]:
+    """Return what the relevant variables leave unexplained of each target, over its deviation.
+
+    What is linear in the numbers is taken out first, then means in boxes; NaN if not known.
+    """
+    variables = steps.only(relevant)
+    action = steps.action.astype(np.float64)
+    features = np.stack([*(v.values() for v in variables), action], axis=1)
+    for target in _targets(steps, variables):
+        known = ~np.isnan(target)
+        deviation = float(np.std(target[known])) if known.any() else 0.0
+        if deviation == 0:
+            continue
+        left = np.where(known, target / deviation, 0.0)
+        left = left - _linear_part(features[:, :-1], left, steps, known)
+        tree = fit_tree(features[known], left[known], steps.counts[known])
+        yield np.where(known, left - tree(features), np.nan)
+
+
+def _linear_part(numbers: Array, target: Array, steps: Steps, known: Bools) -> Array:
+    """Return the least-squares prediction of a target, action by action."""
+    scale = np.nanstd(numbers, axis=0) + 1e-300
+    filled = np.nan_to_num((numbers - np.nanmean(numbers, axis=0)) / scale)
+    wide = np.hstack([np.ones((len(target), 1)), filled])
+    found = np.zeros(len(target))
+    for a in range(len(steps.actions)):
+        mine = steps.action == a
+        rows = np.flatnonzero(mine & known)
+        root = np.sqrt(steps.counts[rows])
+        weights = np.linalg.lstsq(wide[rows] * root[:, None], target[rows] * root, rcond=None)[0]
+        found[mine] = wide[mine] @ weights
+    return found
+
+
+def _targets(steps: Steps, relevant: Sequence[Variable]) -> Iterator[Array]:
+    yield steps.utility.data.astype(np.float64)
+    yield steps.ended.astype(np.float64)
+    for variable in relevant:
+        after = variable.next_values()
+        if variable.is_number:
+            yield after - variable.values()
+        else:
+            for code in np.unique(after[~np.isnan(after)])[:BINS]:
+                yield np.where(np.isnan(after), np.nan, after == code)
+
+
+def _f_test(codes: Ints, strata: Ints, target: Array, counts: Array) -> Dependence:
+    """Return the F-test for equal means at all codes within each stratum."""
+    from scipy.special import fdtrc
+
+    known = (codes >= 0) & ~np.isnan(target)
+    if not known.any():
+        return Dependence(0.0, 1.0)
+    weights, u = counts[known], target[known]
+    stratum = np.unique(strata[known], return_inverse=True)[1]
+    size = int(codes.max()) + 1
+    cell = np.unique(stratum * size + codes[known], return_inverse=True)[1]
+    between, within = float(cell.max() - stratum.max()), float(weights.sum() - cell.max() - 1)
+    if between <= 0 or within <= 0:
+        return Dependence(0.0, 1.0)
+    total = float(weights @ u**2)
+    of_cells, of_strata = _explained(cell, weights, u), _explained(stratum, weights, u)
+    explained, left = of_cells - of_strata, total - of_cells
+    if not explained > 1e-12 * total:
+        return Dependence(0.0, 1.0)
+    if not left > 1e-12 * total:
+        return Dependence(-explained / float(weights.sum()), 0.0)
+    noise = left / within
+    beyond = (explained - between * noise) / float(weights.sum())
+    return Dependence(-beyond, float(fdtrc(between, within, explained / between / noise)))
+
+
+def _explained(group: Ints, weights: Array, u: Array) -> float:
+    """Return the sum of squares that the groups' means explain."""
+    return float((group_weights(group, weights * u) ** 2 / group_weights(group, weights)).sum())

@@ -1,0 +1,121 @@
+"""The weights of every S_L: where on a grid the expected successor lies, with its noise."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rspmn.data.keys import group_weights
+from rspmn.learn.numbers.follows import Follows
+from rspmn.learn.numbers.grid import Grid
+from rspmn.types import Array, Ints
+
+#: Successors of up to so many corners are interpolated between all of them, others between d + 1.
+MOST_CORNERS = 16
+#: Noise below this share of the distance between knots is left out.
+SMALL = 0.05
+#: The number of logged deviations that represent the noise of an action.
+DRAWS = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Transitions:
+    """Weights of the successors of every node and action, sorted by node, action, successor."""
+
+    site: Ints  # [edges], node · actions + action
+    to: Ints  # [edges], a node
+    weight: Array  # [edges]; they sum to 1 for each site
+    sites: int
+
+    def matrix(self, nodes: int) -> Any:  # scipy.sparse, [sites, nodes]
+        """Return the weights as a matrix."""
+        from scipy.sparse import csr_array
+
+        return csr_array((self.weight, (self.site, self.to)), shape=(self.sites, nodes))
+
+
+def transitions(grid: Grid, follows: Follows, categories: list[Array]) -> Transitions:
+    """Return the successors of every node and action.
+
+    Parameters
+    ----------
+    grid
+        The nodes.
+    follows
+        What is expected to follow.
+    categories
+        Of each category, the distribution of its next value. [nodes, actions, codes]
+    """
+    size, actions, _ = follows.next_numbers.shape
+    parts = []
+    for a in range(actions):
+        noise = _draws(grid, follows.noise[a])
+        for draw in noise:
+            points = follows.next_numbers[:, a] + draw
+            codes, weight = _landing(grid, points)
+            parts.append(_joined(grid, codes, weight / len(noise), categories, a, actions))
+    site, to, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
+    key, which = np.unique(site * size + to, return_inverse=True)
+    total = group_weights(which, weight, len(key))
+    kept = total > 1e-9
+    return Transitions(key[kept] // size, key[kept] % size, _scaled(key[kept] // size, total[kept]),
+                       size * actions)  # fmt: skip
+
+
+def _scaled(site: Ints, weight: Array) -> Array:
+    """Return weights that sum to 1 for each site."""
+    return np.asarray(weight / np.bincount(site, weight)[site])
+
+
+def _draws(grid: Grid, noise: Array) -> Array:  # [draws, numbers]
+    """Return noise around an expected successor: 0 where it is small, else at quantiles."""
+    whole = noise[~np.isnan(noise).any(axis=1)]
+    spacing = np.array([np.median(np.diff(knots)) for knots in grid.knots])
+    if len(whole) < 2 or (np.sqrt((whole**2).mean(axis=0)) < SMALL * spacing).all():
+        return np.zeros((1, grid.dimension))
+    along = whole[np.argsort(whole @ (1 / spacing), kind="stable")]
+    drawn = along[((np.arange(DRAWS) + 0.5) / DRAWS * len(along)).astype(np.int64)]
+    return np.asarray(drawn - drawn.mean(axis=0))
+
+
+def _landing(grid: Grid, points: Array) -> tuple[Ints, Array]:
+    """Return the knots around some points [n, corners, numbers], and their weights."""
+    interval, share = grid.place(points)
+    up = grid.corners[:, len(grid.sizes) :]
+    if len(up) <= MOST_CORNERS:
+        return interval[:, None, :] + up, grid.corner_weights(share)
+    order = np.argsort(-share, axis=1)
+    sorted_shares = np.take_along_axis(share, order, axis=1)
+    edge = np.ones((len(points), 1))
+    weight = -np.diff(np.hstack([edge, sorted_shares, 0 * edge]), axis=1)  # [n, d + 1]
+    rank = np.argsort(order, axis=1)
+    steps = np.arange(points.shape[1] + 1)[None, :, None] > rank[:, None, :]
+    return interval[:, None, :] + steps, weight
+
+
+def _joined(
+    grid: Grid, knots: Ints, weight: Array, categories: list[Array], action: int, actions: int
+) -> tuple[Ints, Ints, Array]:
+    """Return sites, nodes and weights: knots crossed with the next values of the categories.
+
+    Corners that are no node give their weight to those that are; if none is, to the nearest.
+    """
+    nodes = np.arange(len(knots))
+    node = np.repeat(nodes, weight.shape[1])
+    found, share = weight.ravel(), np.empty((len(node), 0), dtype=np.int64)
+    at = knots.reshape(len(node), -1)
+    for each in categories:
+        chance = each[node, action]  # [entries, codes]
+        entry, code = np.nonzero(chance > 1e-6)
+        node, found, at = node[entry], found[entry] * chance[entry, code], at[entry]
+        share = np.hstack([share[entry], code[:, None]])
+    where = np.hstack([share, at])
+    to = grid.find(where)
+    lost = np.bincount(node, np.where(to >= 0, found, 0.0), len(nodes)) < 1e-9
+    strays = lost[node]
+    if strays.any():
+        to[strays] = grid.nearest(where[strays])
+    kept = to >= 0
+    node, to, found = node[kept], to[kept], found[kept]
+    found = found / np.bincount(node, found, len(nodes))[node] * weight.sum(axis=1)[node]
+    return node * actions + action, to, found

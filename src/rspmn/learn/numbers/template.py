@@ -1,0 +1,198 @@
+"""The template of a grid: a root for each node, the sum over its cells above its decisions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rspmn.availability import label
+from rspmn.circuit import Categorical, NetworkBuilder, PiecewiseLinear
+from rspmn.end_nodes import end_root, weighted_top
+from rspmn.learn.numbers.follows import Follows
+from rspmn.learn.numbers.grid import Grid
+from rspmn.learn.numbers.successors import Transitions
+from rspmn.model import RSPMN, Untried
+from rspmn.schema import Schema
+from rspmn.types import Array, Bools
+from rspmn.values import Value
+
+#: The share of a ramp's mass that lies beyond the last knot, over as much as the knots span.
+TAIL = 1e-3
+#: A branch with fewer steps than this is untried: its outcome is extrapolated.
+TRIED = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The variables of a grid's columns, and what else a step has."""
+
+    schema: Schema
+    categories: Sequence[tuple[str, tuple[Value, ...]]]  # names and domains
+    numbers: Sequence[str]
+    actions: Sequence[tuple[Value, ...]]  # joint values of the decisions
+    before: Sequence[int]  # nodes for the other variables known before the first decision
+    after: Sequence[Sequence[int]]  # of each action, nodes for those known after it
+
+
+def model_of(
+    layout: Layout, grid: Grid, follows: Follows, led: Transitions, starts: Array,
+    builder: NetworkBuilder,
+) -> RSPMN:  # fmt: skip
+    """Return the model of a grid; `starts` are how many episodes began in each node."""
+    schema = layout.schema
+    end = grid.size if (follows.end > 0).any() else None
+    lawful = _lawful(layout, grid)
+    tried = _tried(grid, follows.steps) & lawful
+    tried |= lawful & ~tried.any(axis=1, keepdims=True)
+    branches = _branches(builder, layout, follows, led, end)
+    states = _states(builder, layout, grid)
+    roots = []
+    for node in range(grid.size):
+        offered = _decide(builder, layout, branches[node], tried[node], 0)
+        assert offered is not None, "every node was visited"
+        roots.append(builder.product([*states[node], *layout.before, offered]))
+    if end is not None:
+        roots.append(end_root(builder, schema, end))
+    visits = [*grid.visits.tolist(), *([0.0] if end is not None else [])]
+    top = weighted_top([*(starts / starts.sum()).tolist(), *([0.0] if end is not None else [])])
+    template = builder.build(*roots)
+    return RSPMN(
+        schema, top, template, tuple(visits), _untried(builder, layout, branches, tried, lawful)
+    )
+
+
+def _tried(grid: Grid, steps: Array) -> Bools:  # [nodes, actions]
+    """Say which actions were tried in a node or around it."""
+    around = np.zeros_like(steps)
+    for a in range(steps.shape[1]):
+        of_cells = steps[grid.nodes_of_cells, a].sum(axis=1)
+        np.maximum.at(around[:, a], grid.nodes_of_cells, of_cells[:, None])
+    return np.asarray(around >= TRIED)
+
+
+def _lawful(layout: Layout, grid: Grid) -> Bools:  # [nodes, actions]
+    """Say which actions the schema's laws allow in each node; all where they allow none."""
+    allowed = np.ones((grid.size, len(layout.actions)), dtype=bool)
+    at = dict(zip(layout.numbers, grid.points.T, strict=True))
+    for k, (name, domain) in enumerate(layout.categories):
+        at[name] = np.array([domain[code] for code in grid.nodes[:, k].tolist()], dtype=object)
+    for law in layout.schema.laws:
+        for a, action in enumerate(layout.actions):
+            made = dict(zip(layout.schema.decisions, action, strict=True))
+            if label(made[law.decision]) == law.value:
+                constant = {n: np.full(grid.size, value) for n, value in made.items()}
+                allowed[:, a] &= law.holds({**at, **constant})
+    return np.asarray(allowed | ~allowed.any(axis=1, keepdims=True))
+
+
+def _untried(
+    builder: NetworkBuilder, layout: Layout, branches: list[list[int]], tried: Bools, lawful: Bools
+) -> Untried | None:
+    """Return the decisions that were not tried in a node, with what is expected of them."""
+    left = lawful & ~tried
+    at = np.flatnonzero(left.any(axis=1)).tolist()
+    if not at:
+        return None
+    found = [_decide(builder, layout, branches[node], left[node], 0) for node in at]
+    return Untried(builder.build(*(root for root in found if root is not None)), tuple(at))
+
+
+def _decide(
+    builder: NetworkBuilder, layout: Layout, branches: list[int], among: Bools, place: int,
+    made: tuple[Value, ...] = (),
+) -> int | None:  # fmt: skip
+    """Add the max nodes over the joint decisions among some, the first ones made."""
+    if place == len(layout.schema.decisions):
+        return branches[layout.actions.index(made)]
+    values: dict[Value, int] = {}
+    for number, action in enumerate(layout.actions):
+        if among[number] and action[:place] == made and action[place] not in values:
+            chosen = (*made, action[place])
+            below = _decide(builder, layout, branches, among, place + 1, chosen)
+            assert below is not None
+            values[action[place]] = below
+    return builder.max(layout.schema.decisions[place], values) if values else None
+
+
+def _branches(
+    builder: NetworkBuilder, layout: Layout, follows: Follows, led: Transitions, end: int | None
+) -> list[list[int]]:
+    """Add what follows each node and action: utility and S_L."""
+    size, actions = follows.steps.shape
+    latents = [builder.latent(node) for node in range(size)]
+    over = None if end is None else builder.latent(end)
+    starts = np.searchsorted(led.site, np.arange(led.sites + 1)).tolist()
+    to, weight = led.to.tolist(), led.weight.tolist()
+    found = []
+    for node in range(size):
+        row = []
+        for a in range(actions):
+            part = slice(*starts[node * actions + a : node * actions + a + 2])
+            ends = float(follows.end[node, a])
+            children = [latents[k] for k in to[part]] if ends < 1 else []
+            weights = [w * (1 - ends) for w in weight[part]] if ends < 1 else []
+            if over is not None and ends > 0:
+                children, weights = [*children, over], [*weights, ends]
+            earned = builder.utility(
+                layout.schema.utility, float(follows.mean[node, a]), float(follows.steps[node, a]),
+                float(follows.variance[node, a]),
+            )  # fmt: skip
+            row.append(builder.product([*layout.after[a], earned, builder.sum(children, weights)]))
+        found.append(row)
+    return found
+
+
+def _states(builder: NetworkBuilder, layout: Layout, grid: Grid) -> list[list[int]]:
+    """Add the state of each node: its categories, and a sum over its cells of its numbers."""
+    ramps = [
+        _ramps(builder, name, knots) for name, knots in zip(layout.numbers, grid.knots, strict=True)
+    ]
+    shift = len(grid.sizes)
+    up = grid.corners[:, shift:].tolist()
+    cells: list[dict[int, float]] = [{} for _ in range(grid.size)]
+    for cell, corners in enumerate(grid.nodes_of_cells.tolist()):
+        intervals = grid.cells[cell, shift:].tolist()
+        for corner, node in enumerate(corners):
+            leaves = [ramps[j][k][up[corner][j]] for j, k in enumerate(intervals)]
+            made = leaves[0] if len(leaves) == 1 else builder.product(leaves)
+            cells[node][made] = cells[node].get(made, 0.0) + float(grid.weights[cell])
+    found = []
+    for node, parts in enumerate(cells):
+        total = sum(parts.values())
+        density = (
+            next(iter(parts))
+            if len(parts) == 1
+            else builder.sum([*parts], [w / total for w in parts.values()])
+        )
+        codes = grid.nodes[node, :shift].tolist()
+        certain = [
+            builder.leaf(name, Categorical.certain(domain[code]))
+            for (name, domain), code in zip(layout.categories, codes, strict=True)
+        ]
+        found.append([*certain, density])
+    return found
+
+
+def _ramps(builder: NetworkBuilder, name: str, knots: Array) -> list[tuple[int, int]]:
+    """Add, for each interval, the leaf that falls from its lower knot and the one that rises.
+
+    Those of the first and last knot have a tail, so that numbers beyond the log are at them.
+    """
+    span = float(knots[-1] - knots[0])
+    found = []
+    for k, (low, high) in enumerate(zip(knots[:-1].tolist(), knots[1:].tolist(), strict=True)):
+        width = high - low
+        peak, tail, step = 2 / width, TAIL / span, 1e-9 * span
+        falls, rises = [(low, peak), (high, 0.0)], [(low, 0.0), (high, peak)]
+        if k == 0:
+            falls = [(low - span, tail), (low - step, tail), *falls]
+        if k == len(knots) - 2:
+            rises = [*rises, (high + step, tail), (high + span, tail)]
+        found.append((_leaf(builder, name, falls), _leaf(builder, name, rises)))
+    return found
+
+
+def _leaf(builder: NetworkBuilder, name: str, points: list[tuple[float, float]]) -> int:
+    """Add the density that goes through some points, scaled."""
+    at, heights = zip(*points, strict=True)
+    return builder.leaf(name, PiecewiseLinear.scaled(at, heights))
