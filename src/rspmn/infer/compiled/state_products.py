@@ -121,7 +121,7 @@ class Products:
             leaves += mine
         self._pieces = Pieces(leaves)
         varies = [~self.cells[n].is_listed[self.leaf[n]] for n in self.names]
-        self._varies = np.array(varies).reshape(len(self.names), -1)  # [variables, products]
+        self._varies = np.array(varies, dtype=bool).reshape(len(varies), len(flat))  # [names, flat]
         solid = [self.cells[n].is_solid[self.leaf[n]] for n in self.names]
         self._is_solid = np.all(solid, axis=0) if solid else np.ones(len(flat), bool)
         self._kept: dict[tuple[int, ...], Cell] = {}
