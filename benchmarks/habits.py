@@ -43,6 +43,24 @@ FREE = 0.0, 0.05, 0.2
 EPISODES = 100, 1_000, 10_000
 #: Shares of random actions and episodes in the logs of experts.
 ERRORS, EXPERTS = (0.0, 0.1, 0.4), (20, 100, 1000)
+ABOUT = """# Habits
+
+Made by `{command}`.
+
+Each log was made by somebody who acts by a variable of five values that does not matter. The
+figures are the values of learned policies, 0 for random and 1 for optimal actions: learned with
+the variable, from the same log without it, and that of a table of counts without it. Means over
+seeds, with the standard deviation of the difference and the seconds that learning took. A star
+marks a mean loss of more than {aim}.
+
+The variable is drawn anew in each step, constant in an episode, or goes in turn. "and state":
+it is drawn, and the action depends on the state too. Such a log, without free choices, is no
+different from that of an expert, and the variable is kept; so it is where free choices are few.
+Five values without free choices make five of the seven decisions of the factored world, and the
+same decision in all of an episode if the variable is constant. What was never done is not
+learned, with the variable or without.
+
+"""
 #: The policies of a log may differ by so much with the variable and without it.
 AIM = 0.02
 
@@ -197,7 +215,7 @@ def main() -> None:
     found = report(tasks, asked.seeds, config)
     if asked.output:
         command = f"python benchmarks/habits.py --seeds {asked.seeds} -o {asked.output}"
-        text = f"# Habits\n\nMade by `{command}`. Missed aims (a loss of {AIM}) have a star.\n\n"
+        text = ABOUT.format(command=command, aim=AIM)
         (Path(asked.output) / "habits_figures.md").write_text(text + found)
     else:
         print(found)

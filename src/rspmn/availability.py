@@ -8,7 +8,7 @@ where it was never made.
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -71,8 +71,14 @@ class Law:
             return True
         if any(name not in state for name in self.variables):
             return True
-        columns = {name: _array([state[name]]) for name in self.variables}
-        return bool(self.holds(columns)[0])
+        return _holds(self, tuple(state[name] for name in self.variables))
+
+
+@lru_cache(maxsize=10_000)
+def _holds(law: Law, values: tuple[Value, ...]) -> bool:
+    """Return whether a law holds for some values of its variables."""
+    columns = {name: _array([v]) for name, v in zip(law.variables, values, strict=True)}
+    return bool(law.holds(columns)[0])
 
 
 def _array(values: list[Value]) -> NDArray[Any]:

@@ -109,8 +109,9 @@ class SPMN:
         The decision is made now: what the state lacks is averaged over. A state that the model
         excludes is answered by the parts of it that fit best, and `supported` is False.
         """
-        from rspmn.infer.actions import action_values, checked
+        from rspmn.infer.actions import action_values
         from rspmn.infer.criterion import MEU
+        from rspmn.infer.lawful import checked
 
         known = self._known(state)
         asked = self._next_decision(known)

@@ -13,11 +13,10 @@ answer is for the rest only, and it is flagged, with the probability of that res
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 import numpy as np
 
-from rspmn.availability import Law, NeverTaken
+from rspmn.availability import NeverTaken
 from rspmn.circuit import Leaf, Max, Network, Node, Product, Sum, walk_down
 from rspmn.errors import EvidenceError, did_you_mean
 from rspmn.infer.branches import Branches, Context, Edge
@@ -25,8 +24,7 @@ from rspmn.infer.criterion import MEU, TIE, Criterion, scored, soonest, tied_bra
 from rspmn.infer.evaluation import Evaluation, evaluate
 from rspmn.infer.evidence import Known, known_values
 from rspmn.model import Evidence
-from rspmn.schema import Schema
-from rspmn.values import Mark, Value, is_missing
+from rspmn.values import Mark, Value
 
 #: Of max nodes, the probability of being there, and which branches are possible.
 Reached = dict[int, tuple[float, list[bool]]]
@@ -170,49 +168,6 @@ def mark_extrapolated(
         return answer.steps > 0 and offered.get(answer.value, 0.0) > answer.available - TIE
 
     return [replace(answer, tried=tried(answer)) for answer in answers]
-
-
-class Declared(Protocol):
-    """What a model knows of where decisions can be made, and where they never were."""
-
-    @property
-    def schema(self) -> Schema: ...  # noqa: D102
-    @property
-    def never_taken(self) -> Sequence[NeverTaken]: ...  # noqa: D102
-
-
-def checked(
-    answers: Sequence[ActionValue], known: Evidence, model: Declared, within: float = 0.0
-) -> list[ActionValue]:
-    """Return actions without those that laws forbid, which say where they were never taken."""
-    found, laws = list(answers), model.schema.laws
-    if laws:
-        allowed = [is_lawful({a.decision: a.value}, known, laws) for a in answers]
-        found = [a if ok else forbidden(a) for a, ok in zip(answers, allowed, strict=True)]
-        if any(a.best and not ok for a, ok in zip(answers, allowed, strict=True)):
-            found = judged(found, [a.utility for a in found], within)
-    if not model.never_taken:
-        return found
-    never = [n for n in model.never_taken if known.get(n.variable) == n.at]
-    return [
-        replace(a, never_taken=tuple(n for n in never if _is_of(n, a))) if a.available else a
-        for a in found
-    ]
-
-
-def is_lawful(made: Mapping[str, Value], known: Evidence, laws: Sequence[Law]) -> bool:
-    """Return whether laws allow decisions, as far as the state is known."""
-    state = {name: value for name, value in known.items() if not is_missing(value)}
-    return all(law.allows(made, {**state, **made}) for law in laws)
-
-
-def forbidden(answer: ActionValue) -> ActionValue:
-    """Return an action as one that cannot be chosen."""
-    return replace(answer, utility=math.nan, available=0.0, steps=0.0, best=False)
-
-
-def _is_of(never: NeverTaken, answer: ActionValue) -> bool:
-    return (never.decision, never.value) == (answer.decision, answer.value)
 
 
 # ---- which decision is next, and where its values are offered ------------------------------

@@ -22,14 +22,7 @@ from rspmn.circuit import Network
 from rspmn.data.tables import as_table
 from rspmn.errors import EvidenceError
 from rspmn.infer import actions
-from rspmn.infer.actions import (
-    ActionValue,
-    best_among,
-    checked,
-    is_lawful,
-    judged,
-    mark_extrapolated,
-)
+from rspmn.infer.actions import ActionValue, best_among, judged, mark_extrapolated
 from rspmn.infer.branches import objects
 from rspmn.infer.compiled.beliefs import Beliefs, Routes
 from rspmn.infer.compiled.mixture import Situation, decide_all, decide_one, scores_of
@@ -38,6 +31,7 @@ from rspmn.infer.compiled.planned import Planned
 from rspmn.infer.compiled.state_index import StateIndex
 from rspmn.infer.criterion import MEU, Criterion
 from rspmn.infer.evidence import Known, as_state, known_values
+from rspmn.infer.lawful import checked, is_lawful
 from rspmn.infer.meu import ExpectedUtility, recurrent_meu
 from rspmn.model import RSPMN
 from rspmn.schema import Schema

@@ -35,6 +35,8 @@ from rspmn.types import Ints
 
 #: The level of all tests about one variable together.
 LEVEL = 0.001
+#: If rows times variables squared are more, tests do not condition on each of the others.
+LARGEST = 5_000_000
 #: Where a dependence would speak for keeping a variable, it is found at this level.
 DOUBT = 0.01
 #: A dependence is weaker if its statistic is so many standard deviations below what it would be.
@@ -62,18 +64,25 @@ def acted_by(rows: Rows, schema: Schema, names: Sequence[str]) -> tuple[str, ...
     Alone, given each other variable, or given all others.
     """
     found: dict[str, None] = {}
-    several = [(), *((n,) for n in names if rows.table.sizes[n] <= MOST_GIVEN and len(names) > 1)]
+    several = [(), *((n,) for n in _given(rows, names))]
     level = LEVEL / (len(names) * (len(several) + 1) * max(1, len(schema.decisions)))
     for place, decision in enumerate(schema.decisions):
         made = rows.joint_codes(schema.decisions[:place])
         for given in several:
             left = [n for n in names if n not in found and n not in given]
             found |= _dependent(rows, left, decision, within(rows, made, given), level)
-        for name in names if len(names) > 2 else ():
+        for name in names if len(several) > 2 else ():
             if name not in found:
                 strata = within(rows, made, [n for n in names if n != name])
                 found |= _dependent(rows, [name], decision, strata, level)
     return tuple(n for n in names if n in found)
+
+
+def _given(rows: Rows, names: Sequence[str]) -> list[str]:
+    """Return the variables that tests condition on, one at a time; none if it took too long."""
+    if len(names) < 2 or len(rows) * len(names) ** 2 > LARGEST:
+        return []
+    return [name for name in names if rows.table.sizes[name] <= MOST_GIVEN]
 
 
 def _dependent(
@@ -190,16 +199,14 @@ class _Suspect:
 
     def _tests(self, target: Target) -> "list[_Test]":
         """Test what is observed later, given the actions, and given each other variable too."""
-        sizes = self.rows.table.sizes
-        strata = [target.strata]
-        strata += [
-            within(self.rows, target.strata, (n,)) for n in self.others if sizes[n] <= MOST_GIVEN
-        ]
+        names = (self.name, *self.others)
+        given = [n for n in _given(self.rows, names) if n != self.name]
+        strata = [target.strata, *(within(self.rows, target.strata, (n,)) for n in given)]
         found = []
-        for given in strata:
-            p = pair_statistics(self.rows, (self.name,), target.names, given).p_values()[0]
+        for part in strata:
+            p = pair_statistics(self.rows, (self.name,), target.names, part).p_values()[0]
             found += [
-                _Test(target, other, given, one)
+                _Test(target, other, part, one)
                 for other, one in zip(target.names, p.tolist(), strict=True)
             ]
         utility = self.two.schema.utility

@@ -10,6 +10,8 @@ from rspmn.types import Array, Ints
 
 #: Variables with more values than this are not looked at.
 MOST_VALUES = 200
+#: So many cases are kept, those that were expected most often.
+MOST_KEPT = 1000
 #: At most so many pairs of interface nodes and values, or nodes and decisions, are counted.
 MOST_CELLS = 4_000_000
 
@@ -40,7 +42,9 @@ def never_taken(
             size = rows.table.sizes[name]
             if name in before and name not in rows.table.ordered and size <= MOST_VALUES:
                 found += _of_variable(rows, decision, name, here, nodes, least)
-    return tuple(found)
+    if len(found) <= MOST_KEPT:
+        return tuple(found)
+    return tuple(sorted(found, key=lambda never: -never.expected)[:MOST_KEPT])
 
 
 def _of_variable(
