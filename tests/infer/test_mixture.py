@@ -238,3 +238,19 @@ def _span(nodes: tuple[Node, ...], name: str) -> tuple[float, float]:
     leaves = [n.distribution for n in nodes if isinstance(n, Leaf) and n.variable == name]
     ends = [end for leaf in leaves for end in as_numbers(leaf.support()).tolist()]
     return min(ends), max(ends)
+
+
+def test_a_model_without_states() -> None:
+    schema = Schema([["a"]], ["a"], "u")
+    b = NetworkBuilder()
+    roots = [
+        b.max("a", {v: b.product([b.utility("u", w * v), b.latent(0)]) for v in (0, 1)})
+        for w in (1.0, -3.0)
+    ]
+    model = RSPMN(schema, weighted_top([0.5, 0.5]), b.build(*roots), (1.0, 1.0))
+    policy = model.policy(1)
+    assert_equal_answers(policy, {})
+    assert policy.act({}) == 0
+    routes = StateIndex(model).routes(as_table({"other": np.zeros(3)}))
+    assert routes.state.tolist() == [0, 0, 0]
+    assert policy.act_many({"other": [0.0, 0.0]}).tolist() == [0, 0]

@@ -145,7 +145,7 @@ class Pieces:
         sizes = np.array([len(of_leaf) for of_leaf in knots], dtype=np.int64)
         self.start = np.cumsum(sizes) - sizes  # [leaves], the first piece
         self.last = self.start + counts - 1  # [leaves], the last one
-        self.knots = np.array([k for of_leaf in knots for k in of_leaf])
+        self.knots = np.array([k for of_leaf in knots for k in of_leaf], dtype=np.float64)
         self.heights = np.array([density for of_leaf in densities for density in of_leaf])
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             slopes = np.diff(self.heights, append=0.0) / np.diff(self.knots, append=np.inf)

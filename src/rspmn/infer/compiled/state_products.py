@@ -211,8 +211,9 @@ class Products:
         keys = [Keys(placed[name] + 1, self.cells[name].size + 1) for name in self.names]
         joint = join(keys).dense() if keys and rows else Keys(np.zeros(rows, int), min(1, rows))
         cell, row = joint.codes.astype(np.int64), joint.members()
-        starts, product = self._possible({name: found[row] for name, found in placed.items()})
-        node, varies = self._nodes(starts, product, {n: c[row] for n, c in placed.items()})
+        of_cells = {name: found[row] for name, found in placed.items()}
+        starts, product = self._possible(of_cells, len(row))
+        node, varies = self._nodes(starts, product, of_cells)
         alone = np.flatnonzero(varies[cell])  # rows that are a state of their own
         state = cell.copy()
         state[alone] = len(row) + np.arange(len(alone))
@@ -234,13 +235,14 @@ class Products:
 
         return Routes(columns, state, row, node, counts, beliefs_of)
 
-    def _possible(self, placed: Mapping[str, Ints]) -> tuple[Ints, Ints]:
+    def _possible(self, placed: Mapping[str, Ints], cells: int) -> tuple[Ints, Ints]:
         """Return the products that are possible in each joint cell: [cells + 1] starts, products.
 
         They are found by bits: one for each product, 64 in a word.
         """
-        cells = len(next(iter(placed.values()))) if placed else 1
         words = -(-len(self.node) // 64)
+        within = np.arange(64 * words) < len(self.node)
+        every = np.packbits(within, bitorder="little").view(np.uint64)
         tables = {}
         for name, found in placed.items():
             distinct, code = np.unique(found, return_inverse=True)
@@ -252,7 +254,7 @@ class Products:
         step = max(1, WORDS // words)
         for start in range(0, cells, step):
             part = slice(start, min(cells, start + step))
-            both = np.full((part.stop - start, words), ~np.uint64(0))
+            both = np.tile(every, (part.stop - start, 1))
             for table, code in tables.values():
                 both &= table[code[part]]
             cell, word = np.nonzero(both)
