@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING, TypeVar
 from rspmn.circuit.distributions import Distribution
 from rspmn.circuit.nodes import Latent, Leaf, Max, Node, Product, Sum, Utility
 from rspmn.errors import CircuitError
-from rspmn.values import Value
+from rspmn.values import Mark, Value
 
 if TYPE_CHECKING:
     from rspmn.circuit.scope import Scope
 
 
 V = TypeVar("V", bound=Value)
+
+
+def value_type(value: Value) -> str:
+    """Return whether a value is text or a number, in a word for messages."""
+    return "text" if isinstance(value, str) else "numbers"
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,27 @@ class Network:
         from rspmn.circuit.scope import compute_scopes
 
         return compute_scopes(self)
+
+    @cached_property
+    def value_types(self) -> "dict[str, frozenset[str]]":
+        """Whether the values of each variable and decision are numbers or text."""
+        types: dict[str, set[str]] = {}
+        for node in self.nodes:
+            match node:
+                case Max(decision=name, values=values):
+                    pass
+                case Leaf(variable=name):
+                    values = node.distribution.support()
+                case _:
+                    continue
+            found = {value_type(value) for value in values if not isinstance(value, Mark)}
+            types.setdefault(name, set()).update(found)
+        return {name: frozenset(found) for name, found in types.items()}
+
+    @cached_property
+    def utilities(self) -> frozenset[str]:
+        """The utilities."""
+        return frozenset(node.variable for node in self.nodes if isinstance(node, Utility))
 
     def dot(self) -> str:
         """Return the picture as Graphviz text."""

@@ -27,6 +27,9 @@ def parser(summaries: Mapping[str, str]) -> argparse.ArgumentParser:
         subs[name].add_argument("model", help="a model file")
     for name in ("meu", "act", "decide"):
         _add_question(subs[name])
+    for name in ("act", "decide"):
+        subs[name].add_argument("--table", help="a file of states: what to do in each row")
+        subs[name].add_argument("-o", "--output", help="a .csv file to write that to")
     _add_picture(subs["draw"])
     subs["learn-spmn"].add_argument(
         "table", help="a CSV, TSV, Parquet or JSON lines file, one row per decision"
@@ -38,6 +41,9 @@ def parser(summaries: Mapping[str, str]) -> argparse.ArgumentParser:
     _add_log(subs["doctor"])
     subs["doctor"].add_argument(
         "--schema", help="a schema.toml; default: one proposed from the columns"
+    )
+    subs["doctor"].add_argument(
+        "--single", action="store_true", help="a table of single decisions, one in each row"
     )
     for name in ("learn", "doctor"):
         subs[name].add_argument(

@@ -17,6 +17,10 @@ from rspmn.schema import Schema
 
 def doctor(arguments: argparse.Namespace) -> int:
     """Print the contents of a log and its problems; return 1 if nothing can be learned from it."""
+    if arguments.single:
+        from rspmn.cli.decisions import doctor_of_decisions
+
+        return doctor_of_decisions(arguments)
     with open_source(arguments.log, arguments.memory_limit) as source:
         schema = None if arguments.schema is None else Schema.load(arguments.schema)
         found = examine(source, schema, **log_options(arguments))

@@ -14,7 +14,8 @@ from rspmn.cli.arguments import log_options
 from rspmn.data.episodes import Episodes
 from rspmn.errors import DataError, ModelFileError
 from rspmn.files import write_atomically
-from rspmn.model_file import load_rspmn
+from rspmn.model_file import load, load_rspmn
+from rspmn.spmn import SPMN
 
 #: So many notes on where decisions were never taken are printed with a policy.
 NOTES = 10
@@ -22,14 +23,18 @@ NOTES = 10
 
 def show_policy(arguments: argparse.Namespace) -> None:
     """Write the best decision of every interface node as a table."""
-    model = load_rspmn(arguments.model)
-    untried = arguments.allow_untried
-    policy = model.policy(arguments.horizon, arguments.discount, allow_untried=untried)
+    model = load(arguments.model)
+    if isinstance(model, SPMN):
+        policy = model.policy()
+    else:
+        untried = arguments.allow_untried
+        policy = model.policy(arguments.horizon, arguments.discount, allow_untried=untried)
     table = policy.table(arguments.t)
     if arguments.output:
-        _write(arguments.output, table)
+        write_table(arguments.output, table)
         if not arguments.json:
-            print(f"{arguments.output}: {len(table['node'])} interface nodes")
+            what = "parts" if isinstance(model, SPMN) else "interface nodes"
+            print(f"{arguments.output}: {len(table['node'])} {what}")
             return
     if arguments.json:
         names = list(table)
@@ -46,13 +51,18 @@ def show_policy(arguments: argparse.Namespace) -> None:
 
 
 def show_likelihood(arguments: argparse.Namespace) -> None:
-    """Print the log-likelihood of the episodes of a log."""
-    model = load_rspmn(arguments.model)
+    """Print the log-likelihood of the episodes of a log, or of the rows of a table."""
+    model = load(arguments.model)
+    if isinstance(model, SPMN):
+        from rspmn.cli.decisions import show_row_likelihoods
+
+        show_row_likelihoods(model, arguments)
+        return
     episodes = Episodes.from_log(arguments.log, model.schema, **log_options(arguments))
     found = model.log_likelihood(episodes)
     impossible = int(np.isneginf(model.log_likelihood(episodes, smoothed=False)).sum())
     if arguments.output:
-        _write(arguments.output, {"episode": episodes.ids.tolist(), "loglik": found.tolist()})
+        write_table(arguments.output, {"episode": episodes.ids.tolist(), "loglik": found.tolist()})
     facts = {
         "episodes": len(episodes),
         "mean": float(found.mean()),
@@ -81,7 +91,7 @@ def sample(arguments: argparse.Namespace) -> None:
         raise DataError("--allow-untried is for --best: without it decisions are drawn at random")
     log = model.sample(arguments.episodes, arguments.horizon, arguments.seed, best)
     table = log.to_long()
-    _write(arguments.output, table)
+    write_table(arguments.output, table)
     returns = np.add.reduceat(log.columns[model.schema.utility].data, log.offsets[:-1])
     facts = {"episodes": len(log), "steps": log.num_steps, "mean_return": float(returns.mean())}
     if arguments.json:
@@ -96,7 +106,7 @@ def sample(arguments: argparse.Namespace) -> None:
 # ---- what they share -----------------------------------------------------------------
 
 
-def _write(path: str, table: Mapping[str, Sequence[Any]]) -> None:
+def write_table(path: str, table: Mapping[str, Sequence[Any]]) -> None:
     """Write a table as CSV, whole or not at all."""
     if not path.endswith(".csv"):
         raise ModelFileError(f"{path}: expected a name ending in .csv")

@@ -88,6 +88,11 @@ def show_meu(arguments: argparse.Namespace) -> None:
 
 def show_actions(arguments: argparse.Namespace) -> None:
     """Print what every value of the next decision is worth, the one to choose first."""
+    if arguments.table is not None:
+        from rspmn.cli.decisions import decide_table
+
+        decide_table(arguments)
+        return
     model = load(arguments.model)
     state = _state(model, arguments.state)
     answers = model.action_values(state, **_options(model, arguments))
@@ -250,6 +255,8 @@ def _action_facts(answer: ActionValue) -> dict[str, object]:
         "steps": answer.steps,
         "tried": answer.tried,
         "averaged_over": list(answer.averaged_over),
+        "error": answer.error,
+        "usual": answer.usual,
         "never_taken": list(map(str, answer.never_taken)),
     }
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from rspmn.circuit import Leaf, Max, Network, Utility
+from rspmn.circuit import Network
+from rspmn.circuit.network import value_type
 from rspmn.errors import DataError, EvidenceError, did_you_mean
 from rspmn.expressions.evaluate import Arrays, fold
 from rspmn.model import Evidence
@@ -85,7 +86,7 @@ def known_values(evidence: Evidence, network: Network) -> Known:
         raise EvidenceError(
             f"expected values by variable, as in {{'x': 1}}, found {type(evidence).__name__}"
         )
-    utilities, types = _utilities(network), _types(network)
+    utilities, types = network.utilities, network.value_types
     known: Known = {}
     for name, raw in evidence.items():
         if name in utilities:
@@ -96,7 +97,7 @@ def known_values(evidence: Evidence, network: Network) -> Known:
         if is_missing(raw):
             continue
         value = known[name] = as_value(raw, f"evidence for {name!r}", EvidenceError)
-        if not isinstance(value, Mark) and types[name] and _type(value) not in types[name]:
+        if not isinstance(value, Mark) and types[name] and value_type(value) not in types[name]:
             raise EvidenceError(
                 f"evidence for {name!r}: its values are {' and '.join(sorted(types[name]))}, "
                 f"found {value!r}"
@@ -106,37 +107,13 @@ def known_values(evidence: Evidence, network: Network) -> Known:
 
 def check_columns(names: Iterable[str], network: Network) -> list[str]:
     """Return the columns that are evidence; refuse those that the network does not have."""
-    utilities, types = _utilities(network), _types(network)
+    utilities, types = network.utilities, network.value_types
     found = [name for name in names if name not in utilities]
     for name in found:
         _check_name(name, types)
     return found
 
 
-def _check_name(name: str, types: Mapping[str, set[str]]) -> None:
+def _check_name(name: str, types: Mapping[str, frozenset[str]]) -> None:
     if name not in types:
         raise EvidenceError(f"unknown variable {name!r}: {did_you_mean(name, sorted(types))}")
-
-
-def _utilities(network: Network) -> set[str]:
-    return {node.variable for node in network.nodes if isinstance(node, Utility)}
-
-
-def _types(network: Network) -> dict[str, set[str]]:
-    """Return whether the values of each variable are numbers or text."""
-    types: dict[str, set[str]] = {}
-    for node in network.nodes:
-        match node:
-            case Max(decision=name, values=values):
-                pass
-            case Leaf(variable=name):
-                values = node.distribution.support()
-            case _:
-                continue
-        found = {_type(value) for value in values if not isinstance(value, Mark)}
-        types.setdefault(name, set()).update(found)
-    return types
-
-
-def _type(value: Value) -> str:
-    return "text" if isinstance(value, str) else "numbers"

@@ -185,6 +185,10 @@ class CompiledDecision:
             height[index] = 1 + max(height.get(child, 0) for child in node.children)
             made = node.decision if isinstance(node, Max) else ""
             groups.setdefault((height[index], KINDS[type(node)], made), []).append(index)
+        leads = np.zeros(len(self._cut), dtype=bool)  # to the decision
+        leads[self.ends] = True
+        for index in inner:
+            leads[self._place[index]] = any(leads[self._place[c]] for c in nodes[index].children)
         self._levels = []
         for (_, kind, made), several in sorted(groups.items()):
             edges, first = flat.edges_of(np.array(several))
@@ -198,7 +202,17 @@ class CompiledDecision:
                 variable = self.variables.index(made)
                 code = np.array([self.codes[made][v] for i in several for v in nodes[i].values])  # type: ignore[union-attr]
             self._levels.append(
-                _Level(kind, above, below, first, np.repeat(above, counts), weights, variable, code)
+                _Level(
+                    kind,
+                    above,
+                    below,
+                    first,
+                    np.repeat(above, counts),
+                    weights,
+                    np.flatnonzero(leads[below]),
+                    variable,
+                    code,
+                )
             )
 
     # ---- questions -----------------------------------------------------------------
@@ -310,16 +324,18 @@ class CompiledDecision:
         flows, ways = np.zeros_like(logs), np.zeros_like(logs)
         flows[-1] = ways[-1] = 1.0
         for level in reversed(self._levels):
-            share, way = flows[level.parents], ways[level.parents]
+            on = level.onward
+            parents, below = level.parents[on], level.below[on]
+            share, way = flows[parents], ways[parents]
             if level.kind == KINDS[Sum]:
-                here, below = logs[level.parents], logs[level.below] + level.log_weights
-                share = share * np.exp(below - np.where(np.isneginf(here), 0.0, here))
-                way = way * (below > -np.inf)
+                here, logs_below = logs[parents], logs[below] + level.log_weights[on]
+                share = share * np.exp(logs_below - np.where(np.isneginf(here), 0.0, here))
+                way = way * (logs_below > -np.inf)
             elif level.kind == KINDS[Max]:
-                fits = level.fits(contexts)
+                fits = level.fits(contexts)[on]
                 share, way = share * fits, way * fits
-            np.add.at(flows, level.below, share)
-            np.add.at(ways, level.below, way)
+            np.add.at(flows, below, share)
+            np.add.at(ways, below, way)
         return flows, ways
 
 
@@ -333,6 +349,7 @@ class _Level:
     first: Ints  # [nodes], the first edge of each
     parents: Ints  # [edges]
     log_weights: Array  # [edges, 1]
+    onward: Ints  # the edges on ways to the decision
     variable: int  # of max nodes, the decision
     codes: Ints  # of max nodes, [edges], the value of each branch
 

@@ -31,17 +31,18 @@ FREEDOM = 4.0
 class Numbers:
     """All numbers of the contexts: a `StudentT` for each class and variable."""
 
-    def __init__(self, names: Sequence[str], rows: Rows) -> None:
+    def __init__(self, names: Sequence[str], rows: Rows, scale: Rows) -> None:
+        """Take the numbers of some rows, in the mean and standard deviation of others."""
         self.names = names
-        raw = np.array([rows.numbers(name) for name in names]).T  # [n, variables]
-        known = ~np.isnan(raw)
-        weights = rows.weights[:, None] * known
+        raw = np.array([scale.numbers(name) for name in names]).T  # [n, variables]
+        weights = scale.weights[:, None] * ~np.isnan(raw)
         total = np.maximum(weights.sum(axis=0), 1e-300)
         filled = np.nan_to_num(raw)
         self.middle = (weights * filled).sum(axis=0) / total
         spread = np.sqrt((weights * (filled - self.middle) ** 2).sum(axis=0) / total)
         self.spread = np.where(spread > 0, spread, 1.0)
         self.points = self.points_of(rows)
+        known = ~np.isnan(self.points)
         self._known = None if known.all() else known
         integer = [rows.table.columns[name].kind is Kind.INTEGER for name in names]
         least = np.where(integer, (LEAST_INTEGER_SCALE / self.spread) ** 2, 0.0)
@@ -172,7 +173,8 @@ class Earned:
 
         Where classes overlap, averages over their rows would be too much alike. The means of a
         stratum are random effects around its mean over all rows; their variance and that of the
-        noise are those of highest likelihood, which expectation maximisation finds.
+        noise are those of highest likelihood, which expectation maximisation finds. No mean is
+        beyond the least or the largest utility.
         """
         forms = [_Form(shares[own], weights[own], self._earned[own] - self._of_all[k])
                  for k, own in enumerate(self._made.T.astype(bool))]  # fmt: skip
@@ -182,8 +184,9 @@ class Earned:
             varied = max(float(np.mean([square for _, square, _ in found])), 1e-12 * self._whole)
             noise = sum(left for _, _, left in found) / float(weights.sum())
             noise = max(noise, 1e-12 * self._whole)
-        means = self._of_all + np.array([effect for effect, _, _ in found]).T
-        return np.clip(means, self._earned.min(), self._earned.max()), noise
+        ends = self._earned.min() - self._of_all, self._earned.max() - self._of_all  # [strata]
+        effects = [f.bounded(noise, varied, *e) for f, *e in zip(forms, *ends, strict=True)]
+        return self._of_all + np.array(effects).T, noise
 
     def prior(self, means: Array, noise: float) -> Prior:
         """Return the means of a class, by stratum, as what is known of each row: for certain."""
@@ -210,3 +213,16 @@ class _Form:
         left += noise * float((self._roots / below).sum())
         square = float(np.mean(effect**2 + noise / below))
         return self._basis @ effect, square, max(float(left), 0.0)
+
+    def bounded(self, noise: float, varied: float, low: float, high: float) -> Array:
+        """Return the effects between two bounds that fit best."""
+        from scipy.optimize import lsq_linear
+
+        roots = np.sqrt(self._roots + noise / varied)
+        found = (self._basis / roots) @ (self._right / roots)
+        if (found >= low).all() and (found <= high).all():
+            return np.asarray(found)
+        margin = 1e-9 * max(abs(low), abs(high), 1e-300)
+        square = lsq_linear(roots[:, None] * self._basis.T, self._right / roots,
+                            (low - margin, high + margin))  # fmt: skip
+        return np.asarray(np.clip(square.x, low, high))

@@ -76,41 +76,38 @@ def fit_classes(
     rng
         For where expectation maximisation starts.
     """
-    runs = [_classes_of_start(rows, names, strata, utility, count, rng) for _ in range(STARTS)]
+    runs = [_start(rows, names, strata, utility, count, rng) for _ in range(STARTS)]
+    shares, _ = normalised(np.hstack([logs for logs, _, _ in runs]))
+    earned = Earned(rows, strata, utility)
+    means, noise = earned.regressed(shares, rows.weights)
+    parts = [rows.weighted(np.maximum(share, LEAST_SHARE)) for share in shares.T]
     return Classes(
-        np.concatenate([run.weights for run in runs]) / STARTS,
-        [leaves for run in runs for leaves in run.leaves],
-        [part for run in runs for part in run.parts],
+        np.concatenate([weights for _, weights, _ in runs]) / STARTS,
+        [leaves for _, _, several in runs for leaves in several],
+        [part.with_prior(earned.prior(m, noise)) for part, m in zip(parts, means, strict=True)],
     )
 
 
-def _classes_of_start(
+def _start(
     rows: Rows,
     names: Sequence[str],
     strata: Ints,
     utility: str,
     count: int,
     rng: np.random.Generator,
-) -> Classes:
+) -> tuple[Array, Array, list[tuple[Leaf, ...]]]:
+    """Return log w_z · p_z(x) of each row, the weights of the classes, and their leaves."""
     some = np.arange(len(rows))
     if len(rows) > MOST_ROWS:
         some = np.sort(rng.choice(len(rows), MOST_ROWS, replace=False))
     seen, numbers = rows.where(some), [name for name in names if is_number(rows, name)]
-    factors: list[Numbers | Categories] = [Numbers(numbers, seen)] if numbers else []
+    factors: list[Numbers | Categories] = [Numbers(numbers, seen, rows)] if numbers else []
     factors += [Categories(name, seen) for name in names if name not in numbers]
     weights, logs = _fitted(factors, Earned(seen, strata[some], utility), seen, count, rng)
     if len(seen) < len(rows):
         logs = np.log(weights) + sum(factor.log_probs(factor.points_of(rows)) for factor in factors)
-    shares, _ = normalised(logs)
-    earned = Earned(rows, strata, utility)
-    means, noise = earned.regressed(shares, rows.weights)
-    # each start has its share of the rows, so that all classes together have each row once
-    parts = [rows.weighted(np.maximum(share, LEAST_SHARE) / STARTS) for share in shares.T]
-    return Classes(
-        weights,
-        list(zip(*(leaf for factor in factors for leaf in factor.leaves()), strict=True)),
-        [part.with_prior(earned.prior(m, noise)) for part, m in zip(parts, means, strict=True)],
-    )
+    leaves = zip(*(leaf for factor in factors for leaf in factor.leaves()), strict=True)
+    return logs, weights, list(leaves)
 
 
 def _fitted(
