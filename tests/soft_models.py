@@ -85,8 +85,12 @@ def soft_model(
         weights = simplex(rng, 3)
         if marks:
             reached[0] = roots if rng.random() < 0.5 else reached[0]  # END
-            if rng.random() < 0.1:
+            if rng.random() < 0.3:
                 reached[1] = roots + 1  # UNKNOWN
+                weights = [w / 50 if k == 1 else w for k, w in enumerate(weights)]
+                weights = [w / sum(weights) for w in weights]
+            if rng.random() < 0.1:
+                reached = [roots + 1] * 3
         latents: dict[int, float] = {}
         for interface, weight in zip(reached, weights, strict=True):
             latents[interface] = latents.get(interface, 0.0) + weight

@@ -55,7 +55,10 @@ def test_a_state_in_which_no_decision_was_made(
         _, out, _ = run(capsys, command, path, "--state", "cell=2", "--horizon", "2")
         assert out == "unsupported: no decision with a known outcome was ever made in cell=2\n"
     _, out, _ = run(capsys, "meu", path, "--state", "cell=", "--horizon", "2")
-    assert out == "unsupported: no decision with a known outcome was ever made in some states\n"
+    # cell = 1 earns 1 and leads to cell = 2, of which nothing is known: as bad as any, 1
+    assert out == "2  (supported 0)\n"
+    _, out, _ = run(capsys, "act", path, "--state", "cell=", "--horizon", "1")
+    assert out.startswith("* move = go                      1  (supported 0.5, offered with")
     _, out, _ = run(capsys, "meu", path, "--state", "cell=1", "move=stop", "--horizon", "2")
     assert out.startswith("unsupported: the model never saw move=stop; it knows move = go")
 

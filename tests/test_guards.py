@@ -69,7 +69,8 @@ def test_finite_worlds_are_learned_as_they_were(case: str, record: dict[str, Any
         # sums of at most some thousand rounded terms: 1e3 · 2⁻⁵² is below 1e-12
         assert found[name] == pytest.approx(expected[name], rel=1e-12, abs=1e-12), name
     for one, other in zip(found["values"], expected["values"], strict=True):
-        assert one == pytest.approx(other, rel=1e-12, abs=1e-12)
+        # NaN is what is known of successors that were not logged
+        assert one == pytest.approx(other, rel=1e-12, abs=1e-12, nan_ok=True)
 
 
 if __name__ == "__main__":

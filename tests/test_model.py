@@ -87,7 +87,7 @@ def test_end_is_an_interface_node_like_any_other() -> None:
     assert validity_violations(model.unfold(3)) == []
     # it offers no action: END is not a choice
     assert [a.value for a in model.action_values({"x": "p"}, 1)] == [0]
-    assert model.meu({"x": END}, 5).supported is False  # it is never a state one asks from
+    assert model.meu({"x": END}, 5).supported == 0  # it is never a state one asks from
     without_state = Schema([["a"]], ["a"], "u")
     b = NetworkBuilder()
     act = b.max("a", {0: b.product([b.utility("u", 1.0), b.latent(1)])})

@@ -293,8 +293,9 @@ class RSPMN:
         Returns
         -------
         ExpectedUtility
-            A float with attributes `supported`, whether the model ever saw such a state, and
-            `steps`, the number of logged steps that support the answer.
+            A float with attributes `supported`, the share of it that is known, and `steps`, the
+            number of logged steps that support it. It is the value of that share; NaN if there is
+            none.
         """
         from rspmn.infer.criterion import MEU
         from rspmn.infer.meu import recurrent_meu
@@ -310,7 +311,10 @@ class RSPMN:
         allow_untried: bool = False,
         criterion: "Criterion | None" = None,
     ) -> list[float]:
-        """Return the maximum expected utility of every interface node."""
+        """Return the maximum expected utility of every interface node; NaN where nothing is known.
+
+        A node in which no decision is known is worth as little as the worst of the others.
+        """
         from rspmn.infer.bellman import values
         from rspmn.infer.criterion import MEU
 

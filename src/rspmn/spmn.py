@@ -107,7 +107,7 @@ class SPMN:
         """Return the expected utility of every value of the next decision, with its support.
 
         The decision is made now: what the state lacks is averaged over. A state that the model
-        excludes is answered by the parts of it that fit best, and `supported` is False.
+        excludes is answered by the parts of it that fit best, and `supported` is 0.
         """
         from rspmn.infer.actions import action_values
         from rspmn.infer.criterion import MEU

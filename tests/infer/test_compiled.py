@@ -58,12 +58,15 @@ def with_edge(seed: int) -> RSPMN:
 def test_bellman_updates(seed: int, edge: bool) -> None:
     model = with_edge(seed) if edge else model_of(seed)[0]
     future = Future.nothing(model)
-    found = model.bellman.values(6, 0.9)
+    found, planned = model.bellman.values(6, 0.9), model.bellman.plan(6, 0.9)
     for steps in range(1, 7):
         future = update(model, future, 0.9)
         plain = [root.utility for root in future.roots]
         assert found[steps] == pytest.approx(plain, abs=1e-12)
         assert model.bellman.value(steps, 0.9) == pytest.approx(plain, abs=1e-12)
+        assert planned[0][steps] == pytest.approx(plain, abs=1e-12)
+        assert planned[1][steps] == pytest.approx([r.delay for r in future.roots], abs=1e-12)
+        assert planned[2][steps] == pytest.approx([r.supported for r in future.roots], abs=1e-12)
 
 
 def test_the_frontier_by_hand() -> None:
@@ -74,11 +77,12 @@ def test_the_frontier_by_hand() -> None:
     assert one[:4] == pytest.approx([best[s] for s in range(4)])  # the last step counts as it is
     assert one[4] == min(one[:4])
     assert two[4] == two[3] == min(two[:3])
-    assert two[5] == -math.inf
-    assert not model.meu({"s": 4}, 2).supported
-    assert model.meu({"s": 4}, 2) == two[4]
-    assert not any(a.supported for a in model.action_values({"s": 3}, 2))
-    assert all(a.supported for a in model.action_values({"s": 3}, 1))
+    assert math.isnan(two[5])
+    # as a successor; who asks about the state itself is told that nothing is known
+    assert math.isnan(model.meu({"s": 4}, 2))
+    assert model.meu({"s": 4}, 2).supported == 0
+    assert all(a.supported == 0 and math.isnan(a.utility) for a in model.action_values({"s": 3}, 2))
+    assert all(a.supported == 1 for a in model.action_values({"s": 3}, 1))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -31,9 +31,9 @@ def test_an_action_that_another_part_lacks() -> None:
     assert (left.value, left.utility, left.available, left.steps) == ("left", 3.0, 1.0, 90.0)
     assert left.supported
     # right is worth 10 where it is offered, with probability .5. Choosing it does not make
-    # the state a, so it is flagged and does not compete.
+    # the state a, so it says how much of it is known and does not compete.
     assert (right.value, right.utility, right.available, right.steps) == ("right", 10.0, 0.5, 10.0)
-    assert not right.supported
+    assert (right.known, right.supported) == (0.5, 0.5)
     assert [best.value for best in best_decisions(network)] == ["left"]
 
     left, right = action_values(network, {"x": "a"})

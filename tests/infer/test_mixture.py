@@ -79,7 +79,7 @@ def assert_equal_answers(policy: Policy, state: State, t: int = 0) -> None:
     assert list(found) == list(expected)
     for value, one in found.items():
         other = expected[value]
-        for name in ("utility", "available", "delay", "steps"):
+        for name in ("utility", "available", "known", "supported", "delay", "steps"):
             numbers = getattr(one, name), getattr(other, name)
             assert numbers[0] == pytest.approx(numbers[1], rel=1e-9, abs=1e-9, nan_ok=True), name
         assert (one.best, one.averaged_over) == (other.best, other.averaged_over), state
@@ -112,6 +112,11 @@ def test_soft_states_are_valued_as_the_network_does(seed: int) -> None:
     states = soft_states(rng, model, 8, missing=0.2)
     for state in states[:3]:
         assert_equal_answers(policy, state, t=0)
+        value, expected = policy.value(state), model.meu(state, horizon, 0.9, criterion=criterion)
+        assert value == pytest.approx(expected, abs=1e-9, nan_ok=True)
+        assert value.steps == expected.steps
+        if horizon is not None:  # without one, ties may be broken in another way
+            assert value.supported == pytest.approx(expected.supported, abs=1e-9)
     assert_equal_decisions(policy, states, t=0)
     if horizon is not None:
         assert_equal_answers(policy, states[4], t=2)

@@ -1,5 +1,6 @@
 """LearnRSPMN on the seven domains: MEU, true value of the policy, and size, against the optimum."""
 
+import math
 from functools import cache
 
 import numpy as np
@@ -239,8 +240,9 @@ def test_a_decision_seen_only_where_the_log_was_cut() -> None:
     assert float(model.meu(horizon=1)) == 5  # in the last step what follows does not matter
     assert float(model.meu(horizon=3)) == 1 + 1 + 5  # go, go, dive
     values = {a.value: a for a in model.policy(3).action_values({"x": 0})}
-    assert values["go"].supported
-    assert not values["dive"].supported
+    assert values["go"].supported == 1
+    assert values["dive"].supported == 0
+    assert math.isnan(values["dive"].utility)
     assert model.policy(3).act({"x": 0}, t=1) == "go"
     assert model.policy(3).act({"x": 0}, t=2) == "dive"
     assert len(log[0]) == 31
@@ -255,13 +257,15 @@ def test_a_state_that_was_never_acted_in() -> None:
     # With one step to go the frontier is worth what state 0 is, -0.5: so is going there
     assert model.meu({"x": 0}, horizon=1) == -0.5
     assert model.meu({"x": 0}, horizon=2) == -1.0  # right, then as bad as state 0 with one to go
+    right = model.action_values({"x": 0}, 2)[1]
+    assert (right.value, right.utility, right.supported) == ("right", -1.0, 0.0)
     frontier = model.meu({"x": 1}, horizon=2)
-    assert frontier == -1.0
-    assert not frontier.supported
+    assert math.isnan(frontier)
+    assert frontier.supported == 0
     with pytest.raises(ValueError, match="knows no decision in the state x=1"):
         model.policy(2).act({"x": 1})
     assert model.policy(2, otherwise="left").act({"x": 1}) == "left"
-    assert [a.supported for a in model.policy(2).action_values({"x": 1})] == [False, False]
+    assert [a.supported for a in model.policy(2).action_values({"x": 1})] == [0, 0]
 
 
 def test_a_log_without_any_successor_is_refused() -> None:

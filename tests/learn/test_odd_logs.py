@@ -74,7 +74,7 @@ def test_without_a_horizon_what_is_unknown_is_not_free() -> None:
         assert model.meu({"x": 0}, horizon, 0.9) == pytest.approx(-10, abs=1e-6)
         assert model.best_decisions({"x": 0}, horizon, 0.9)[0].value == "l"
         assert model.policy(horizon, 0.9).act({"x": 0}) == "l"
-    assert model.values(None, 0.9)[-1] == -np.inf
+    assert np.isnan(model.values(None, 0.9)[-1])
 
 
 @pytest.mark.parametrize("seed", seeds(10, 60))
@@ -89,7 +89,8 @@ def test_the_limit_with_a_frontier_is_where_horizons_lead(seed: int) -> None:
     ]
     model, _ = learn_rspmn(log_of(episodes, end=Followed.UNKNOWN), LearnConfig.exact())
     long = np.array(model.values(3000, 0.99))
-    assert model.values(None, 0.99) == pytest.approx(long.tolist(), rel=1e-6, abs=1e-6)
+    found = model.values(None, 0.99)
+    assert found == pytest.approx(long.tolist(), rel=1e-6, abs=1e-6, nan_ok=True)
 
 
 def test_a_result_that_is_missing_because_all_was_over() -> None:
@@ -351,7 +352,7 @@ def test_a_frontier_weighs_what_it_weighs() -> None:
     assert info.frontier_states == 1
     answer = edge.meu({"y": 0}, 1)
     assert answer == pytest.approx(float(whole.meu({"y": 0}, 1)), abs=0.1)
-    assert not answer.supported
+    assert 0.999 < answer.supported < 1
 
 
 def test_steps_that_are_left_out_are_no_frontier() -> None:
@@ -387,7 +388,8 @@ def test_em_keeps_the_frontier() -> None:
     model, _ = learn_rspmn(log)
     again, _ = em(model, log, 1)
     assert again.visits == model.visits
-    assert again.meu({"x": 9}, 3) == model.meu({"x": 9}, 3)
+    assert again.values(3) == model.values(3)
+    assert again.meu({"x": 9}, 3).supported == model.meu({"x": 9}, 3).supported == 0
 
 
 def test_many_states_with_one_way_home() -> None:

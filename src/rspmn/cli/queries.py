@@ -11,6 +11,8 @@ from rspmn.circuit import Leaf, Max, Network
 from rspmn.errors import EvidenceError, ModelFileError
 from rspmn.files import write_atomically
 from rspmn.infer import ActionValue, best_among, log_likelihood
+from rspmn.infer.criterion import LEAST_KNOWN
+from rspmn.infer.meu import show_share
 from rspmn.model import RSPMN
 from rspmn.model_file import load
 from rspmn.schema import Schema
@@ -79,11 +81,11 @@ def show_meu(arguments: argparse.Namespace) -> None:
     if arguments.json:
         facts = {"supported": answer.supported, "steps": answer.steps, "bound": answer.bound}
         print(json.dumps({"meu": _number(answer), **facts}))
-    elif answer.supported:
-        near = f" ± {answer.bound:.2g}" if answer.bound > 1e-6 * abs(answer) else ""
-        print(f"{float(answer):.6g}{near}{_support(answer.steps)}")
-    else:
+    elif math.isnan(answer):
         print(_unsupported(model, state))
+    else:
+        near = f" ± {answer.bound:.2g}" if answer.bound > 1e-6 * abs(answer) else ""
+        print(f"{float(answer):.6g}{near}{_support(answer.steps, answer.supported)}")
 
 
 def show_actions(arguments: argparse.Namespace) -> None:
@@ -101,8 +103,9 @@ def show_actions(arguments: argparse.Namespace) -> None:
     answers.sort(
         key=lambda a: (
             rank.get(a.value, math.inf),
-            not a.supported,
-            -a.utility if a.available else math.inf,
+            math.isnan(a.utility),
+            a.known < LEAST_KNOWN,
+            0.0 if math.isnan(a.utility) else -a.utility,
         )
     )
     if arguments.json:
@@ -112,7 +115,7 @@ def show_actions(arguments: argparse.Namespace) -> None:
         print(_unsupported(model, state))
         return
     for a in answers:
-        worth = f"{a.utility:12.6g}" if a.available else f"{'':12}"
+        worth = f"{'':12}" if math.isnan(a.utility) else f"{a.utility:12.6g}"
         print(f"{'*' if a.best else ' '} {a.decision} = {a.value!s:<12} {worth}{_note(a)}")
         for never in a.never_taken:
             print(f"    {never}")
@@ -124,9 +127,14 @@ def _note(answer: ActionValue) -> str:
     """Return what is to be said of how far an answer can be trusted."""
     if not answer.tried:
         return "  (never tried here: extrapolated)"
-    if answer.supported:
-        return _support(answer.steps)
-    return f"  (offered with probability {answer.available:.3g})"
+    if not answer.available:
+        return "  (not offered)"
+    if math.isnan(answer.utility):
+        return "  (unsupported: the log does not know what follows)"
+    if answer.available < 1:
+        offered = f"offered with probability {show_share(answer.available)}"
+        return _support(answer.steps, answer.supported, offered)
+    return _support(answer.steps, answer.supported)
 
 
 def draw(arguments: argparse.Namespace) -> None:
@@ -252,6 +260,7 @@ def _action_facts(answer: ActionValue) -> dict[str, object]:
         "best": answer.best,
         "supported": answer.supported,
         "available": answer.available,
+        "known": answer.known,
         "steps": answer.steps,
         "tried": answer.tried,
         "averaged_over": list(answer.averaged_over),
@@ -265,5 +274,9 @@ def _number(number: float) -> float | None:
     return float(number) if math.isfinite(number) else None
 
 
-def _support(steps: float) -> str:
-    return f"  ({steps:g} logged steps)" if steps else ""
+def _support(steps: float, supported: float = 1.0, *others: str) -> str:
+    """Return how far a number can be trusted, in brackets; nothing if there is nothing to say."""
+    notes = [f"{steps:g} logged steps"] if steps else []
+    notes += [f"supported {show_share(supported)}"] if supported < 1 else []
+    notes += others
+    return f"  ({', '.join(notes)})" if notes else ""

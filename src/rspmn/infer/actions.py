@@ -7,7 +7,7 @@ answers say which variables were averaged over.
 
 A decision is not evidence: that an action is only offered in some states says nothing about
 which state this is. So where part of what the evidence leaves possible lacks the action, the
-answer is for the rest only, and it is flagged, with the probability of that rest.
+answer is for the rest only, and it says how probable that rest is.
 """
 
 import math
@@ -20,7 +20,15 @@ from rspmn.availability import NeverTaken
 from rspmn.circuit import Leaf, Max, Network, Node, Product, Sum, walk_down
 from rspmn.errors import EvidenceError, did_you_mean
 from rspmn.infer.branches import Branches, Context, Edge
-from rspmn.infer.criterion import MEU, TIE, Criterion, scored, soonest, tied_branches
+from rspmn.infer.criterion import (
+    LEAST_KNOWN,
+    MEU,
+    TIE,
+    Criterion,
+    scored,
+    soonest,
+    tied_branches,
+)
 from rspmn.infer.evaluation import Evaluation, evaluate
 from rspmn.infer.evidence import Known, known_values
 from rspmn.model import Evidence
@@ -36,7 +44,7 @@ class ActionValue:
 
     decision: str
     value: Value
-    utility: float  # NaN where it is offered nowhere
+    utility: float  # NaN where it is offered nowhere, or nothing is known of what follows
     available: float  # the probability, given the evidence, of a state that offers it
     steps: float  # logged steps that support the utility
     #: False where the utility is, at least in part, extrapolated: in a state that is possible this
@@ -60,13 +68,13 @@ class ActionValue:
     #: is less likely than all of them, or that the model excludes, has 0: the utility is a guess.
     usual: float = 1.0
 
-    @property
-    def supported(self) -> bool:
-        """Whether every state that the evidence leaves possible offers it, to a known end.
-
-        In the last step of a horizon it need not be known what follows.
-        """
-        return self.available > 1 - TIE and self.utility > -math.inf and self.usual > 0
+    #: The probability, given the evidence, of a state that offers it and of knowing what follows
+    #: it. Actions of which much less is known than of others do not compete with them.
+    known: float = 1.0
+    #: The probability of being in states with known decisions and successors until the end, the
+    #: action chosen in those that offer it. What is not known of an action that is offered is
+    #: valued as the rest of it. In the last step of a horizon it need not be known what follows.
+    supported: float = 1.0
 
 
 def action_values(
@@ -79,9 +87,9 @@ def action_values(
 ) -> list[ActionValue]:
     """Return what each value of the next decision is worth if it is chosen now.
 
-    Every value that the network offers anywhere is in the list; `supported` and `available`
-    say which it offers here, and `best` which the criterion prefers. Utilities that are no further
-    apart than `within` are ties.
+    Every value that the network offers anywhere is in the list; `available` says how probable it
+    is that it is offered here, `supported` how much of its utility is known, and `best` which the
+    criterion prefers. Utilities that are no further apart than `within` are ties.
 
     >>> from rspmn.circuit import NetworkBuilder
     >>> b = NetworkBuilder()
@@ -100,11 +108,18 @@ def action_values(
         answers.append(
             ActionValue(decision, value, result.utility, available, result.logged_steps,
                         delay=result.delay, averaged_over=averaged,
-                        error=math.sqrt(result.variance))
+                        error=math.sqrt(result.variance),
+                        known=shown_share(available * result.known),
+                        supported=shown_share(available * result.supported))
         )  # fmt: skip
     worth = np.array([answer.utility for answer in answers])
     branches = branches_of_values(network, reached, [answer.value for answer in answers])
     return judged(answers, scored(criterion, worth, branches).tolist(), within)
+
+
+def shown_share(share: float) -> float:
+    """Return a share as answers have it: 1 where only rounding makes a difference."""
+    return float(share) if share < 1 - TIE else 1.0
 
 
 def best_decisions(
@@ -132,25 +147,29 @@ def best_among(answers: Sequence[ActionValue]) -> list[ActionValue]:
 def judged(
     answers: Sequence[ActionValue], scores: Sequence[float], within: float = 0.0
 ) -> list[ActionValue]:
-    """Return actions with `best` set by their scores: see `best_values`."""
-    available, worth = [a.available for a in answers], [a.utility for a in answers]
-    best = best_values(available, worth, scores, within)
-    return [replace(answer, best=k in best) for k, answer in enumerate(answers)]
+    """Return actions with `best` set by their scores, NaN for utilities of -∞."""
+    known = [answer.known if answer.available > 0 else math.nan for answer in answers]
+    best = best_values(known, [answer.utility for answer in answers], scores, within)
+    return [
+        replace(a, best=k in best, utility=a.utility if a.utility > -math.inf else math.nan)
+        for k, a in enumerate(answers)
+    ]
 
 
 def best_values(
-    available: Sequence[float], worth: Sequence[float], scores: Sequence[float], within: float = 0.0
+    known: Sequence[float], worth: Sequence[float], scores: Sequence[float], within: float = 0.0
 ) -> list[int]:
     """Return which actions are best, by number; ties included.
 
-    Only supported ones compete, unless there are none; then those that part of the possible
-    states offer do.
+    `known` is how much is known of each, NaN where it is not offered. Those compete of which about
+    as much is known as of any: see `rspmn.infer.criterion.LEAST_KNOWN`.
     """
-    every = range(len(worth))
-    allowed = [k for k in every if available[k] > 0 and not math.isnan(scores[k])]
-    running = [k for k in allowed if available[k] > 1 - TIE and worth[k] > -math.inf] or allowed
-    competing = set(running)
-    numbers = [worth[k] if k in competing else math.nan for k in every]
+    allowed = [not math.isnan(k) and not math.isnan(s) for k, s in zip(known, scores, strict=True)]
+    least = LEAST_KNOWN * max([k for k, ok in zip(known, allowed, strict=True) if ok], default=0.0)
+    numbers = [
+        math.nan if not ok or k < least else w if w == w else -math.inf
+        for w, k, ok in zip(worth, known, allowed, strict=True)
+    ]
     return tied_branches(numbers, numbers if scores is worth else scores, within)
 
 

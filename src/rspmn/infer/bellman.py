@@ -2,7 +2,7 @@
 
 An interface node in which no decision was tried that is followed by anything known, a frontier,
 is worth as little as the worst of all others with the same steps to go: not knowing is no reason
-to go there.
+to go there. That is a guess for planning: a step that leads there is not supported from there on.
 """
 
 import math
@@ -26,10 +26,15 @@ class Future:
     bound: float = 0.0  # how far from the limit; 0 with a horizon
 
     @classmethod
-    def of_arrays(cls, values: Array, delays: Array, bound: float = 0.0) -> "Future":
-        """Return a future from the values and delays of the interface nodes."""
-        pairs = zip(values.tolist(), delays.tolist(), strict=True)
-        return cls([Evaluation(0.0, value, delay=delay) for value, delay in pairs], bound)
+    def of_arrays(
+        cls, values: Array, delays: Array, supports: Array, bound: float = 0.0
+    ) -> "Future":
+        """Return a future from values, delays and supported shares of the interface nodes."""
+        numbers = zip(values.tolist(), delays.tolist(), supports.tolist(), strict=True)
+        return cls([
+            Evaluation(0.0, value, delay=delay, known=float(value > -math.inf), supported=support)
+            for value, delay, support in numbers
+        ], bound)  # fmt: skip
 
     @classmethod
     def nothing(cls, model: RSPMN) -> "Future":
@@ -37,12 +42,17 @@ class Future:
         return cls([NOTHING_FOLLOWS] * model.num_interfaces)
 
     def discounted(self, discount: float) -> list[Evaluation]:
-        """Return the roots as the step before them sees them: a step later."""
+        """Return the roots as the step before them sees them: a step later.
+
+        With a discount, the episode goes on with that probability: what is not supported later
+        counts less.
+        """
         return [
             Evaluation(r.log_likelihood, discount * r.utility, math.inf,
-                       discount * (r.delay + r.utility))
+                       discount * (r.delay + r.utility),
+                       supported=1 - discount + discount * r.supported)
             if r.utility > -math.inf
-            else Evaluation(r.log_likelihood, r.utility)
+            else Evaluation(r.log_likelihood, -math.inf, known=0.0, supported=0.0)
             for r in self.roots
         ]  # fmt: skip
 
@@ -70,7 +80,7 @@ def pessimistic(roots: list[Evaluation], unknown: int | None) -> list[Evaluation
         return roots
     worst = min(known, key=lambda root: root.utility)
     return [
-        root._replace(utility=worst.utility, delay=worst.delay)
+        root._replace(utility=worst.utility, delay=worst.delay, known=1.0, supported=0.0)
         if root.utility == -math.inf and i != unknown
         else root
         for i, root in enumerate(roots)
@@ -83,8 +93,9 @@ def values(
     discount: float = 1.0,
     criterion: Criterion = MEU,
 ) -> list[float]:
-    """Return the maximum expected utility of every interface node."""
-    return [root.utility for root in future_values(model, horizon, discount, criterion).roots]
+    """Return the maximum expected utility of every interface node; NaN where nothing is known."""
+    found = future_values(model, horizon, discount, criterion).roots
+    return [root.utility if root.utility > -math.inf else math.nan for root in found]
 
 
 def future_values(
@@ -93,17 +104,24 @@ def future_values(
     """Return what each interface node is worth with `horizon` steps to go.
 
     Horizon 0 is the end: nothing follows. None means in the limit of many steps. Delays, which
-    only matter to who has to choose between actions that tie, are left out.
+    only matter to who has to choose between actions that tie, are left out where all is known.
     """
-    from rspmn.infer.compiled.infinite_horizon import limit
+    from rspmn.infer.compiled.infinite_horizon import limit, supports_of_limit
 
     check_discount(discount)
+    bellman, bound = model.bellman, 0.0
     if horizon is None:
         utilities, bound = limit(model, discount, criterion)
+        delays = np.zeros(len(utilities))
+        supports = supports_of_limit(model, utilities, None, discount, criterion)
     else:
         steps = check_steps(horizon, least=0)
-        utilities, bound = model.bellman.value(steps, discount, criterion), 0.0
-    return Future.of_arrays(utilities, np.zeros(len(utilities)), bound)
+        if bellman.all_known(criterion):
+            utilities = bellman.value(steps, discount, criterion)
+            delays, supports = np.zeros(len(utilities)), np.ones(len(utilities))
+        else:
+            utilities, delays, supports = (a[-1] for a in bellman.plan(steps, discount, criterion))
+    return Future.of_arrays(utilities, delays, supports, bound)
 
 
 def check_discount(discount: float) -> None:

@@ -37,6 +37,10 @@ from rspmn.types import Array, Bools, Ints
 #: rounding error is at most h · k · 2⁻⁵³: less than this for h · k up to 4 million.
 TIE = 1e-9
 
+#: A branch of which less is known than this share of what is known of another does not compete
+#: with that one: it must not win because only its good part is known.
+LEAST_KNOWN = 0.95
+
 
 class Criterion(Protocol):
     """Scores the branches of max nodes.
@@ -53,7 +57,8 @@ class Criterion(Protocol):
         ----------
         worth
             The expected utility of each branch, the best decisions made after it. NaN where the
-            evidence rules the branch out, -∞ where it is not known what follows it. [branches]
+            evidence rules the branch out, -∞ where it is not known what follows it, or much less
+            than of another branch. [branches]
         branches
             What the branches are.
         """
@@ -116,6 +121,23 @@ def soonest(tied: Sequence[int], delays: Sequence[float]) -> int:
     least = min(delays[k] for k in tied)
     size = max(abs(delays[k]) for k in tied)
     return next(k for k in tied if delays[k] <= least + TIE * size)
+
+
+def competing(worth: Sequence[float], known: Sequence[float]) -> list[float]:
+    """Return what branches of one node are worth, -∞ for those of which too little is known.
+
+    >>> competing([1.0, 9.0, 2.0], [1.0, 0.5, 0.99])
+    [1.0, -inf, 2.0]
+    """
+    least = LEAST_KNOWN * max(known, default=0.0)
+    pairs = zip(worth, known, strict=True)
+    return [w if k >= least or w != w else -math.inf for w, k in pairs]
+
+
+def competing_of_each(worth: Array, known: Array, branches: Branches) -> Array:  # [branches]
+    """Return what `competing` does, for many max nodes."""
+    most = np.maximum.reduceat(known, branches.starts)
+    return np.where(known >= (LEAST_KNOWN * most)[branches.node], worth, -np.inf)
 
 
 def best_worths(criterion: Criterion, worth: Array, branches: Branches) -> Array:  # [nodes]

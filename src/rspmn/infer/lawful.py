@@ -30,7 +30,7 @@ def checked(
         allowed = [is_lawful({a.decision: a.value}, known, laws) for a in answers]
         found = [a if ok else forbidden(a) for a, ok in zip(answers, allowed, strict=True)]
         if any(a.best and not ok for a, ok in zip(answers, allowed, strict=True)):
-            found = judged(found, [a.utility for a in found], within)
+            found = judged(found, [_worth(a) for a in found], within)
     if not model.never_taken:
         return found
     never = [n for n in model.never_taken if known.get(n.variable) == n.at]
@@ -38,6 +38,12 @@ def checked(
         replace(a, never_taken=tuple(n for n in never if _is_of(n, a))) if a.available else a
         for a in found
     ]
+
+
+def _worth(answer: ActionValue) -> float:
+    """Return the utility for comparisons: -∞ where nothing is known of an action on offer."""
+    nothing_known = answer.available > 0 and math.isnan(answer.utility)
+    return -math.inf if nothing_known else answer.utility
 
 
 def is_lawful(made: Mapping[str, Value], known: Evidence, laws: Sequence[Law]) -> bool:
@@ -48,7 +54,8 @@ def is_lawful(made: Mapping[str, Value], known: Evidence, laws: Sequence[Law]) -
 
 def forbidden(answer: ActionValue) -> ActionValue:
     """Return an action as one that cannot be chosen."""
-    return replace(answer, utility=math.nan, available=0.0, steps=0.0, best=False)
+    return replace(answer, utility=math.nan, available=0.0, steps=0.0, best=False, known=0.0,
+                   supported=0.0)  # fmt: skip
 
 
 def _is_of(never: NeverTaken, answer: ActionValue) -> bool:

@@ -2,14 +2,16 @@
 
 All that comes before a decision will be observed before it is made. What an action is worth that is
 chosen now is a different question: see `rspmn.infer.actions`.
+
+An answer is the value over what is supported, with the share that is.
 """
 
 import math
 from collections.abc import Sequence
 
 from rspmn.circuit import Network
-from rspmn.infer.bellman import Future, check_steps, future_values, values
-from rspmn.infer.criterion import MEU, Criterion
+from rspmn.infer.bellman import check_steps, future_values
+from rspmn.infer.criterion import MEU, TIE, Criterion
 from rspmn.infer.evaluation import Evaluation, evaluate
 from rspmn.infer.evidence import as_state, known_values
 from rspmn.model import RSPMN, Evidence
@@ -18,27 +20,41 @@ from rspmn.model import RSPMN, Evidence
 class ExpectedUtility(float):
     """A number that knows how far it can be trusted; NaN when nothing supports it."""
 
-    #: Whether the evidence is possible at all under the model.
-    supported: bool
+    #: The share of it that is known: the probability, given the evidence, of being in states with
+    #: known decisions and successors until the end. The number is that of the share; 0, which is
+    #: false, if the evidence is impossible.
+    supported: float
     #: How many logged steps support it: of the choices made in this step.
     steps: float
     #: How far values without a horizon may be from their limit; 0 with a horizon.
     bound: float
 
     def __new__(
-        cls, utility: float, supported: bool = True, steps: float = 0.0, bound: float = 0.0
+        cls, utility: float, supported: float = 1.0, steps: float = 0.0, bound: float = 0.0
     ) -> "ExpectedUtility":
-        """Attach support to a number."""
-        made = super().__new__(cls, utility)
-        made.supported = supported
+        """Attach support to a number; nothing is known of -∞."""
+        made = super().__new__(cls, utility if utility > -math.inf else math.nan)
+        made.supported = supported if supported < 1 - TIE else 1.0
         made.steps = steps
         made.bound = bound
         return made
 
     def __repr__(self) -> str:
-        notes = [] if self.supported else ["unsupported"]
-        notes += [f"from {self.steps:g} logged steps"] if self.steps else []
+        notes = [f"from {self.steps:g} logged steps"] if self.steps else []
+        if math.isnan(self):
+            notes.insert(0, "unsupported")
+        elif self.supported < 1:
+            notes.insert(0, f"supported {show_share(self.supported)}")
         return f"{float(self)!r}" + (f" ({', '.join(notes)})" if notes else "")
+
+
+def show_share(share: float) -> str:
+    """Write a share below 1 for a person: three digits, never rounded up to 1.
+
+    >>> show_share(0.99502), show_share(0.99999), show_share(0.0)
+    ('0.995', '0.999', '0')
+    """
+    return f"{min(share, 0.999):.3g}"
 
 
 def meu(
@@ -57,7 +73,7 @@ def meu(
     """
     known = known_values({} if evidence is None else evidence, network)
     result = evaluate(network, known, future, criterion)[network.root]
-    return ExpectedUtility(result.utility, result.log_likelihood > -math.inf, result.logged_steps)
+    return ExpectedUtility(result.utility, result.supported, result.logged_steps)
 
 
 def recurrent_meu(
@@ -79,29 +95,4 @@ def recurrent_meu(
     left = None if horizon is None else check_steps(horizon, least=1) - 1
     future = future_values(model, left, discount, criterion)
     result = meu(network, known, future.discounted(discount), criterion)
-    if result == -math.inf:
-        return _at_frontier(model, known, horizon, discount, future, criterion)
     return ExpectedUtility(result, result.supported, result.steps, discount * future.bound)
-
-
-def _at_frontier(
-    model: RSPMN,
-    state: Evidence | None,
-    horizon: int | None,
-    discount: float,
-    future: Future,
-    criterion: Criterion,
-) -> ExpectedUtility:
-    """Return the MEU where part of what is possible is a frontier: as little as anywhere else."""
-    known = known_values({} if state is None else state, model.template)
-    all_values = values(model, horizon, discount, criterion)
-    least = min((v for v in all_values if v > -math.inf), default=-math.inf)
-    weights = model.starts if state is None else model.visits or (1.0,) * model.num_interfaces
-    evaluated = evaluate(model.template, known, future.discounted(discount), criterion)
-    total = earned = 0.0
-    for i, (root, weight) in enumerate(zip(model.template.roots, weights, strict=True)):
-        share = weight * math.exp(evaluated[root].log_likelihood)
-        if share > 0 and i not in (model.end, model.unknown):
-            total += share
-            earned += share * max(evaluated[root].utility, least)
-    return ExpectedUtility(earned / total, False, 0.0, discount * future.bound)

@@ -22,7 +22,13 @@ from rspmn.circuit import Network
 from rspmn.data.tables import as_table
 from rspmn.errors import EvidenceError
 from rspmn.infer import actions
-from rspmn.infer.actions import ActionValue, best_among, judged, mark_extrapolated
+from rspmn.infer.actions import (
+    ActionValue,
+    best_among,
+    judged,
+    mark_extrapolated,
+    shown_share,
+)
 from rspmn.infer.branches import objects
 from rspmn.infer.compiled.beliefs import Beliefs, Routes
 from rspmn.infer.compiled.mixture import Situation, decide_all, decide_one, scores_of
@@ -150,14 +156,8 @@ class Policy:
         after = self._planned.after(t)
         known = self._known(state)
         beliefs = self._beliefs(known)
-        if beliefs is not None and len(beliefs.nodes):
-            first = [self._planned.first(node) for node in beliefs.nodes.tolist()]
-            values = [-math.inf if at is None else self._planned.value(at, after) for at in first]
-            if min(values) > -math.inf:
-                steps = sum(self._planned.steps(at, after) for at in first if at is not None)
-                bound = self.discount * self.bound
-                value = float(beliefs.weights @ values) / float(beliefs.weights.sum())
-                return ExpectedUtility(value, True, steps, bound)
+        if beliefs is not None and (self._planned.offers.first[beliefs.nodes] >= 0).all():
+            return self._mean_value(beliefs, after)
         left = None if self.horizon is None else after + 1
         return recurrent_meu(self.model, known, left, self.discount, self.criterion)
 
@@ -204,15 +204,24 @@ class Policy:
     def choices(self, node: int, t: int = 0) -> tuple[dict[str, Value], float]:
         """Return the best decisions at an interface node, up to what is observed between them.
 
-        Also what they are worth: -∞ if it is not known of any what follows.
+        Also what they are worth: NaN if it is not known of any what follows.
         """
         made, value = self._planned.decisions(node, self._planned.after(t))
-        return dict(made), value
+        return dict(made), value if value > -math.inf else math.nan
 
     def steps(self, node: int, t: int = 0) -> float:
         """Return the logged steps that support the best decisions at an interface node."""
         at = self._planned.first(node)
         return 0.0 if at is None else self._planned.steps(at, self._planned.after(t))
+
+    def supported(self, node: int, t: int = 0) -> float:
+        """Return the share of an interface node's value that is known to the end."""
+        at = self._planned.first(node)
+        return (
+            math.nan
+            if at is None
+            else shown_share(self._planned.best(at, self._planned.after(t))[2])
+        )
 
     def _beliefs(self, known: Known | None) -> Beliefs | None:
         """Return which interface nodes a state may be in; None if it has more than a state."""
@@ -262,9 +271,25 @@ class Policy:
             answers.append(
                 ActionValue(situation.decision, value, float(found.utility[0, k]),
                             float(found.available[0, k]), 0.0 if math.isinf(steps) else steps,
-                            delay=late[k], averaged_over=unseen)
+                            delay=late[k], averaged_over=unseen,
+                            known=shown_share(found.known[0, k]),
+                            supported=shown_share(found.supported[0, k]))
             )  # fmt: skip
         return judged(answers, scores, 2 * self.bound)
+
+    def _mean_value(self, beliefs: Beliefs, after: int) -> ExpectedUtility:
+        """Return what the best first decisions in nodes are worth, on average."""
+        at = [self._planned.first(node) for node in beliefs.nodes.tolist()]
+        found = np.array([self._planned.best(index, after) for index in at if index is not None])
+        values, known, supported = found.reshape(-1, 3).T
+        shares = beliefs.weights * known
+        value, support = math.nan, 0.0
+        if shares.any():
+            value = float(shares @ np.where(known > 0, values, 0.0) / shares.sum())
+        if len(at):
+            support = float(beliefs.weights @ supported / beliefs.weights.sum())
+        steps = sum(self._planned.steps(index, after) for index in at if index is not None)
+        return ExpectedUtility(value, support, steps, self.discount * self.bound)
 
     def _named(self, codes: Sequence[int]) -> dict[str, Value]:
         """Return decisions by name, given codes of their values; none if they are not known."""

@@ -1,7 +1,5 @@
 """What every criterion at max nodes must satisfy."""
 
-import math
-
 import numpy as np
 
 from rspmn.circuit import Categorical, NetworkBuilder
@@ -78,7 +76,7 @@ def check_criterion(criterion: Criterion, model: RSPMN | None = None) -> None:
     model = model or example_model()
     rng = np.random.default_rng(0)
     for level in model.bellman.levels:
-        worth = rng.normal(size=len(level.earned))
+        worth = rng.normal(size=len(level.forms.earned))
         _check_scores(criterion, level, worth)
         worth[rng.random(len(worth)) < 0.3] = -np.inf
         _check_scores(criterion, level, worth)
@@ -128,13 +126,14 @@ def _check_queries(criterion: Criterion, model: RSPMN) -> None:
             for answer in plain:
                 mine = answers[answer.value]
                 assert mine.best == answer.best, f"plain and compiled choices differ in {state}"
-                assert math.isclose(mine.utility, answer.utility, rel_tol=1e-9, abs_tol=1e-9), (
+                pair = mine.utility, answer.utility
+                assert np.allclose(*pair, rtol=1e-9, atol=1e-9, equal_nan=True), (
                     f"plain and compiled values differ in {state}"
                 )
         future = update(model, future, criterion=criterion)
-    values = model.values(discount=0.9, criterion=criterion)
-    updated = model.bellman.update(np.array(values), 0.9, criterion=criterion)
-    assert np.allclose(values, updated, rtol=1e-6, atol=1e-6), (
+    values = np.array(model.values(discount=0.9, criterion=criterion))
+    updated = model.bellman.update(values, 0.9, criterion=criterion)[np.isfinite(values)]
+    assert np.allclose(values[np.isfinite(values)], updated, rtol=1e-6, atol=1e-6), (
         "without a horizon the values do not converge: the scores of a node should grow with its "
         "worth"
     )

@@ -3,6 +3,9 @@
 Without evidence every leaf has likelihood 1. So what reaches a max node is linear in what the
 interface nodes of the next step and the max nodes below are worth: one matrix for each level of
 decisions, one for the roots. `rspmn.infer.bellman` is the same thing node by node.
+
+Where it is not known what follows, a *share* goes with each number: averages are taken over what is
+known, weighed by the shares, as in `rspmn.infer.evaluation`.
 """
 
 from dataclasses import dataclass
@@ -20,6 +23,7 @@ from rspmn.infer.criterion import (
     Criterion,
     best_branches,
     best_worths,
+    competing_of_each,
     has_ties,
     scored,
     soonest_of_each,
@@ -32,25 +36,56 @@ DENSE = 20_000
 
 
 @dataclass(frozen=True, eq=False)
+class Forms:
+    """Linear forms: rows · unknowns + earned."""
+
+    matrix: Any  # [rows, unknowns]
+    rest: Array  # [rows], 1 - the weight of all unknowns: 0, but where nothing is below
+    earned: Array  # [rows]
+
+    def __call__(self, numbers: Array, shares: Array | None) -> tuple[Array, Array | None]:
+        """Return the average of what is known, without what is earned, and the share of it.
+
+        `shares` says how much is known of each unknown; None if that is all. A row of which nothing
+        is known is 0.
+        """
+        if shares is None:
+            return np.asarray(self.matrix @ numbers), None
+        found = np.asarray(self.matrix @ (shares * np.where(shares > 0, numbers, 0.0)))
+        known = np.ones(len(found))
+        partly = self.matrix @ (shares < 1) > 0
+        known[partly] = np.maximum(self.matrix @ shares + self.rest, 0.0)[partly]
+        np.divide(found, known, out=found, where=partly & (known > 0))
+        return found, known
+
+    def sums(self, numbers: Array) -> Array:  # [rows]
+        """Return shares that are added up: those of the unknowns, and of what has none below."""
+        return np.asarray(np.clip(self.matrix @ numbers + self.rest, 0.0, 1.0))
+
+
+@dataclass(frozen=True, eq=False)
 class Level:
     """Max nodes of which none is below another: branches are linear, then the best is taken."""
 
     nodes: Ints  # [max nodes], in the template
     slots: slice  # their places among all unknowns
-    matrix: Any  # [branches, unknowns]
-    earned: Array  # [branches]
+    forms: Forms  # a row for each branch
     starts: Ints  # [max nodes], the first branch of each
-    closed: Bools  # [branches], which lead to UNKNOWN: of no use before the last step
-    untried: Bools  # [branches], which are UNKNOWN themselves: no decision was ever tried there
+    untried: Bools  # [branches], which are UNKNOWN: no decision was ever tried there
     branches: Branches
 
-    def worth(self, values: Array, last: bool, has_edge: bool = True) -> Array:  # [branches]
-        """Return what every branch is worth."""
-        worth = _applied(self.matrix, values, has_edge)
-        worth += self.earned
-        if has_edge:
-            worth[self.untried if last else self.closed] = -np.inf
-        return worth
+    def worth(self, values: Array, shares: Array | None) -> tuple[Array, Array | None]:
+        """Return what every branch is worth, and how much of it is known; [branches] each."""
+        worth, known = self.forms(values, shares)
+        worth += self.forms.earned
+        if known is not None:
+            known[self.untried] = 0.0
+            worth[known == 0] = -np.inf
+        return worth, known
+
+    def shares(self, known: Array, best: Bools) -> Array:  # [max nodes]
+        """Return how much is known of the best branch of each node, of several the most."""
+        return np.asarray(np.maximum.reduceat(np.where(best, known, 0.0), self.starts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +94,9 @@ class Choices:
 
     values: Array  # [unknowns]
     delays: Array  # [unknowns], how late that is earned
+    shares: Array | None  # [unknowns], how much is known of that; None if all
     worth: tuple[Array, ...]  # of each level, [branches]
+    known: tuple[Array | None, ...]  # of each level, [branches]
     delay: tuple[Array, ...]  # of each level, [branches]
     best: tuple[Bools, ...]  # of each level, [branches]: which tie for the best
     chosen: tuple[Ints, ...]  # of each level, [max nodes]: a branch of the level
@@ -81,14 +118,17 @@ class Bellman:
     interfaces: int
     unknown: int | None  # the interface node of unknown successors
     levels: tuple[Level, ...]  # innermost decisions first
-    roots: Any  # [interfaces, unknowns]
-    earned: Array  # [interfaces]
-    has_edge: bool  # whether a value can be -∞ whatever is allowed
+    roots: Forms  # a row for each interface node
+    has_edge: bool  # whether it is not known somewhere what follows
 
     @cached_property
     def size(self) -> int:
         """The number of unknowns."""
         return self.interfaces + sum(len(level.nodes) for level in self.levels)
+
+    def all_known(self, criterion: Criterion) -> bool:
+        """Return whether all decisions lead to something known; a criterion may allow nothing."""
+        return not self.has_edge and criterion is MEU
 
     # ---- values --------------------------------------------------------------------
 
@@ -103,13 +143,18 @@ class Bellman:
 
         `last` says that nothing follows this step.
         """
-        values = self._future(after, discount, last)
-        has_edge = self._has_edge(criterion)
+        values, shares = self._future(after, discount, last), self._shares(last, criterion)
         for level in self.levels:
-            worth = level.worth(values, last, has_edge)
-            values[level.slots] = best_worths(criterion, worth, level.branches)
-        found = self._at_roots(values, has_edge)
-        return found if not has_edge else found[self._copied(found)]
+            worth, known = level.worth(values, shares)
+            if known is None or shares is None:
+                values[level.slots] = best_worths(criterion, worth, level.branches)
+                continue
+            worth = competing_of_each(worth, known, level.branches)
+            scores = scored(criterion, worth, level.branches)
+            best, values[level.slots] = best_branches(worth, scores, level.branches)
+            shares[level.slots] = level.shares(known, best)
+        found = self._at_roots(values, shares)
+        return found if shares is None else found[self._copied(found)]
 
     def value(
         self, horizon: int, discount: float = 1.0, criterion: Criterion = MEU
@@ -129,20 +174,41 @@ class Bellman:
             found[steps] = self.update(found[steps - 1], discount, steps == 1, criterion)
         return found
 
+    def plan(
+        self, horizon: int, discount: float = 1.0, criterion: Criterion = MEU
+    ) -> tuple[Array, Array, Array]:  # [horizon + 1, interfaces] each
+        """Return values with 0, 1, … steps to go, delays, and the shares that are supported."""
+        values, delays = np.zeros((2, horizon + 1, self.interfaces))
+        supports = np.ones((horizon + 1, self.interfaces))
+        for h in range(1, horizon + 1):
+            last = h == 1
+            found = self.choose(values[h - 1], delays[h - 1], discount, last, criterion)
+            values[h], delays[h] = self.settle(found)
+            supports[h] = self.supports(found, supports[h - 1], discount, last)[0]
+        return values, delays, supports
+
     def _future(self, after: Array, discount: float, last: bool) -> Array:  # [unknowns]
         """Return the discounted future, max nodes still at 0."""
         values = np.zeros(self.size)
         if not last:
             np.multiply(after, discount, out=values[: self.interfaces])
             if self.unknown is not None:
-                values[self.unknown] = 0.0  # branches that lead there are closed
+                values[self.unknown] = 0.0  # its share is 0
         return values
 
-    def _has_edge(self, criterion: Criterion) -> bool:
-        return self.has_edge or criterion is not MEU  # another one may allow nothing somewhere
+    def _shares(self, last: bool, criterion: Criterion) -> Array | None:  # [unknowns]
+        """Return how much is known of each unknown: all, but of unknown successors nothing."""
+        if self.all_known(criterion):
+            return None
+        shares = np.ones(self.size)
+        if self.unknown is not None and not last:
+            shares[self.unknown] = 0.0
+        return shares
 
-    def _at_roots(self, values: Array, has_edge: bool) -> Array:  # [interfaces]
-        return np.asarray(_applied(self.roots, values, has_edge) + self.earned)
+    def _at_roots(self, values: Array, shares: Array | None) -> Array:  # [interfaces]
+        found, known = self.roots(values, shares)
+        found = found + self.roots.earned
+        return found if known is None else np.where(known > 0, found, -np.inf)
 
     def _copied(self, found: Array) -> Ints:  # [interfaces]
         """Return the interface node that each one is worth as much as.
@@ -174,61 +240,100 @@ class Bellman:
         Branches tie if their scores differ by no more than `tie` times the largest, or `within`.
         Without delays the first of those that tie is chosen.
         """
-        values = self._future(after, discount, last)
+        values, shares = self._future(after, discount, last), self._shares(last, criterion)
         late = np.zeros(self.size)
         if delays is not None:
             promised = np.where(np.isfinite(after), after, 0.0)
             late = self._future(delays + promised, discount, last)
-        has_edge = self._has_edge(criterion)
-        kept: list[tuple[Array, Array, Bools, Ints]] = []
+        kept: list[tuple[Array, Array | None, Array, Bools, Ints]] = []
         for level in self.levels:
-            worth = level.worth(values, last, has_edge)
-            scores = scored(criterion, worth, level.branches)
-            best, values[level.slots] = best_branches(worth, scores, level.branches, tie, within)
-            delay = np.zeros(len(worth)) if delays is None else np.asarray(level.matrix @ late)
+            worth, known = level.worth(values, shares)
+            ranked = worth if known is None else competing_of_each(worth, known, level.branches)
+            scores = scored(criterion, ranked, level.branches)
+            best, values[level.slots] = best_branches(ranked, scores, level.branches, tie, within)
+            if shares is not None and known is not None:
+                shares[level.slots] = level.shares(known, best)
+            delay = np.zeros(len(worth)) if delays is None else level.forms(late, shares)[0]
             chosen = soonest_of_each(best, delay, level.branches)
             late[level.slots] = delay[chosen]
-            kept.append((worth, delay, best, chosen))
-        worths, delay_of, bests, chosens = zip(*kept, strict=True) if kept else ((), (), (), ())
+            kept.append((worth, known, delay, best, chosen))
+        lists = zip(*kept, strict=True) if kept else [()] * 5
+        worths, knowns, delay_of, bests, chosens = (tuple(each) for each in lists)
         pairs = zip(bests, self.levels, strict=True)
         ties = any(has_ties(best, level.branches) for best, level in pairs)
-        return Choices(values, late, worths, delay_of, bests, chosens, ties)
+        return Choices(values, late, shares, worths, knowns, delay_of, bests, chosens, ties)
 
     def settle(self, choices: Choices) -> tuple[Array, Array]:  # [interfaces] each
         """Return what the interface nodes are worth with these choices, and how late."""
-        has_edge = bool(np.isneginf(choices.values).any())
-        found = self._at_roots(choices.values, has_edge)
-        late = np.asarray(self.roots @ choices.delays)
-        if not has_edge:
+        found = self._at_roots(choices.values, choices.shares)
+        late = self.roots(choices.delays, choices.shares)[0]
+        if choices.shares is None:
             return found, late
         copied = self._copied(found)
         return found[copied], late[copied]
 
+    def supports(
+        self, choices: Choices, after: Array, discount: float, last: bool
+    ) -> tuple[Array, tuple[Array, ...]]:  # [interfaces]; of each level, [branches]
+        """Return the shares that are supported to the end, given those of a step later.
+
+        With a discount, the episode goes on with that probability.
+        """
+        found = np.ones(self.size)
+        if not last:
+            found[: self.interfaces] = 1 - discount + discount * after
+            if self.unknown is not None:
+                found[self.unknown] = 0.0
+        of_levels = []
+        for level, best, chosen in zip(self.levels, choices.best, choices.chosen, strict=True):
+            of_branches = np.where(level.untried, 0.0, level.forms.sums(found))
+            found[level.slots] = np.where(best[chosen], of_branches[chosen], 0.0)
+            of_levels.append(of_branches)
+        return self.roots.sums(found), tuple(of_levels)
+
     def chain(self, choices: Choices) -> Chain:
         """Return the Markov chain of choices; a frontier node does as the worst of others."""
-        from scipy.sparse import csr_array, identity, vstack
+        rewards, follows = self._composed(choices, choices.shares)
+        copied = self._copied(self._at_roots(choices.values, choices.shares))
+        from scipy.sparse import csr_array
 
-        leads = [identity(self.interfaces, format="csr")]
-        earns = [np.zeros(self.interfaces)]
-        for level, chosen in zip(self.levels, choices.chosen, strict=True):
-            rows = csr_array(level.matrix)[chosen][:, : level.slots.start]
-            leads.append(rows @ vstack(leads, format="csr"))
-            earns.append(rows @ np.concatenate(earns) + level.earned[chosen])
-        roots = csr_array(self.roots)
-        follows = csr_array(roots @ vstack(leads, format="csr"))
-        rewards = roots @ np.concatenate(earns) + self.earned
-        copied = self._copied(self._at_roots(choices.values, has_edge=True))
         return Chain(rewards[copied], csr_array(follows[copied]))
 
+    def leaking_chain(self, choices: Choices) -> Any:  # sparse [interfaces, interfaces]
+        """Return where choices lead to; what is not known is lost, so rows sum to less than 1."""
+        shares = np.ones(self.size)
+        if self.unknown is not None:
+            shares[self.unknown] = 0.0
+        for level, best, chosen in zip(self.levels, choices.best, choices.chosen, strict=True):
+            shares[level.slots] = best[chosen] & ~level.untried[chosen]
+        return self._composed(choices, shares, scaled=False)[1]
 
-def _applied(matrix: Any, values: Array, has_edge: bool) -> Array:
-    """Return matrix · values, -∞ where a value of -∞ has any weight."""
-    if not has_edge:
-        return np.asarray(matrix @ values)
-    lost = np.isneginf(values)
-    found = np.asarray(matrix @ np.where(lost, 0.0, values))
-    found[matrix @ lost > 0] = -np.inf
-    return found
+    def _composed(
+        self, choices: Choices, shares: Array | None, scaled: bool = True
+    ) -> tuple[Array, Any]:  # [interfaces], sparse [interfaces, interfaces]
+        """Return what is earned with choices and where they lead, through all levels.
+
+        Unknowns count by their shares and, if `scaled`, those below a node for all of it.
+        """
+        from scipy.sparse import csr_array, diags_array, identity, vstack
+
+        def weighed(forms: Forms, rows: Ints | slice, below: int) -> Any:
+            found = csr_array(csr_array(forms.matrix)[rows][:, :below])
+            if shares is None:
+                return found
+            found = csr_array(found @ diags_array(shares[:below]))
+            known = found.sum(axis=1) + forms.rest[rows]
+            scale = np.divide(1.0, known, out=np.zeros(len(known)), where=known > 0)
+            return csr_array(diags_array(scale) @ found) if scaled else found
+
+        leads, earns = [identity(self.interfaces, format="csr")], [np.zeros(self.interfaces)]
+        for level, chosen in zip(self.levels, choices.chosen, strict=True):
+            rows = weighed(level.forms, chosen, level.slots.start)
+            leads.append(rows @ vstack(leads, format="csr"))
+            earns.append(rows @ np.concatenate(earns) + level.forms.earned[chosen])
+        roots = weighed(self.roots, slice(None), self.size)
+        rewards = roots @ np.concatenate(earns) + self.roots.earned
+        return rewards, csr_array(roots @ vstack(leads, format="csr"))
 
 
 def compile_bellman(template: Network, unknown: int | None) -> Bellman:
@@ -243,24 +348,24 @@ def compile_bellman(template: Network, unknown: int | None) -> Bellman:
     levels, place = [], interfaces
     for nodes in by_level:
         edges, starts = flat.edges_of(nodes)
-        rows = forms[flat.children[edges]]
-        matrix, earned = rows[:, :-1], rows[:, [-1]].toarray().ravel()
         nothing = [template.nodes[i].values == (UNKNOWN,) for i in nodes.tolist()]
         counts = np.diff(np.append(starts, len(edges)))
-        untried = closed = np.repeat(np.array(nothing, dtype=bool), counts)
-        if unknown is not None:
-            closed = untried | (matrix[:, [unknown]].toarray().ravel() > 0)
+        untried = np.repeat(np.array(nothing, dtype=bool), counts)
         slots = slice(place, place + len(nodes))
         branches = context.branches_of(nodes, starts)
-        levels.append(
-            Level(nodes, slots, _compact(matrix), earned, starts, closed, untried, branches)
-        )
+        rows = _forms(forms[flat.children[edges]])
+        levels.append(Level(nodes, slots, rows, starts, untried, branches))
         place += len(nodes)
-    roots = forms[flat.roots]
-    return Bellman(
-        interfaces, unknown, tuple(levels), _compact(roots[:, :-1]),
-        roots[:, [-1]].toarray().ravel(), any(bool(level.closed.any()) for level in levels),
-    )  # fmt: skip
+    has_edge = unknown is not None or any(bool(level.untried.any()) for level in levels)
+    return Bellman(interfaces, unknown, tuple(levels), _forms(forms[flat.roots]), has_edge)
+
+
+def _forms(rows: Any) -> Forms:
+    """Return rows of linear forms; the last column is what is earned."""
+    matrix, earned = rows[:, :-1], rows[:, [-1]].toarray().ravel()
+    rest = 1.0 - np.asarray(matrix.sum(axis=1)).ravel()
+    rest[np.abs(rest) < TIE] = 0.0
+    return Forms(_compact(matrix), rest, earned)
 
 
 def _linear_forms(template: Network, flat: Flat, order: Ints) -> Any:

@@ -15,8 +15,9 @@ import numpy as np
 
 from rspmn.circuit import Distribution, Latent, Leaf, Max, Network, Product, Sum, Utility
 from rspmn.data.columns import Column
-from rspmn.infer.actions import ActionValue, judged
+from rspmn.infer.actions import ActionValue, judged, shown_share
 from rspmn.infer.compiled.layers import CHUNK, KINDS, flatten, log_sums
+from rspmn.infer.criterion import LEAST_KNOWN
 from rspmn.infer.evaluation import Evaluation, evaluate
 from rspmn.infer.evidence import Known
 from rspmn.schema import Kind
@@ -59,6 +60,8 @@ class Worths:
             ActionValue(
                 self.decision, value, utility, available, steps, averaged_over=averaged_over,
                 error=math.sqrt(variance) if variance > 0 else 0.0, usual=usual,
+                known=shown_share(available),
+                supported=shown_share(available) if usual > 0 else 0.0,
             )
             for value, utility, available, steps, variance in zip(
                 self.values, *(column.tolist() for column in columns), strict=True
@@ -68,9 +71,9 @@ class Worths:
 
     @cached_property
     def best(self) -> Ints:  # [rows]
-        """The place of the best value: the highest utility of those that are wholly available."""
-        whole = self.available > 1 - 1e-9
-        offered = np.where(whole.any(axis=1, keepdims=True), whole, self.available > 0)
+        """The place of the best value: the highest utility of those of which most is known."""
+        least = LEAST_KNOWN * self.available.max(axis=1, keepdims=True)
+        offered = (self.available >= least) & (self.available > 0)
         return np.asarray(np.where(offered, self.utility, -np.inf).argmax(axis=1))
 
 

@@ -43,6 +43,42 @@ def limit(model: RSPMN, discount: float, criterion: Criterion = MEU) -> tuple[Ar
     return values, bound
 
 
+def supports_of_limit(
+    model: RSPMN,
+    values: Array,
+    delays: Array | None,
+    discount: float,
+    criterion: Criterion = MEU,
+    within: float = 0.0,
+) -> Array:  # [interfaces]
+    """Return the share that is supported for ever, of every interface node.
+
+    It is the probability of never being where it is not known what follows; with a discount, until
+    the episode ends, which goes on with that probability.
+    """
+    from scipy.sparse import block_array, csr_array, identity
+    from scipy.sparse.linalg import spsolve
+
+    bellman, size = model.bellman, model.num_interfaces
+    if bellman.all_known(criterion):
+        return np.ones(size)
+    values = np.where(np.isfinite(values), values, 0.0)
+    found = bellman.choose(values, delays, discount, False, criterion, within=within)
+    leads = bellman.leaking_chain(found)
+    kept, _ = bellman.supports(found, np.ones(size), 1.0, last=False)  # of this step
+    onwards = np.asarray(leads.sum(axis=1)).ravel()
+    if discount < 1:
+        system = identity(size, format="csc") - discount * leads
+        solved = spsolve(system.tocsc(), kept - discount * onwards)
+        return np.asarray(np.clip(np.atleast_1d(solved), 0.0, 1.0))
+    over = np.stack([1 - kept, kept - onwards], axis=1)  # to nodes that are never left
+    over[over < SETTLED] = 0.0
+    follows = block_array([[leads, csr_array(over)], [None, identity(2)]], format="csr")
+    settled, _, _ = settle(Chain(np.zeros(size + 2), follows), np.append(np.ones(size), [0.0, 1.0]))
+    assert settled is not None, "nothing is earned, so there is a limit"
+    return np.clip(settled[:size], 0.0, 1.0)
+
+
 def _by_policy_iteration(greedy: "_Greedy") -> tuple[Array, float]:
     from scipy.sparse import identity
     from scipy.sparse.linalg import spsolve

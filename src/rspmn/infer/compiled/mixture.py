@@ -16,8 +16,8 @@ from rspmn.infer.compiled.beliefs import Beliefs, Routes
 from rspmn.infer.compiled.offers import Offers
 from rspmn.infer.compiled.planned import At, Planned
 from rspmn.infer.criterion import (
+    LEAST_KNOWN,
     MEU,
-    TIE,
     best_branches,
     has_ties,
     scored,
@@ -44,12 +44,16 @@ class Situation:
     def averages(self, at: At) -> "Averages":
         """Return what is planned at the max nodes, averaged over where each state may be."""
         table = at.table(self.offers, self.decision)
-        found, values = self.beliefs.sums_at(self.at, table), table.shape[1] // 3
-        total, offered = found[:, :1], found[:, 1 : values + 1]
-        worth, delay = found[:, values + 1 : 2 * values + 1], found[:, 2 * values + 1 :]
-        with np.errstate(invalid="ignore"):
-            share = offered / total if total.all() else offered / np.where(total > 0, total, 1.0)
-            return Averages(share, worth / offered, delay / offered)
+        found, values = self.beliefs.sums_at(self.at, table), table.shape[1] // 5
+        parts = [found[:, k : k + values] for k in range(1, 1 + 5 * values, values)]
+        offered, known, worth, delay, supported = parts
+        total = found[:, :1] if found[:, 0].all() else np.maximum(found[:, :1], 1e-300)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            worth, delay = worth / known, delay / known
+        if not known.all():
+            worth = np.where((known == 0) & (offered > 0), -np.inf, worth)
+            delay = np.where(known == 0, 0.0, delay)
+        return Averages(offered / total, known / total, worth, delay, supported / total)
 
     def criterion_branches(self) -> Branches:
         """Return actions as branches: each is those of all max nodes in which it may be chosen."""
@@ -82,8 +86,12 @@ class Averages:
     """What the values of a decision are worth in some states."""
 
     available: Array  # [states, values], the probability of a node that offers it
-    utility: Array  # [states, values], NaN where none of the nodes offers it
+    known: Array  # [states, values], that of knowing what follows, too
+    utility: Array  # [states, values], -∞ where that is 0, NaN where no node offers it
     delay: Array  # [states, values], how late that is earned
+    supported: (
+        Array  # [states, values], the share that is supported to the end, if delays are known
+    )
 
 
 def scores_of(planned: Planned, situation: Situation, worth: Array) -> Array:  # as `worth`
@@ -110,7 +118,8 @@ def decide_one(planned: Planned, beliefs: Beliefs, after: int) -> list[int] | No
         worth: list[float] = found.utility[0].tolist()
         scores = scores_of(planned, situation, found.utility)[0].tolist()
         scores = worth if planned.criterion is MEU else scores
-        best = best_values(found.available[0].tolist(), worth, scores, 2 * planned.bound)
+        known = np.where(found.available > 0, found.known, np.nan)[0].tolist()
+        best = best_values(known, worth, scores, 2 * planned.bound)
         if not best:
             return []
         if len(best) > 1:
@@ -148,11 +157,10 @@ def _best_codes(planned: Planned, situation: Situation, after: int) -> Ints:  # 
     found = situation.averages(planned.at(after))
     branches = situation.criterion_branches()
     scores = scores_of(planned, situation, found.utility).ravel()
-    available, worth = found.available.ravel(), found.utility.ravel()
-    allowed = (available > 0) & ~np.isnan(scores)
-    running = allowed & (available > 1 - TIE) & (worth > -np.inf)
-    some = np.logical_or.reduceat(running, branches.starts)
-    running = np.where(some[branches.node], running, allowed)
+    known, worth = found.known.ravel(), found.utility.ravel()
+    allowed = (found.available.ravel() > 0) & ~np.isnan(scores)
+    most = np.maximum.reduceat(np.where(allowed, known, 0.0), branches.starts)
+    running = allowed & (known >= (LEAST_KNOWN * most)[branches.node])
     numbers = np.where(running, worth, -np.inf)
     scores = numbers if planned.criterion is MEU else np.where(running, scores, np.nan)
     best = best_branches(numbers, scores, branches, within=2 * planned.bound)[0] & running

@@ -10,7 +10,7 @@ from rspmn.circuit import Max, Product, Sum, Utility
 from rspmn.errors import EvidenceError
 from rspmn.infer.bellman import Future, check_discount, check_steps
 from rspmn.infer.compiled.bellman import Bellman, Choices
-from rspmn.infer.compiled.infinite_horizon import limit
+from rspmn.infer.compiled.infinite_horizon import limit, supports_of_limit
 from rspmn.infer.compiled.layers import ranges
 from rspmn.infer.compiled.offers import Offers
 from rspmn.infer.compiled.ties import delays_of_limit
@@ -31,21 +31,30 @@ class At:
     choices: Choices
     with_delays: bool
     best: list[list[int]]  # of each level, the best branch of each max node or -1
-    worth: Array  # [branches + 1], as `Offers` numbers them; the last, for none, is 0
-    delay: Array  # [branches + 1]
+    #: Of branches as `Offers` numbers them; the last, for none, is 0. [branches + 1]
+    worth: Array
+    delay: Array
+    known: Array
+    supported: Array
     steps: Array | None = None  # [branches], where it was asked for
     _tables: dict[str, Array] = field(default_factory=dict)
     #: Of interface nodes that were asked for, the best decisions and what they are worth.
     made: dict[int, tuple[dict[str, Value], float]] = field(default_factory=dict)
 
-    def table(self, offers: Offers, decision: str) -> Array:  # [max nodes, 1 + 3 · values]
-        """Return 1, and of each value of a decision: whether it is offered, its worth, its delay.
+    def table(self, offers: Offers, decision: str) -> Array:  # [max nodes, 1 + 5 · values]
+        """Return 1, and numbers of each value of a decision, all values of one kind adjacent.
 
-        Sums of rows, weighed by how probable max nodes are, are what averages are made of.
+        They are: whether it is offered, how much is known of it, its worth and its delay, weighed
+        by that, and how much is supported. Sums of rows, weighed by how probable max nodes are, are
+        what averages are made of.
         """
         if decision not in self._tables:
             branch = offers.branches(decision)
-            parts = [np.ones((len(branch), 1)), branch >= 0, self.worth[branch], self.delay[branch]]
+            known = self.known[branch]
+            worth = known * np.where(known > 0, self.worth[branch], 0.0)
+            delay = known * self.delay[branch]
+            one, supported = np.ones((len(branch), 1)), self.supported[branch]
+            parts = [one, branch >= 0, known, worth, delay, supported]
             self._tables[decision] = np.hstack(parts)
         return self._tables[decision]
 
@@ -84,19 +93,31 @@ class Planned:
         if self.horizon is None:
             values, self.bound = limit(model, discount, criterion)
             delays = delays_of_limit(model, values, self.bound, discount, criterion)
-            self._values, self._delays = values[None, :], delays[None, :]
+            supports = supports_of_limit(
+                model, values, delays, discount, criterion, within=2 * self.bound
+            )
+            self._values = values[None, :]
+            self._settled = delays[None, :], supports[None, :]
         else:  # by how many steps follow this one
             self._values = model.bellman.values(self.horizon - 1, discount, criterion)
         self.together = _made_together(model.schema)
         self.offers = Offers(model.template)
 
     @cached_property
-    def _delays(self) -> Array:  # as _values
-        """How late values are earned: computed where actions tie."""
-        found = np.zeros_like(self._values)
-        for steps in range(1, len(found)):
-            _, found[steps] = self.model.bellman.settle(self._choose(steps - 1, found[steps - 1]))
-        return found
+    def _settled(self) -> tuple[Array, Array]:  # as _values, each
+        """How late values are earned, and which share of them is supported.
+
+        Computed where actions tie, or where it is asked for.
+        """
+        bellman, delays = self.model.bellman, np.zeros_like(self._values)
+        supports = np.ones_like(self._values)
+        for h in range(1, len(delays)):
+            found = self._choose(h - 1, delays[h - 1])
+            _, delays[h] = bellman.settle(found)
+            if not bellman.all_known(self.criterion):
+                last = h == 1
+                supports[h] = bellman.supports(found, supports[h - 1], self.discount, last)[0]
+        return delays, supports
 
     def _choose(self, after: int, delays: Array | None = None) -> Choices:
         last = self.horizon is not None and after == 0
@@ -115,21 +136,31 @@ class Planned:
     def at(self, after: int, delays: bool = False) -> "At":
         """Return the best branches with so many steps after this one.
 
-        Delays are computed where actions tie, or where they are asked for.
+        Delays, and supported shares, are computed where actions tie, or where they are asked for.
         """
         kept = self._kept.get(after)
         if kept is None or (delays and not kept.with_delays):
             if len(self._kept) >= KEPT:
                 self._kept.clear()
-            delays = delays or "_delays" in self.__dict__
+            delays = delays or "_settled" in self.__dict__
             found = None if delays else self._choose(after)
             if found is None or found.has_ties:
-                found, delays = self._choose(after, self._delays[after]), True
-            kept = self._kept[after] = At(
-                found, delays, _numbers(self.model.bellman, found),
-                self._in_order(found.worth), self._in_order(found.delay),
-            )  # fmt: skip
+                found, delays = self._choose(after, self._settled[0][after]), True
+            kept = self._kept[after] = self._at(after, found, delays)
         return kept
+
+    def _at(self, after: int, found: Choices, delays: bool) -> "At":
+        bellman, last = self.model.bellman, self.horizon is not None and after == 0
+        ones = tuple(np.ones(len(worth)) for worth in found.worth)
+        known, supported = ones, ones
+        if found.shares is not None:
+            known = tuple(k for k in found.known if k is not None)
+            if delays:
+                following = self._settled[1][after]
+                supported = bellman.supports(found, following, self.discount, last)[1]
+        numbers = (found.worth, found.delay, known, supported)
+        worth, delay, share, support = map(self._in_order, numbers)
+        return At(found, delays, _numbers(bellman, found), worth, delay, share, support)
 
     def _in_order(self, of_levels: tuple[Array, ...]) -> Array:  # [branches + 1]
         """Return numbers of branches in the order of `Offers`."""
@@ -144,7 +175,8 @@ class Planned:
         """Return what the interface nodes are worth with so many steps to go."""
         if self.horizon is not None and after == 0:
             return Future.nothing(self.model)
-        return Future.of_arrays(self._values[after], self._delays[after], self.bound)
+        delays, supports = self._settled
+        return Future.of_arrays(self._values[after], delays[after], supports[after], self.bound)
 
     def decisions(self, node: int, after: int) -> tuple[dict[str, Value], float]:
         """Return the best decisions at an interface node, and what they are worth.
@@ -194,6 +226,18 @@ class Planned:
         level, k = self._place[at]
         slots = self.model.bellman.levels[level].slots
         return float(self.at(after).choices.values[slots.start + k])
+
+    def best(self, at: int, after: int) -> tuple[float, float, float]:
+        """Return what a max node is worth, how much is known of it, and how much is supported."""
+        found = self.at(after, delays=not self.model.bellman.all_known(self.criterion))
+        branch = self.best_branch(at, after)
+        if branch is None:
+            return -math.inf, 0.0, 0.0
+        place = int(self.offers.starts[self.offers.number[at]]) + branch
+        level, k = self._place[at]
+        slot = self.model.bellman.levels[level].slots.start + k
+        known = 1.0 if found.choices.shares is None else float(found.choices.shares[slot])
+        return float(found.choices.values[slot]), known, float(found.supported[place])
 
     def best_branch(self, at: int, after: int) -> int | None:
         """Return the best branch of a max node, None if none may be taken."""
