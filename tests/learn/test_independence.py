@@ -9,8 +9,9 @@ from scipy import stats
 
 from rspmn import Schema
 from rspmn.learn import RDC, GTest
+from rspmn.learn.structure import contingency
 from rspmn.learn.structure.independence import _all_at_once, _pair_by_pair, pair_statistics
-from rspmn.learn.structure.rows import Rows, read_rows
+from rspmn.learn.structure.rows import Rows, read_columns, read_rows
 
 
 def rows_of(**columns: object) -> Rows:
@@ -129,3 +130,20 @@ def test_forty_thousand_pairs_in_one_call() -> None:
     found = GTest()(rows, names, names, np.zeros(len(rows), np.int64), rng)
     assert time.perf_counter() - start < 5  # 0.5 s is measured by the benchmark, undisturbed
     assert found.dependent.sum() == pytest.approx(200, abs=2)  # each on itself
+
+
+def test_many_pairs_are_counted_in_blocks_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Too wide to keep all indicators: the same counts as pair by pair, missing values too."""
+    rng = np.random.default_rng(0)
+    bits = rng.integers(0, 2, (50, 21)).astype(object)
+    bits[rng.random(bits.shape) < 0.1] = None
+    rows = read_columns({f"x{k}": column for k, column in enumerate(bits.T)}, None, 10)
+    names, strata = list(rows.table.columns), rng.integers(0, 3, len(rows))
+    expected = contingency._pair_by_pair(
+        rows, contingency.cells_of(rows, names), contingency.cells_of(rows, names), strata
+    )
+    monkeypatch.setattr(contingency, "KEPT", 600)  # 7 rows at a time
+    found = contingency.contingency(rows, names, names, strata)
+    assert np.array_equal(found.counts, expected.counts)
+    assert np.array_equal(found.left_weights, expected.left_weights)
+    assert np.array_equal(found.right_weights, expected.right_weights)

@@ -11,6 +11,9 @@ from rspmn.errors import DataError
 from rspmn.infer import log_likelihood, log_likelihoods
 from rspmn.learn import LatentTrees, learn_spn
 from rspmn.learn.config import Progress
+from rspmn.learn.density.learn_density import dependent_groups
+from rspmn.learn.structure.independence import components, pair_statistics
+from rspmn.learn.structure.rows import read_columns
 
 Table = dict[str, np.ndarray]
 
@@ -37,6 +40,20 @@ def test_independent_columns_make_one_product_of_leaves() -> None:
     network, info = learn_spn(table)
     assert isinstance(network.nodes[network.root], Product)
     assert (len(network), info.sums) == (7, 0)
+
+
+def test_variables_that_depend_a_little_on_many_are_one_group() -> None:
+    """Two hidden bits, and 20 noisy copies of each: few pairs are significant, together all are."""
+    rng = np.random.default_rng(0)
+    hidden = rng.integers(0, 2, (300, 2, 1))
+    bits = (rng.random((300, 2, 20)) < 0.35 + 0.3 * hidden).reshape(300, 40)
+    rows = read_columns(bits, None, 10)
+    names = list(rows.table.columns)
+    found = pair_statistics(rows, names, names, np.zeros(len(rows), dtype=np.int64))
+    single = components(names, (found.p_values() < 0.01 / 40) & ~np.eye(40, dtype=bool))
+    groups = dependent_groups(found, 0.01)
+    assert len(single) > 20
+    assert max(map(len, groups)) >= 20
 
 
 def test_the_joint_distribution_is_that_of_the_data() -> None:

@@ -18,7 +18,7 @@ class LatentTrees:
     trees: int = 3
     #: The number of states of each hidden variable; fewer if there are few rows.
     states: int = 32
-    #: Variables are in one group if a G-test at this level, divided by their number, links them.
+    #: Groups of variables are merged if G-tests between them, at this level, find a dependence.
     alpha: float = 0.01
     #: The share of rows that each tree is not estimated from: they tell when to stop.
     held_out: float = 0.1

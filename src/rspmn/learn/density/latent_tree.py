@@ -21,7 +21,7 @@ Singles = NDArray[np.float32]
 #: Likelihoods are kept above this share of that of the likeliest state, within single precision.
 LEAST = 1e-12
 #: A product of so many messages is scaled before it is multiplied further.
-SCALED_AFTER = 6
+SCALED_AFTER = 2
 #: Each state of a hidden variable, and each symbol, counts as seen so often.
 FLOOR = 1e-4
 
@@ -108,22 +108,20 @@ class LatentTree:
                 passed[child] *= below[child]
         return Counts(passed[root].sum(axis=1), edges, symbols)
 
-    def reestimated(
-        self, counts: Counts, shares: Array, starts: Ints, pseudo_rows: float
-    ) -> "LatentTree":
+    def reestimated(self, counts: Counts, rows: Symbols, pseudo_rows: float) -> "LatentTree":
         """Return the tree of some counts, smoothed by so many rows for each state.
 
-        Pseudo-rows are distributed as all rows are: at a leaf by the `shares` of symbols, on edges
-        by how often each state below was reached.
+        Pseudo-rows are distributed as all rows are: at a leaf by the shares of symbols, on edges by
+        how often each state below was reached.
         """
         reached = counts.edges.sum(axis=1, keepdims=True)  # [variables, 1, states]
         reached = reached / np.maximum(reached.sum(axis=2, keepdims=True), 1e-30)
         edges = counts.edges + np.float32(pseudo_rows) * reached
         edges += np.float32(FLOOR / len(self.start))
         edges /= edges.sum(axis=2, keepdims=True)
-        symbols = counts.symbols + (pseudo_rows * shares + FLOOR * (shares > 0)).astype(np.float32)
-        totals = np.add.reduceat(symbols, starts[:-1], axis=1)
-        symbols /= np.repeat(totals, np.diff(starts), axis=1)
+        symbols = counts.symbols + (pseudo_rows * rows.shares + FLOOR).astype(np.float32)
+        totals = np.add.reduceat(symbols, rows.starts[:-1], axis=1)
+        symbols /= np.repeat(totals, np.diff(rows.starts), axis=1)
         start = counts.start + pseudo_rows / len(self.start)
         emissions = np.hstack([symbols, np.ones((len(start), 1), dtype=np.float32)])
         return replace(

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from rspmn.learn.density.config import LatentTrees
 from rspmn.learn.density.start import first_tree
 from rspmn.learn.density.stepwise_em import fit_tree
 from rspmn.learn.density.symbols import Symbols, split
-from rspmn.learn.structure.independence import components, pair_statistics
+from rspmn.learn.structure.independence import PairStatistics, components, pair_statistics
 from rspmn.learn.structure.leaves import check_families, on_number_lines
 from rspmn.learn.structure.rows import read_columns
 from rspmn.learn.structure.smoothed_leaves import SmoothedLeaves
@@ -22,6 +23,8 @@ from rspmn.types import Array, Bools
 
 #: Numbers are in at most so many bins, and in √n/2 of them if there are n rows.
 MOST_BINS, LEAST_BINS = 32, 4
+#: Groups of variables are merged at most so many times; later rounds add single variables.
+ROUNDS = 6
 #: With n rows, a hidden variable has at most this many times √n states.
 STATES = 0.4
 
@@ -65,9 +68,9 @@ class _Density:
 
     def learn(self) -> tuple[Network, LearnInfo]:
         """Return the network: a product of groups."""
-        linked, strength = self._dependences()
+        groups, strength = self._groups()
         parts = []
-        for group in components(range(len(self.names)), linked):
+        for group in groups:
             parts.append(self._group(group, strength[np.ix_(group, group)]))
             self._report_done(len(group) / len(self.names))
         root = parts[0] if len(parts) == 1 else self.builder.product(parts)
@@ -77,15 +80,14 @@ class _Density:
         info.seconds = time.monotonic() - self.started
         return network, info
 
-    def _dependences(self) -> tuple[Bools, Array]:
-        """Return which pairs of variables are linked, and how strongly each depends on each."""
+    def _groups(self) -> tuple[list[tuple[int, ...]], Array]:
+        """Return independent groups of variables, and how strongly each depends on each."""
         names = self.names
         found = pair_statistics(self.rows, names, names, np.zeros(len(self.rows), dtype=np.int64))
         self.info.tests += len(names) ** 2
-        linked = found.p_values() < self.config.alpha / len(names)
         strength = np.asarray(np.maximum(found.g - found.freedom, 0.0))
         np.fill_diagonal(strength, 0.0)
-        return linked, strength
+        return dependent_groups(found, self.config.alpha), strength
 
     def _group(self, group: Sequence[int], strength: Array) -> int:
         """Add the distribution of variables that depend on each other."""
@@ -96,27 +98,71 @@ class _Density:
         symbols = Symbols.of(self.rows, names)
         trees: list[int] = []
         for number in range(self.config.trees):
-            if trees and time.monotonic() >= self.deadline:
+            if number and time.monotonic() >= self.deadline:
                 self.info.stopped_by = "seconds"
                 break
-            trees.append(self._tree(symbols, strength, leaves, vary=number > 0))
+            trees += self._tree(symbols, strength, leaves, vary=number > 0)
+        if not trees:
+            return self.builder.product([leaf.add_whole(self.builder) for leaf in leaves])
         return self.builder.sum(trees, [1 / len(trees)] * len(trees))
 
     def _tree(
         self, symbols: Symbols, strength: Array, leaves: Sequence[SmoothedLeaves], vary: bool
-    ) -> int:
-        """Estimate a latent tree and add it."""
+    ) -> list[int]:
+        """Estimate a latent tree and add it, if it is better than independence."""
         rows, held_out = split(symbols, self.config.held_out, self.rng)
         states = min(self.config.states, max(2, round(STATES * math.sqrt(self.info.rows))))
         tree = first_tree(rows, strength, states, vary, self.rng)
         tree, run = fit_tree(tree, rows, held_out, self.config.pseudo_rows, self.rng, self.deadline)
         if time.monotonic() >= self.deadline:
             self.info.stopped_by = "seconds"
+        if run.held_out <= held_out.independent_log_likelihood():
+            return []
         self.info.sums += 1 + states * (len(tree.order) - 1)
-        return add_tree(self.builder, tree, run.counts, leaves, symbols.starts, run.pseudo_rows)
+        starts = symbols.starts
+        return [add_tree(self.builder, tree, run.counts, leaves, starts, run.pseudo_rows)]
 
     def _report_done(self, share: float) -> None:
         self.done += share * self.info.rows
         if self.report is not None:
             seconds = time.monotonic() - self.started
             self.report(Progress(self.done, self.info.rows, len(self.builder), seconds))
+
+
+def dependent_groups(found: PairStatistics, alpha: float) -> list[tuple[int, ...]]:
+    """Return groups of variables that are independent of each other, from the tests of all pairs.
+
+    Two groups are merged if all pairs between them together depend more than chance explains, at
+    the level alpha divided by the number of groups. A group that depends on all others together is
+    merged with the one it depends on most: variables that depend a little on many others belong
+    together, though no single pair may show it.
+    """
+    groups: list[tuple[int, ...]] = [(k,) for k in range(len(found.g))]
+    for _ in range(ROUNDS):
+        order = np.concatenate(groups)
+        starts = np.cumsum([0, *map(len, groups)])[:-1]
+        apart = 1 - np.eye(len(groups))
+        between = PairStatistics(*(
+            apart * np.add.reduceat(np.add.reduceat(each[order], starts)[:, order], starts, axis=1)
+            for each in _parts(found)
+        ))  # fmt: skip
+        # p-values take long: only where a statistic is a deviation above its mean by chance
+        linked = between.x2 > between.freedom + np.sqrt(2 * between.freedom)
+        linked[linked] = _where(between, linked).p_values() < alpha / len(groups)
+        others = PairStatistics(*(part.sum(axis=1) for part in _parts(between)))
+        alone = np.flatnonzero(others.p_values() < alpha / len(groups))
+        excess = (between.x2 - between.freedom) / np.sqrt(np.maximum(between.freedom, 1.0))
+        linked[alone, np.where(apart > 0, excess, -np.inf)[alone].argmax(axis=1)] = True
+        merged = components(groups, linked)
+        if len(merged) == len(groups):
+            break
+        groups = [tuple(sorted(chain.from_iterable(parts))) for parts in merged]
+    return groups
+
+
+def _parts(statistics: PairStatistics) -> tuple[Array, Array, Array, Array]:
+    return statistics.g, statistics.x2, statistics.freedom, statistics.weight
+
+
+def _where(statistics: PairStatistics, chosen: Bools) -> PairStatistics:
+    return PairStatistics(*(part[chosen] for part in _parts(statistics)))

@@ -52,11 +52,10 @@ def _clusters(rows: Symbols, states: int, rng: np.random.Generator) -> tuple[Arr
     drawn = rng.choice(len(rows), most, p=rows.weights / total)
     sample = rows.take(drawn)
     seen = np.hstack([sample.indicators(i) for i in range(len(rows.codes))])  # [n, symbols]
-    shares = rows.shares().astype(np.float32)
     variables = np.repeat(np.arange(len(rows.codes)), np.diff(rows.starts))
 
     def probabilities(counts: Array) -> Array:
-        counts = counts + PSEUDO_ROWS * shares + 1e-6
+        counts = counts + PSEUDO_ROWS * rows.shares + 1e-6
         totals = np.add.reduceat(counts, rows.starts[:-1], axis=1)
         return np.asarray(counts / totals[:, variables])
 

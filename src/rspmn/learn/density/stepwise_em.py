@@ -9,7 +9,6 @@ import numpy as np
 
 from rspmn.learn.density.latent_tree import Counts, LatentTree
 from rspmn.learn.density.symbols import CHUNK, Symbols
-from rspmn.types import Array
 
 #: How far the counts move towards those of a batch, at first and in the end.
 FIRST_STEP, LAST_STEP = 0.5, 0.04
@@ -44,14 +43,13 @@ def fit_tree(
 
     The strength of smoothing is then the one of `strengths` that makes them most likely.
     """
-    shares = rows.shares()
 
     def with_counts(counts: Counts, pseudo_rows: float) -> LatentTree:
-        return tree.reestimated(counts, shares, rows.starts, pseudo_rows)
+        return tree.reestimated(counts, rows, pseudo_rows)
 
     best: Run | None = None
     since = 0
-    for counts in _passes(tree, rows, shares, rng):
+    for counts in _passes(tree, rows, rng):
         found = with_counts(counts, PSEUDO_ROWS).mean_log_likelihood(held_out)
         since += 1
         if best is None or found > best.held_out:
@@ -67,9 +65,7 @@ def fit_tree(
     return with_counts(best.counts, best.pseudo_rows), best
 
 
-def _passes(
-    tree: LatentTree, rows: Symbols, shares: Array, rng: np.random.Generator
-) -> Iterator[Counts]:
+def _passes(tree: LatentTree, rows: Symbols, rng: np.random.Generator) -> Iterator[Counts]:
     """Return the counts after each pass over the rows."""
     copies = np.clip(np.rint(rows.weights), 1, COPIES).astype(np.int64)
     rows, total = rows.weighed(rows.weights / copies), rows.weights.sum()
@@ -85,6 +81,6 @@ def _passes(
             done = (number + k / batches) / passes
             step = FIRST_STEP * (LAST_STEP / FIRST_STEP) ** done if batches > 1 else 1.0
             counts = found if counts is None else counts.moved(found, step)
-            tree = tree.reestimated(counts, shares, rows.starts, PSEUDO_ROWS)
+            tree = tree.reestimated(counts, rows, PSEUDO_ROWS)
         assert counts is not None
         yield counts

@@ -21,13 +21,18 @@ class Symbols:
     codes: Ints  # [variables, n], -1 where missing
     weights: Array  # [n]
     starts: Ints  # [variables + 1], the first symbol of each
+    shares: Array  # [symbols], of each value in all rows of the table that have the variable
 
     @classmethod
     def of(cls, rows: Rows, names: Sequence[str]) -> "Symbols":
         """Return the symbols of some variables of rows."""
         sizes = [rows.table.sizes[name] for name in names]
         codes = np.stack([rows.codes(name) for name in names]).astype(np.int64)
-        return cls(codes, rows.weights, np.concatenate([[0], np.cumsum(sizes)]))
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        shares = np.concatenate(
+            [_shares(c, rows.weights, s) for c, s in zip(codes, sizes, strict=True)]
+        )
+        return cls(codes, rows.weights, starts, shares)
 
     def __len__(self) -> int:
         return len(self.weights)
@@ -63,15 +68,17 @@ class Symbols:
         size = int(self.starts[variable + 1] - self.starts[variable])
         return np.asarray(self.codes[variable][:, None] == np.arange(size), dtype=np.float32)
 
-    def shares(self) -> Array:  # [symbols]
-        """Return the share of each value among the rows that have the variable."""
-        found = np.zeros(self.size)
-        for variable, codes in enumerate(self.codes):
-            here = codes >= 0
-            start, stop = self.starts[variable : variable + 2]
-            counts = np.bincount(codes[here], self.weights[here], stop - start)
-            found[start:stop] = counts / max(counts.sum(), 1e-300)
-        return found
+    def independent_log_likelihood(self) -> float:
+        """Return the mean log-likelihood of a row if all variables were independent."""
+        with np.errstate(divide="ignore"):
+            logs = np.append(np.log(self.shares), 0.0)
+        return float(logs[self.all].sum(axis=0) @ self.weights / self.weights.sum())
+
+
+def _shares(codes: Ints, weights: Array, size: int) -> Array:  # [codes]
+    here = codes >= 0
+    counts = np.bincount(codes[here], weights[here], size)
+    return np.asarray(counts / max(counts.sum(), 1e-300))
 
 
 def split(symbols: Symbols, held_out: float, rng: np.random.Generator) -> tuple[Symbols, Symbols]:

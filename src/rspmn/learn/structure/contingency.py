@@ -16,6 +16,9 @@ from rspmn.types import Array, Ints
 #: Values of less weight than this are pooled: in a table of nearly empty cells the statistics
 #: are not distributed as the tests assume.
 RARE = 5.0
+#: More pairs than this, of at most so many cells each on average, are counted by matrix products
+#: however many rows there are.
+MANY_PAIRS, FEW_CELLS = 400, 30
 #: Indicator matrices up to this size are cached.
 KEPT = 4_000_000
 #: The cached matrices of one table of rows together have at most this size.
@@ -113,19 +116,26 @@ def distinct_weights(keys: Ints, weights: Array) -> tuple[Ints, Array]:
 def contingency(rows: Rows, left: Sequence[str], right: Sequence[str], strata: Ints) -> Contingency:
     """Count all pairs of cells. The strata are those that occur, in order."""
     a, b = cells_of(rows, left), cells_of(rows, right)
-    if len(left) * len(right) <= 2 or len(rows) * (a.size + b.size) > KEPT:
+    pairs = len(left) * len(right)
+    wide = pairs > MANY_PAIRS and a.size * b.size <= FEW_CELLS * pairs
+    if pairs <= 2 or (len(rows) * (a.size + b.size) > KEPT and not wide):
         return _pair_by_pair(rows, a, b, strata)
     order = np.argsort(strata, kind="stable")
     ends = [*(np.flatnonzero(np.diff(strata[order])) + 1).tolist(), len(order)]
-    weights = rows.weights[order]
-    one = _indicators(rows, a, order) * weights[:, None]
-    other = _indicators(rows, b, order)
-    counts = np.empty((len(ends), a.size, b.size))
+    counts = np.zeros((len(ends), a.size, b.size))
+    weights = np.zeros(a.size), np.zeros(b.size)
+    step = max(1, KEPT // (a.size + b.size))
     start = 0
     for k, end in enumerate(ends):
-        np.matmul(one[start:end].T, other[start:end], out=counts[k])
+        for first in range(start, end, step):
+            part = order[first : min(end, first + step)]
+            one = _indicators(rows, a, part) * rows.weights[part][:, None]
+            other = _indicators(rows, b, part)
+            counts[k] += one.T @ other
+            weights[0][:] += one.sum(axis=0)
+            weights[1][:] += rows.weights[part] @ other
         start = end
-    return Contingency(a, b, counts, one.sum(axis=0), weights @ other)
+    return Contingency(a, b, counts, *weights)
 
 
 def _pair_by_pair(rows: Rows, a: ValueCells, b: ValueCells, strata: Ints) -> Contingency:
