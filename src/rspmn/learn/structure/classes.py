@@ -77,14 +77,15 @@ def fit_classes(
         For where expectation maximisation starts.
     """
     runs = [_start(rows, names, strata, utility, count, rng) for _ in range(STARTS)]
-    shares, _ = normalised(np.hstack([logs for logs, _, _ in runs]))
     earned = Earned(rows, strata, utility)
-    means, noise = earned.regressed(shares, rows.weights)
+    fits = [earned.regressed(normalised(logs)[0], rows.weights) for logs, _, _ in runs]
+    priors = [earned.prior(mean, noise) for means, noise in fits for mean in means]
+    shares, _ = normalised(np.hstack([logs for logs, _, _ in runs]))
     parts = [rows.weighted(np.maximum(share, LEAST_SHARE)) for share in shares.T]
     return Classes(
         np.concatenate([weights for _, weights, _ in runs]) / STARTS,
         [leaves for _, _, several in runs for leaves in several],
-        [part.with_prior(earned.prior(m, noise)) for part, m in zip(parts, means, strict=True)],
+        [part.with_prior(prior) for part, prior in zip(parts, priors, strict=True)],
     )
 
 
