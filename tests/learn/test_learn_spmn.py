@@ -231,7 +231,9 @@ def test_a_border_on_a_number_line_is_found(border: float) -> None:
     for value in np.linspace(0.005, 0.995, 100):
         if abs(value - border) > 0.02:
             best = model.best_decisions({"x": float(value)})
-            assert [b.value for b in best] in ([int(value > border)], [])
+            assert [b.value for b in best] == [int(value > border)]
+    for value in (x.max() + 1e-6, 2.0, 1e6, -1.0):
+        assert [b.value for b in model.best_decisions({"x": value})] == [int(value > border)]
 
 
 def test_a_number_that_is_sometimes_one_value() -> None:

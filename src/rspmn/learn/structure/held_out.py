@@ -32,8 +32,8 @@ LEAST_ROWS = 16
 LEAST_GAIN = 0.01
 #: A share of the variance that is not worth explaining.
 LITTLE = 0.02
-#: A difference of more standard errors is clear.
-CLEARLY = 2.0
+#: A difference of more standard errors is clear, one of less is none.
+CLEARLY, BARELY = 2.0, 0.25
 
 Learn = Callable[[Rows, Schema, LearnConfig, np.random.Generator], tuple[Learner, int]]
 
@@ -43,8 +43,8 @@ def best_classes(
 ) -> int:
     """Return the number of classes that predicts utilities best; 0 for intervals.
 
-    Classes are chosen only if they are better than intervals by more than a standard error. Laws
-    about later decisions divide contexts exactly, which classes do not.
+    Classes are chosen only if they are better than intervals, which can be read. Laws about later
+    decisions divide contexts exactly, which classes do not.
     """
     names = schema.known_before(schema.decisions[-1]) if schema.decisions else ()
     names = tuple(name for name in names if name not in schema.decisions)
@@ -112,7 +112,7 @@ class _Trial:
         return sum((self.errors_of_fold(count, fold) for fold in range(folds)), np.zeros(1))
 
     def beats_intervals(self, count: int) -> bool:
-        """Tell whether classes predict better than intervals, by more than a standard error.
+        """Tell whether classes predict better than intervals.
 
         Where the first folds say so clearly, the others are not tried.
         """
@@ -123,7 +123,7 @@ class _Trial:
             error = float(gain.std() * np.sqrt(len(gain)))
             if abs(gain.sum()) > CLEARLY * error:
                 break
-        return bool(gain.sum() > error)
+        return bool(gain.sum() > BARELY * error)
 
     def errors_of_fold(self, count: int, fold: int) -> Array:  # [contexts]
         """Return the squared errors of the contexts that are held out together; others have 0."""

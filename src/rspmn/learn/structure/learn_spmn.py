@@ -71,9 +71,11 @@ def learn_spmn(
     rows = with_columns(rows, law_columns(known, rows.table.columns, rows.weights))
     rows = on_number_lines(rows, known.state_variables, config.leaves)
     started, rng = time.monotonic(), np.random.default_rng(rng)
+    grown = rows
     if config.classes is None:
-        config = replace(config, classes=best_classes(_learned, rows, known, config, rng))
-    learner, root = _learned(rows, known, config, rng, report, started)
+        grown = rows.with_open_ends(known.state_variables)
+        config = replace(config, classes=best_classes(_learned, grown, known, config, rng))
+    learner, root = _learned(grown, known, config, rng, report, started)
     network = learner.builder.build(root)
     info = learner.info
     info.nodes, info.edges, info.seconds = len(network), network.num_edges, learner.seconds()

@@ -8,7 +8,13 @@ import numpy as np
 from rspmn.circuit import NetworkBuilder
 from rspmn.learn.config import LearnConfig, LearnInfo, Progress, Report
 from rspmn.learn.structure.independence import Dependence
-from rspmn.learn.structure.leaves import asked_family, check_families, fit_leaf, fit_utility
+from rspmn.learn.structure.leaves import (
+    asked_family,
+    check_families,
+    fit_leaf,
+    fit_tail,
+    fit_utility,
+)
 from rspmn.learn.structure.rows import Rows
 from rspmn.types import Ints
 
@@ -53,7 +59,11 @@ class Learner:
             or rows.varies(name)
             or asked_family(families, name, table.columns[name].kind)
         ):
-            return self.builder.add(fit_leaf(rows, name, families))
+            own = self.builder.add(fit_leaf(rows, name, families))
+            tail = fit_tail(rows, name, families)
+            if tail is None:
+                return own
+            return self.builder.sum([own, self.builder.add(tail[0])], [1 - tail[1], tail[1]])
         value = (name, int(table.codes[name][rows.index].max(initial=-1)))
         if value[1] < 0 or value not in self._certain:
             found = self.builder.add(fit_leaf(rows, name, families))

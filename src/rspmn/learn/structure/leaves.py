@@ -1,5 +1,6 @@
 """Leaves: the distribution of one variable, estimated from weighted rows."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,9 +14,10 @@ from rspmn.circuit import (
     IntegerHistogram,
     Leaf,
     PiecewiseLinear,
+    StudentT,
     Utility,
 )
-from rspmn.circuit.distributions import Values
+from rspmn.circuit.distributions import Values, as_numbers
 from rspmn.data.columns import Column
 from rspmn.data.keys import group_weights
 from rspmn.errors import DataError, did_you_mean
@@ -118,7 +120,38 @@ def fit_leaf(rows: Rows, name: str, families: Families) -> Leaf:
         return Leaf(name, _fit_unseen(table.columns[name], family))
     values, weights = weighted_values(column, rows.weights)
     family = family or _default_family(column.kind, name in table.ordered)
-    return Leaf(name, family.fit(values, weights, table.spans.get(name)))
+    return Leaf(name, family.fit(values, weights, _finite(table.spans.get(name), values)))
+
+
+def _finite(span: tuple[float, float] | None, values: Values) -> tuple[float, float] | None:
+    """Return an interval whose open ends are at the outermost of some values."""
+    if span is None or all(map(math.isinf, span)):
+        return None
+    numbers = as_numbers(values)
+    low, high = span
+    return max(low, float(numbers[0])) if math.isinf(low) else low, (
+        min(high, float(numbers[-1])) if math.isinf(high) else high
+    )
+
+
+def fit_tail(rows: Rows, name: str, families: Families) -> tuple[Leaf, float] | None:
+    """Return a distribution beyond all numbers of some rows, and its weight: that of one row.
+
+    It is as wide as the numbers of the whole table, and reaches to infinity where their interval
+    has an open end. There is none where it has no such end, and for a family that was asked for.
+    """
+    column, span = rows.column(name), rows.table.spans.get(name, (0.0, 0.0))
+    known = ~column.missing
+    if not any(map(math.isinf, span)) or not known.any():
+        return None
+    if asked_family(families, name, column.kind):
+        return None
+    everywhere = rows.table.columns[name].numbers()
+    wide = float(np.nanstd(everywhere)) or max(1.0, float(np.nanmax(np.abs(everywhere))))
+    weights, numbers = rows.weights[known], column.numbers()[known]
+    total = float(weights.sum())
+    centre = float(weights @ numbers / total)
+    return Leaf(name, StudentT(centre, wide / math.sqrt(2), *span)), 1 / (total + 1)
 
 
 def asked_family(families: Families, name: str, kind: Kind) -> type[Distribution] | None:

@@ -50,7 +50,7 @@ class RowTable:
     binned: frozenset[str]  # variables whose codes are bins of several values
     bins: int  # the largest number of bins
     origin: Ints  # [n], the row number in the table that was read
-    #: The interval of each number that rows were divided by.
+    #: The interval of each number that rows were divided by, or that has open ends.
     spans: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     #: Variables that rows were divided by and that are missing in these rows.
     absent: frozenset[str] = frozenset()
@@ -118,6 +118,11 @@ class Rows:
         """Return the same rows, restricted to an interval of a variable."""
         table = replace(self.table, spans={**self.table.spans, name: span})
         return Rows(table, self.index, self.weights)
+
+    def with_open_ends(self, names: Sequence[str]) -> "Rows":
+        """Return the same rows; of the numbers among some variables, others may be beyond all."""
+        spans = {name: (-math.inf, math.inf) for name in names if name in self.table.ordered}
+        return Rows(replace(self.table, spans=spans), self.index, self.weights)
 
     def with_prior(self, prior: Prior | None) -> "Rows":
         """Return the same rows with a prior of the mean utility; its means are of these rows."""
