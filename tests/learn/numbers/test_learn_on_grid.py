@@ -57,7 +57,7 @@ def test_the_value_is_that_of_the_world(walk: Walk) -> None:
 
 def test_a_state_never_seen_has_an_answer(walk: Walk) -> None:
     model, _ = walk
-    far = dict.fromkeys(model.schema.information_sets[0], 0.0) | {"x": 1.3}
+    far = dict.fromkeys(model.schema.information_sets[0], 0.0) | {"x": 1.3, "z0": 40.0}
     assert model.policy(discount=0.8).act(far) == "right"
 
 

@@ -9,22 +9,24 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 
 import numpy as np
 
+from rspmn.circuit import StudentT
 from rspmn.data.columns import Column
 from rspmn.data.windows import Windows
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.never_taken import never_taken
-from rspmn.learn.numbers.follows import Follows, Logged, expected_next, next_categories
+from rspmn.learn.numbers.follows import Logged, expected_next, next_categories
 from rspmn.learn.numbers.grid import Grid, fit_grid, quantile_knots
 from rspmn.learn.numbers.relevant import relevant_variables
+from rspmn.learn.numbers.resolution import CHANGE, Solved, change_between, coarsest
 from rspmn.learn.numbers.steps import Steps, steps_of
-from rspmn.learn.numbers.successors import Transitions, transitions
+from rspmn.learn.numbers.successors import transitions
 from rspmn.learn.numbers.template import Layout, model_of
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.rows import Rows, table_of
+from rspmn.learn.structure.smoothed_leaves import SmoothedLeaves
 from rspmn.model import RSPMN
 from rspmn.schema import Kind
 from rspmn.types import Array, Ints
@@ -33,10 +35,6 @@ from rspmn.types import Array, Ints
 STEPS_PER_NODE = 10.0
 #: Numbers of knots that are tried, one after the other.
 KNOTS = 3, 4, 5, 6, 8, 11, 16, 22, 32
-#: Finer knots are not needed if they change values by less than this share of their deviation.
-CHANGE = 0.1
-#: The discounts of the values that tell how fine knots must be.
-DISCOUNTS = 0.8, 0.99
 
 
 @dataclass
@@ -47,19 +45,8 @@ class NumbersInfo:
     aside: tuple[str, ...] = ()  # those that do not
     grid: bool = False  # whether interface nodes are soft boxes
     knots: dict[str, tuple[float, ...]] = field(default_factory=dict)
-    #: How far values changed from each number of knots to the next, in standard deviations.
-    changes: dict[int, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, eq=False)
-class _Solved:
-    """A grid of some knots, what follows its nodes, and the worth of the logged states."""
-
-    grid: Grid
-    follows: Follows
-    led: Transitions
-    here: Ints  # [steps], the node that each belongs to most
-    worth: Array  # [discounts, steps], of the logged states
+    #: What decisions lose with each number of knots, in standard deviations of values.
+    losses: dict[int, float] = field(default_factory=dict)
 
 
 def relevant_numbers(windows: Windows, config: LearnConfig) -> NumbersInfo:
@@ -99,7 +86,7 @@ def learn_on_grid(
     names = [n for n in info.relevant if windows.columns[n].kind is Kind.CONTINUOUS]
     chosen = Chosen(names, [n for n in info.relevant if n not in names])
     steps = steps_of(windows, frozenset(names))
-    solved, info.changes = _resolved(steps, chosen, deadline)
+    solved, info.losses = _resolved(steps, chosen, deadline)
     info.knots = {name: tuple(k.tolist()) for name, k in zip(names, solved.grid.knots, strict=True)}
     return _model(windows, config, steps, chosen, solved)
 
@@ -123,7 +110,7 @@ class Chosen:
 
 
 def _model(
-    windows: Windows, config: LearnConfig, steps: Steps, chosen: Chosen, solved: _Solved
+    windows: Windows, config: LearnConfig, steps: Steps, chosen: Chosen, solved: Solved
 ) -> RSPMN:
     columns, counts = windows.columns, windows.counts.astype(np.float64)
     table = table_of(columns, counts, config.bins, windows.schema.decisions)
@@ -139,22 +126,19 @@ def _model(
     return replace(model, never_taken=never)
 
 
-def _resolved(steps: Steps, chosen: Chosen, deadline: float) -> tuple[_Solved, dict[int, float]]:
-    """Return the coarsest grid whose values finer ones do not change, if the log supports it."""
+def _resolved(steps: Steps, chosen: Chosen, deadline: float) -> tuple[Solved, dict[int, float]]:
+    """Return the coarsest grid that is fine enough, and what decisions of each would lose."""
     total, dimension = float(steps.counts.sum()), len(chosen.numbers)
-    best, changes = _solve(steps, chosen, _knots(steps, chosen, KNOTS[0])), {}
-    for coarse, fine in pairwise(KNOTS):
-        needed = STEPS_PER_NODE * best.grid.categories * fine**dimension
+    solved = [_solve(steps, chosen, _knots(steps, chosen, KNOTS[0]))]
+    for fine in KNOTS[1:]:
+        needed = STEPS_PER_NODE * solved[0].grid.categories * fine**dimension
         if total < needed or time.monotonic() >= deadline:
             break
-        solved = _solve(steps, chosen, _knots(steps, chosen, fine))
-        spread = np.std(solved.worth, axis=1) + 1e-300
-        change = np.mean(np.abs(solved.worth - best.worth), axis=1) / spread
-        changes[coarse] = float(change.max())
-        if changes[coarse] < CHANGE:
+        solved.append(_solve(steps, chosen, _knots(steps, chosen, fine)))
+        if change_between(*solved[-2:]) < CHANGE:
             break
-        best = solved
-    return best, changes
+    best, losses = coarsest(solved)
+    return best, dict(zip(KNOTS, losses, strict=False))
 
 
 def _knots(steps: Steps, chosen: Chosen, most: int) -> tuple[Array, ...]:
@@ -164,7 +148,7 @@ def _knots(steps: Steps, chosen: Chosen, most: int) -> tuple[Array, ...]:
     )
 
 
-def _solve(steps: Steps, chosen: Chosen, knots: tuple[Array, ...]) -> _Solved:
+def _solve(steps: Steps, chosen: Chosen, knots: tuple[Array, ...]) -> Solved:
     numbers, categories = steps.only(chosen.numbers), steps.only(chosen.categories)
     values = np.stack([v.values() for v in numbers], axis=1)
     after = np.stack([v.next_values() for v in numbers], axis=1)
@@ -180,8 +164,7 @@ def _solve(steps: Steps, chosen: Chosen, knots: tuple[Array, ...]) -> _Solved:
     follows = expected_next(grid, membership, log)
     nexts = [next_categories(grid, membership, log, k) for k in range(len(categories))]
     led = transitions(grid, follows, nexts)
-    worth = [membership.at_rows(_values(grid, follows, led, d)) for d in DISCOUNTS]
-    return _Solved(grid, follows, led, membership.likeliest(), np.stack(worth))
+    return Solved(grid, follows, led, membership.likeliest())
 
 
 def _coded(columns: Sequence[Column], rows: int) -> tuple[Ints, tuple[int, ...]]:
@@ -191,29 +174,23 @@ def _coded(columns: Sequence[Column], rows: int) -> tuple[Ints, tuple[int, ...]]
     return codes, tuple(len(column.domain) for column in columns)
 
 
-def _values(grid: Grid, follows: Follows, led: Transitions, discount: float) -> Array:  # [nodes]
-    """Return the discounted values of all nodes, by value iteration."""
-    matrix = led.matrix(grid.size)
-    on = (1 - follows.end).ravel()
-    values = np.zeros(grid.size)
-    for _ in range(1000):
-        worth = follows.mean + discount * (on * (matrix @ values)).reshape(follows.mean.shape)
-        found = worth.max(axis=1)
-        change = float(np.abs(found - values).max())
-        values = found
-        if change < 1e-3 * (1e-12 + float(np.abs(values).max())):
-            break
-    return values
-
-
 def _layout(learner: Learner, rows: Rows, windows: Windows, steps: Steps, chosen: Chosen) -> Layout:
     """Return the names of a grid's columns, and the leaves of all other variables."""
     schema, used = windows.schema, {*chosen.numbers, *chosen.categories}
-    before = learner.leaves(rows, [n for n in schema.information_sets[0] if n not in used])
+    aside = [n for n in schema.information_sets[0] if n not in used]
+    before = [_open_leaf(learner, rows, name) for name in aside]
     of_action = [rows.where(steps.action == a) for a in range(len(steps.actions))]
     after = [learner.leaves(mine, schema.information_sets[-1]) for mine in of_action]
     domains = [(name, windows.columns[name].domain) for name in chosen.categories]
     return Layout(schema, domains, chosen.numbers, steps.actions, before, after)
+
+
+def _open_leaf(learner: Learner, rows: Rows, name: str) -> int:
+    """Add a leaf of a variable that does not matter: no value of it excludes a state."""
+    families = learner.config.leaves
+    if name in rows.table.ordered and name not in families:
+        families = {**families, name: StudentT}
+    return SmoothedLeaves(rows, name, families).add_whole(learner.builder)
 
 
 def _starts(windows: Windows, grid: Grid, chosen: Chosen) -> Array:  # [nodes]

@@ -1,0 +1,116 @@
+"""A hospital: stays with laboratory values that are partly missing, and two treatments a day.
+
+What drives a stay is not observed: an infection, which antibiotics cure, and a severity, which the
+infection raises. Vasopressors help the severely ill and harm the others. Each day a patient may die
+or be discharged, which earns 100. Age matters a little, sex not at all.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from rspmn.schema import Schema
+from rspmn.types import Array, Bools, Ints
+
+LABS = "lactate", "map", "crp", "creatinine"
+#: The share of each laboratory value that is missing.
+MISSING = np.array([0.03, 0.35, 0.2, 0.1])
+DECISIONS = "antibiotics", "vasopressor"
+SCHEMA = Schema([[*LABS, "age", "sex"], *([name] for name in DECISIONS)], [*DECISIONS], "outcome")
+#: After so many days a stay is cut.
+DAYS = 30
+
+#: A policy: the values of all patients, with and without gaps, to both treatments [patients, 2].
+Treat = Callable[["Ward"], Ints]
+
+
+class Ward:
+    """Patients, side by side."""
+
+    def __init__(self, patients: int, rng: np.random.Generator) -> None:
+        self.rng = rng
+        self.age = rng.normal(62, 14, patients).clip(18, 98)
+        self.sex = rng.integers(2, size=patients)
+        self.severity = rng.normal(1 + 0.01 * (self.age - 62), 0.6)
+        self.infection = rng.normal(1.2, 0.5, patients).clip(0)
+        self.staying = np.ones(patients, dtype=bool)
+        self.look()
+
+    def look(self) -> None:
+        """Measure the laboratory values of a day."""
+        rng, size = self.rng, len(self.age)
+        self.measured = np.stack([
+            1.2 + 1.1 * np.maximum(self.severity, 0) + rng.normal(0, 0.3, size),
+            88 - 9 * self.severity + rng.normal(0, 4, size),
+            20 + 60 * self.infection + rng.normal(0, 12, size),
+            1 + 0.25 * self.severity + 0.004 * (self.age - 62) + rng.normal(0, 0.15, size),
+        ], axis=1)  # fmt: skip
+        gone = rng.random(self.measured.shape) < MISSING
+        self.logged = np.where(gone, np.nan, self.measured)  # [patients, labs]
+
+    def states(self) -> dict[str, list[object]]:
+        """Return what is known of all patients, by variable."""
+        columns: dict[str, list[object]] = {
+            lab: [None if np.isnan(x) else x for x in self.logged[:, k].tolist()]
+            for k, lab in enumerate(LABS)
+        }
+        sex = ["FM"[k] for k in self.sex.tolist()]
+        return {**columns, "age": self.age.tolist(), "sex": list(sex)}
+
+    def day(self, treated: Ints) -> tuple[Array, Bools]:
+        """Treat all patients [patients, 2]; return what each earns, and which stays end."""
+        rng, size = self.rng, len(self.age)
+        antibiotics, vasopressor = treated.T
+        change = 0.06 - 0.35 * antibiotics + rng.normal(0, 0.08, size)
+        self.infection = (self.infection + change).clip(0)
+        helped = np.where(self.severity > 1.3, -0.45, 0.25) * vasopressor
+        self.severity += 0.3 * (self.infection - 0.7) + helped + rng.normal(0, 0.2, size)
+        dies = rng.random(size) < 1 / (1 + np.exp(7.2 - 2.2 * self.severity))
+        goes = ~dies & (rng.random(size) < 0.6 / (1 + np.exp(2.5 * self.severity - 1)))
+        over = (dies | goes) & self.staying
+        earned = np.where(goes & self.staying, 100.0, 0.0)
+        self.staying &= ~over
+        self.look()
+        return earned, over
+
+
+def practice(ward: Ward) -> Ints:
+    """Treat as the hospital does: by thresholds, often not."""
+    rng, size = ward.rng, len(ward.age)
+    antibiotics = rng.random(size) < np.where(ward.measured[:, 2] > 110, 0.75, 0.15)
+    vasopressor = rng.random(size) < np.where(ward.measured[:, 1] < 72, 0.6, 0.08)
+    return np.stack([antibiotics, vasopressor], axis=1).astype(np.int64)
+
+
+def always_antibiotics(ward: Ward) -> Ints:
+    """Give antibiotics every day, and nothing else."""
+    return np.tile([1, 0], (len(ward.age), 1))
+
+
+def mean_outcome(treat: Treat, patients: int, seed: int) -> float:
+    """Return what a policy earns per stay."""
+    ward, earned = Ward(patients, np.random.default_rng(seed)), 0.0
+    for _ in range(DAYS):
+        earned += float(ward.day(treat(ward))[0].sum())
+        if not ward.staying.any():
+            break
+    return earned / patients
+
+
+def log_of(treat: Treat, patients: int, seed: int) -> dict[str, list[object]]:
+    """Return the log of a policy, a row for each day of each stay."""
+    ward = Ward(patients, np.random.default_rng(seed))
+    names = ["stay", "day", *LABS, "age", "sex", *DECISIONS, "outcome", "over"]
+    log: dict[str, list[object]] = {name: [] for name in names}
+    for day in range(DAYS):
+        here = np.flatnonzero(ward.staying).tolist()
+        columns, treated = ward.states(), treat(ward)
+        columns |= {name: treated[:, k].tolist() for k, name in enumerate(DECISIONS)}
+        earned, over = ward.day(treated)
+        columns |= {"outcome": earned.tolist(), "over": over.tolist()}
+        columns |= {"stay": list(range(patients)), "day": [day] * patients}
+        for name in names:
+            log[name] += [columns[name][k] for k in here]
+        if not ward.staying.any():
+            break
+    return log
