@@ -381,13 +381,15 @@ class Policy:
             return None
         values = as_state(state, self.model.schema)
         names = self._index.names
-        if all(name in names for name in values):
-            return {
-                name: as_value(raw, f"evidence for {name!r}", EvidenceError)
-                for name, raw in values.items()
-                if not is_missing(raw)
-            }
-        return known_values(values, self.model.template)
+        if any(name not in names for name in values):
+            return known_values(values, self.model.template)
+        known: Known = {}
+        for name, raw in values.items():
+            if type(raw) is float and -math.inf < raw < math.inf:
+                known[name] = raw
+            elif not is_missing(raw):
+                known[name] = as_value(raw, f"evidence for {name!r}", EvidenceError)
+        return known
 
     def _offered(self, known: Known | None) -> tuple[str, Sequence[Value]]:
         """Return the next decision and all values that it takes anywhere."""

@@ -42,11 +42,10 @@ class Beliefs:
     @classmethod
     def of_one(cls, nodes: Ints, logs: Array) -> "Beliefs":
         """Return the belief of one state from the logarithms of weights."""
-        highest = logs.max(initial=-np.inf)
+        highest = logs.max() if len(logs) else -np.inf
         weights = np.exp(logs - highest) if highest > -np.inf else np.zeros(len(logs))
-        keep = weights > 0
-        if not keep.all():
-            nodes, weights = nodes[keep], weights[keep]
+        if not weights.all():
+            nodes, weights = nodes[weights > 0], weights[weights > 0]
         return cls(np.array([0, len(nodes)]), nodes, weights)
 
     @classmethod

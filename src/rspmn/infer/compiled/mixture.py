@@ -5,6 +5,7 @@ chosen now is worth the average of what it is planned to be worth in each of the
 `rspmn.infer.actions` has it for the network; here it is array code over many states.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -54,6 +55,24 @@ class Situation:
             worth = np.where((known == 0) & (offered > 0), -np.inf, worth)
             delay = np.where(known == 0, 0.0, delay)
         return Averages(offered / total, known / total, worth, delay, supported / total)
+
+    def averages_of_one(self, at: At) -> tuple[list[float], list[float], list[float]]:
+        """Return what is known of each value, its utility and its delay, in the only state.
+
+        Known is NaN where a value is not offered. It is `averages`, for few numbers.
+        """
+        table = at.table(self.offers, self.decision)
+        total, *found = (self.beliefs.weights @ table[self.at]).tolist()
+        values = len(found) // 5
+        offered, known, worth, delay = (found[k * values : (k + 1) * values] for k in range(4))
+        return (
+            [k / total if o else math.nan for k, o in zip(known, offered, strict=True)],
+            [
+                w / k if k else -math.inf if o else math.nan
+                for w, k, o in zip(worth, known, offered, strict=True)
+            ],
+            [d / k if k else 0.0 for d, k in zip(delay, known, strict=True)],
+        )
 
     def criterion_branches(self) -> Branches:
         """Return actions as branches: each is those of all max nodes in which it may be chosen."""
@@ -114,16 +133,15 @@ def decide_one(planned: Planned, beliefs: Beliefs, after: int) -> list[int] | No
         if (at < 0).any():
             return None
         situation = Situation(planned.offers, beliefs, at, decision)
-        found = situation.averages(planned.at(after))
-        worth: list[float] = found.utility[0].tolist()
-        scores = scores_of(planned, situation, found.utility)[0].tolist()
-        scores = worth if planned.criterion is MEU else scores
-        known = np.where(found.available > 0, found.known, np.nan)[0].tolist()
+        known, worth, _ = situation.averages_of_one(planned.at(after))
+        scores = worth
+        if planned.criterion is not MEU:
+            scores = scores_of(planned, situation, np.array([worth]))[0].tolist()
         best = best_values(known, worth, scores, 2 * planned.bound)
         if not best:
             return []
         if len(best) > 1:
-            late = situation.averages(planned.at(after, delays=True)).delay[0].tolist()
+            late = situation.averages_of_one(planned.at(after, delays=True))[2]
             best = [soonest(best, late)]
         codes += best[:1]
         if len(codes) < len(planned.together):

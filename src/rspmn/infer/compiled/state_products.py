@@ -120,6 +120,7 @@ class Products:
             self._offset[name] = len(leaves)
             leaves += mine
         self._pieces = Pieces(leaves)
+        self._has_others = any(cells.others for cells in self.cells.values())
         varies = [~self.cells[n].is_listed[self.leaf[n]] for n in self.names]
         self._varies = np.array(varies, dtype=bool).reshape(len(varies), len(flat))  # [names, flat]
         solid = [self.cells[n].is_solid[self.leaf[n]] for n in self.names]
@@ -190,7 +191,9 @@ class Products:
         numbers = np.array([[0.0 if isinstance(v, str | Mark) else v] for v in values])
         densities = self._pieces.densities(cell.leaf, numbers)
         with np.errstate(divide="ignore"):
-            logs = np.asarray(cell.logs + np.log(densities).sum(axis=0))
+            logs = np.asarray(cell.logs + np.add.reduce(np.log(densities)))
+        if not self._has_others:
+            return logs
         for row, (name, value) in enumerate(zip(cell.variables, values, strict=True)):
             for leaf, distribution in self.cells[name].others.items():
                 here = cell.leaf[row] == leaf + self._offset[name]
