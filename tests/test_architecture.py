@@ -16,7 +16,7 @@ LAYERS: list[set[str]] = [
     {"availability", "log_format"},
     {"schema"},
     {"circuit"},
-    {"data", "end_nodes"},
+    {"data", "end_nodes", "successor_counts"},
     {"model"},
     {"spmn"},
     {"model_file", "infer"},

@@ -30,6 +30,7 @@ from rspmn.data.episodes import Episodes
 from rspmn.end_nodes import marked_interface, visits_of_states
 from rspmn.errors import CircuitError, warn_renamed
 from rspmn.schema import Schema
+from rspmn.successor_counts import SuccessorCounts
 from rspmn.types import Array
 from rspmn.values import END, UNKNOWN, Value
 
@@ -95,6 +96,8 @@ class RSPMN:
     untried: Untried | None = None
     #: Where the log never took a decision that the model offers there; answers say so.
     never_taken: tuple[NeverTaken, ...] = ()
+    #: The logged steps behind the weights of S_L; None when unknown.
+    counts: SuccessorCounts | None = None
 
     def __post_init__(self) -> None:
         interfaces = len(self.template.roots)
@@ -110,6 +113,8 @@ class RSPMN:
             raise CircuitError(f"RSPMN: expected visits of at least 0, found {self.visits}")
         if self.untried is not None:
             self._check_untried(self.untried)
+        if self.counts is not None:
+            self._check_counts(self.counts)
         if not visits_of_states(self).any():
             raise CircuitError("RSPMN: expected an interface node that is a state and was visited")
 
@@ -125,6 +130,18 @@ class RSPMN:
         violations = validity_violations(untried.network)
         violations += schema_violations(untried.network, self.schema, recurrent=True, given=before)
         refuse("RSPMN: untried decisions", violations)
+
+    def _check_counts(self, counts: SuccessorCounts) -> None:
+        if len(counts.starts) != self.num_interfaces:
+            raise CircuitError(
+                f"RSPMN: counts of {len(counts.starts)} starts, but the template has "
+                f"{self.num_interfaces} roots"
+            )
+        if max(counts.to, default=0) >= self.num_interfaces:
+            raise CircuitError(
+                f"RSPMN: counts name interface node {max(counts.to)}, but the template has "
+                f"{self.num_interfaces} roots"
+            )
 
     def __repr__(self) -> str:
         return (

@@ -3,13 +3,16 @@
 {"format": "rspmn", "version": 1, "kind": "rspmn", "schema": …, "top": …, "template": …}
 
 Version 2 adds decisions that were never tried. Version 3 adds where decisions were never taken, and
-laws in the schema. Models without them are written as version 1.
+laws in the schema. Version 4 adds the counts behind the weights of S_L. Models without them are
+written as version 1.
 """
 
 import gzip
 import json
 import zlib
 from collections.abc import Callable
+from dataclasses import asdict
+from dataclasses import fields as dataclass_fields
 from pathlib import Path
 from typing import NoReturn
 
@@ -22,18 +25,18 @@ from rspmn.files import write_atomically
 from rspmn.model import RSPMN, Untried
 from rspmn.schema import Schema
 from rspmn.spmn import SPMN
+from rspmn.successor_counts import SuccessorCounts
 from rspmn.values import as_value
 
 FORMAT = "rspmn"
 #: Increased whenever an older rspmn could misread a newer file.
-VERSION = 3
+VERSION = 4
 
 
 def save(model: RSPMN | SPMN, path: str | Path) -> None:
     """Write a model, gzipped if the name ends in .gz; atomically."""
     untried = model.untried if isinstance(model, RSPMN) else None
-    version = 3 if model.never_taken or model.schema.laws else 1 if untried is None else 2
-    head = {"format": dumps(FORMAT), "version": dumps(version)}
+    head = {"format": dumps(FORMAT), "version": dumps(_version_of(model))}
     schema = dumps(model.schema.to_dict())
     if isinstance(model, RSPMN):
         parts = {
@@ -46,6 +49,8 @@ def save(model: RSPMN | SPMN, path: str | Path) -> None:
         if untried is not None:
             parts["untried"] = network_to_json(untried.network)
             parts["untried_at"] = dumps(untried.at)
+        if model.counts is not None:
+            parts["counts"] = dumps(asdict(model.counts))
     else:
         background = model.background
         parts = {
@@ -67,6 +72,15 @@ def save(model: RSPMN | SPMN, path: str | Path) -> None:
         write_atomically(path, content)
     except OSError as error:
         raise ModelFileError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _version_of(model: RSPMN | SPMN) -> int:
+    """Return the oldest version of the format that can hold a model."""
+    if isinstance(model, RSPMN) and model.counts is not None:
+        return 4
+    if model.never_taken or model.schema.laws:
+        return 3
+    return 2 if isinstance(model, RSPMN) and model.untried is not None else 1
 
 
 def _plain(never: NeverTaken) -> list[object]:
@@ -112,7 +126,7 @@ def load_spmn(path: str | Path) -> SPMN:
 
 #: The parts of each kind of model.
 _KINDS = {
-    "rspmn": ["top", "template", "visits", "untried", "untried_at", "never_taken"],
+    "rspmn": ["top", "template", "visits", "untried", "untried_at", "never_taken", "counts"],
     "spmn": ["network", "background", "rows", "never_taken", "usual"],
 }
 
@@ -126,7 +140,20 @@ def _rspmn(fields: Fields, schema: Schema) -> RSPMN:
         untried = Untried(_network(fields, "untried"), tuple(map(int, at)))
     top, template = _network(fields, "top"), _network(fields, "template")
     visits, never = fields.numbers("visits"), _never_taken(fields)
-    return RSPMN(schema, top, template, visits, untried, never)
+    return RSPMN(schema, top, template, visits, untried, never, _counts(fields))
+
+
+def _counts(fields: Fields) -> SuccessorCounts | None:
+    """Read the counts behind the weights of S_L."""
+    if "counts" not in fields.raw:
+        return None
+    names = [field.name for field in dataclass_fields(SuccessorCounts)]
+    part = Fields(fields.raw["counts"], f"{fields.where}, counts", names)
+    return SuccessorCounts(
+        part.numbers("starts"), part.integers("outcome"), part.integers("to"),
+        part.numbers("steps"), part.number("strength"), part.numbers("left_out"),
+        part.numbers("outside"), part.numbers("pooled"),
+    )  # fmt: skip
 
 
 def _never_taken(fields: Fields) -> tuple[NeverTaken, ...]:

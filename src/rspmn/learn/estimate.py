@@ -8,18 +8,19 @@ position of the template. The maximisation is the weighing of successors and `re
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rspmn.circuit import Latent, Leaf, Max, NetworkBuilder, Sum, Utility
+from rspmn.circuit import Latent, Leaf, Max, Network, NetworkBuilder, Product, Sum, Utility
 from rspmn.circuit.network import with_children
 from rspmn.data.episodes import Followed
 from rspmn.data.keys import group_weights
 from rspmn.data.windows import Windows
 from rspmn.end_nodes import Template, unknown_root, weighted_top
 from rspmn.infer.compiled.assign import Assigned, Located, assign
-from rspmn.infer.compiled.layers import KINDS
+from rspmn.infer.compiled.layers import KINDS, ranges
+from rspmn.infer.compiled.outcomes import outcomes_of
 from rspmn.infer.compiled.ways import RootTrees
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.flows import Flows, leaf_flows
@@ -27,6 +28,7 @@ from rspmn.learn.structure.rows import RowTable, table_of
 from rspmn.learn.successors.transitions import SuccessorWeights, Transitions
 from rspmn.learn.successors.untried import untried_branches
 from rspmn.model import RSPMN, Untried
+from rspmn.successor_counts import SuccessorCounts
 from rspmn.types import Array, Ints
 from rspmn.values import UNKNOWN
 
@@ -175,7 +177,34 @@ def rebuild(
         top = weighted_top((flows.visits / flows.visits.sum()).tolist())
     found = copy.builder.build(*placed)
     never = template.never_taken if isinstance(template, RSPMN) else ()
-    return RSPMN(template.schema, top, found, tuple(visits), untried, never)
+    counts = _counts(copy, found, len(placed))
+    return RSPMN(template.schema, top, found, tuple(visits), untried, never, counts)
+
+
+def _counts(copy: "_Copy", network: Network, interfaces: int) -> SuccessorCounts:
+    """Return the logged steps behind the S_L of the template that was built."""
+    flows, sharing = copy.flows, copy.flows.sharing
+    nodes = outcomes_of(network).nodes
+    position = np.full(len(nodes), -1)  # of the S_L of each outcome; -1 if it was not copied
+    position[np.searchsorted(nodes, list(copy.outcomes))] = list(copy.outcomes.values())
+    edges, first = ranges(*np.searchsorted(flows.led_from, [position, position + 1]))
+    outcome = np.repeat(np.arange(len(nodes)), np.diff(first))
+    logged = flows.behind[edges] > 0
+    edges, outcome = edges[logged], outcome[logged]
+    starts = np.zeros(interfaces)
+    starts[: len(flows.starts)] = flows.starts
+    found = SuccessorCounts(
+        tuple(starts.tolist()), tuple(outcome.tolist()), tuple(flows.led_to[edges].tolist()),
+        tuple(flows.behind[edges].tolist()),
+    )  # fmt: skip
+    if sharing is None:
+        return found
+    by_outcome = (np.append(of, 0.0)[position] for of in (sharing.outside, sharing.pooled))
+    left_out, outside, pooled = sharing.left_out[edges], *by_outcome
+    return replace(
+        found, strength=sharing.strength, left_out=tuple(left_out.tolist()),
+        outside=tuple(outside.tolist()), pooled=tuple(pooled.tolist()),
+    )  # fmt: skip
 
 
 class _Copy:
@@ -195,6 +224,8 @@ class _Copy:
         self.led_to, self.led = flows.led_to.tolist(), flows.led.tolist()
         self._leaves: dict[int, int] = {}  # by node, of those that are kept
         self._latents: dict[int, int] = {}  # by interface node
+        #: By product node that has an S_L among its children, the position of the S_L.
+        self.outcomes: dict[int, int] = {}
 
     def roots(self) -> list[int]:
         """Add all roots, one tree after the other."""
@@ -221,7 +252,11 @@ class _Copy:
                 total = sum(flow for _, flow in kept)
                 children = [self._add(child) for child, _ in kept]
                 return self.builder.sum(children, [flow / total for _, flow in kept])
-        return self.builder.add(with_children(node, tuple(map(self._add, below))))
+        added = self.builder.add(with_children(node, tuple(map(self._add, below))))
+        successors = [child for child in below if self.site[child] >= 0]
+        if isinstance(node, Product) and successors:
+            self.outcomes[added] = successors[0]
+        return added
 
     def _utility(self, node: Utility, position: int) -> Utility:
         steps = self.steps[position]

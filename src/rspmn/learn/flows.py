@@ -15,7 +15,7 @@ from rspmn.data.windows import Windows
 from rspmn.infer.compiled.assign import Assigned
 from rspmn.infer.compiled.ways import RootTrees
 from rspmn.learn.structure.leaves import weighted_values
-from rspmn.learn.successors.transitions import SuccessorWeights
+from rspmn.learn.successors.transitions import Sharing, SuccessorWeights
 from rspmn.types import Array, Ints
 from rspmn.values import Value
 
@@ -31,18 +31,22 @@ class Flows:
     led_from: Ints  # [edges of all S_L], position
     led_to: Ints  # [edges], interface node
     led: Array  # [edges], their weight, of any scale: steps, unless `weighed` replaced them
+    behind: Array  # [edges], the logged steps behind each
     starts: Array  # [interfaces]
     visits: Array  # [interfaces]
     arrived: Array  # [interfaces]
     #: By position of a leaf, the statistics of what was seen there (`Distribution.statistics`).
     leaves: dict[int, dict[Value, float]] = field(default_factory=dict)
+    #: How well the factors behind `led` are known, by edge and by position instead of by site.
+    sharing: Sharing | None = None
 
     @classmethod
     def none(cls, trees: RootTrees) -> "Flows":
         """Return no flow at all."""
         edges, none = np.empty(0, dtype=np.int64), np.zeros(len(trees))
         each = np.zeros(len(trees.template.roots))
-        return cls(none, none, none, none, edges, edges, np.empty(0), each, each, each)
+        nothing = np.empty(0)
+        return cls(none, none, none, none, edges, edges, nothing, nothing, each, each, each)
 
     def count_utilities(
         self, position: Ints, earned: Array, steps: Array, within: Array | None = None
@@ -64,18 +68,30 @@ class Flows:
             deviations += within
         self.squares = group_weights(position, steps * deviations, size)
 
-    def count_successors(self, position: Ints, interface: Ints, steps: Array) -> None:
-        """Set how often each interface node followed at each position."""
+    def count_successors(
+        self, position: Ints, interface: Ints, steps: Array, behind: Array | None = None
+    ) -> None:
+        """Set how often each interface node followed at each position.
+
+        `behind` are the logged ones of the steps, if not all of them were logged.
+        """
         size = len(self.starts)
         keys, edge = np.unique(position * size + interface, return_inverse=True)
         self.led_from, self.led_to = keys // size, keys % size
         self.led = group_weights(edge, steps, len(keys))
+        self.behind = self.led if behind is None else group_weights(edge, behind, len(keys))
 
     def weighed(self, sites: Ints, weights: SuccessorWeights) -> "Flows":
         """Return the flows with weights of S_L instead of counts; `sites` are their positions."""
+        sharing = weights.sharing
+        if sharing is not None:
+            outside, pooled = np.zeros((2, len(self.passed)))
+            outside[sites], pooled[sites] = sharing.outside, sharing.pooled
+            sharing = replace(sharing, outside=outside, pooled=pooled)
         return replace(
-            self, led_from=sites[weights.site], led_to=weights.interfaces, led=weights.weights
-        )
+            self, led_from=sites[weights.site], led_to=weights.interfaces, led=weights.weights,
+            behind=weights.counts, sharing=sharing,
+        )  # fmt: skip
 
     def __add__(self, other: "Flows") -> "Flows":
         plain = {
@@ -88,13 +104,14 @@ class Flows:
         found = Flows(
             mean=self.mean + share * away,
             squares=self.squares + other.squares + share * self.steps * away**2,
-            led_from=self.led_from, led_to=self.led_to, led=self.led,
+            led_from=self.led_from, led_to=self.led_to, led=self.led, behind=self.behind,
             leaves=_added(self.leaves, other.leaves), **plain,
         )  # fmt: skip
         found.count_successors(
             np.concatenate([self.led_from, other.led_from]),
             np.concatenate([self.led_to, other.led_to]),
             np.concatenate([self.led, other.led]),
+            np.concatenate([self.behind, other.behind]),
         )
         return found
 
@@ -103,7 +120,7 @@ class Flows:
         plain = {
             part.name: getattr(self, part.name).tolist()
             for part in fields(self)
-            if part.name != "leaves"
+            if part.name not in ("leaves", "sharing")
         }
         plain["leaves"] = [[at, list(of.items())] for at, of in self.leaves.items()]
         return json.dumps(plain)

@@ -93,7 +93,9 @@ def put_back(
         top = model.template.nodes[root]
         below = [placed[c] for c in top.children] if isinstance(top, Product) else [kept]
         roots.append(builder.product([*added, *(b for b in below if b is not None)]))
-    return RSPMN(two.schema, model.top, builder.build(*roots), model.visits, model.untried)
+    template = builder.build(*roots)
+    # A copy has the same outcomes in the same order: the counts still fit.
+    return RSPMN(two.schema, model.top, template, model.visits, model.untried, counts=model.counts)
 
 
 def _marked(name: str, mark: Mark) -> Leaf:

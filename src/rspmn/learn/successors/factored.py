@@ -23,6 +23,7 @@ from rspmn.learn.successors.components import find_components
 from rspmn.learn.successors.priors import Factors, Priors, boxes_of, mixed_priors, too_much
 from rspmn.learn.successors.transitions import (
     Contexts,
+    Sharing,
     SuccessorWeights,
     Transitions,
     contexts_of,
@@ -81,6 +82,9 @@ class Factored:
         info.strength, info.gained = learned.strength(priors.kept)
         if info.strength:
             weights = _posterior(transitions, weights, priors.weights, info.strength)
+            # A single tree of contexts shares little, and its leaves were chosen to fit the counts.
+            if sum(leaves > 1 for leaves in info.leaves) > 1:
+                weights = replace(weights, sharing=learned.sharing(weights, priors, info.strength))
         return replace(weights, factors=factors), info
 
 
@@ -133,9 +137,7 @@ class Learned:
         keys, total = distinct_weights(key, self.weights)
         others = total[np.searchsorted(keys, key)] - 1
         visits = group_weights(self.site, self.weights)[self.site] - 1
-        leaves = self.leaves[:, self.context]
-        prior = self.factors.mass_on(leaves, self.box, without=1.0)
-        prior /= np.where(kept > 0, kept, 1.0)[self.context]
+        prior = self._left_out(kept)
         likelihoods = [
             float(self.weights @ np.log((others + k * prior + FLOOR / size) / (visits + k + FLOOR)))
             for k in STRENGTHS
@@ -143,6 +145,30 @@ class Learned:
         best = int(np.argmax(likelihoods))
         gained = (likelihoods[best] - likelihoods[0]) / float(self.weights.sum())
         return STRENGTHS[best], gained
+
+    def _left_out(self, kept: Array) -> Array:  # [steps]
+        """Return the factors' mass on where each step led, the step itself left out."""
+        leaves = self.leaves[:, self.context]
+        prior = self.factors.mass_on(leaves, self.box, without=1.0)
+        return np.asarray(prior / np.where(kept > 0, kept, 1.0)[self.context])
+
+    def sharing(self, weights: SuccessorWeights, priors: Priors, strength: float) -> Sharing:
+        """Return how well the factors are known, by edge and by S_L."""
+        transitions, size = self.transitions, self.transitions.interfaces
+        edges = weights.site * size + weights.interfaces
+        to = transitions.to[~transitions.over]
+        edge = np.searchsorted(edges, self.site * size + to)
+        steps = np.maximum(group_weights(edge, self.weights, len(edges)), 1e-300)
+        mass = self.weights * self._left_out(priors.kept)
+        visits = group_weights(self.site, self.weights, transitions.sites)
+        lost = self.weights * (1 - np.minimum(priors.kept, 1))[self.context]
+        outside = group_weights(self.site, lost, transitions.sites) / np.maximum(visits, 1e-300)
+        varied = [len(np.unique(part.values)) > 1 for part in self.factors.components]
+        behind = self.factors.tied.totals[self.leaves[varied]].min(axis=0)  # [contexts]
+        pooled = np.full(transitions.sites, np.inf)
+        np.minimum.at(pooled, self.site, behind[self.context])
+        pooled[visits == 0] = 0.0
+        return Sharing(strength, group_weights(edge, mass, len(edges)) / steps, outside, pooled)
 
 
 def _contexts(transitions: Transitions, window: Ints) -> tuple[Contexts, Ints]:

@@ -97,6 +97,16 @@ class Transitions:
 
 
 @dataclass(frozen=True, eq=False)
+class Sharing:
+    """How well the factors that S_L share are known."""
+
+    strength: float  # κ, the number of steps that they are worth
+    left_out: Array  # [edges], their mass on each successor if one step that led there is left out
+    outside: Array  # [sites], their mass on states of no interface node
+    pooled: Array  # [sites], the steps behind the least known of them
+
+
+@dataclass(frozen=True, eq=False)
 class SuccessorWeights:
     """The weights of all S_L, sorted by S_L."""
 
@@ -109,6 +119,8 @@ class SuccessorWeights:
     strength: Array | None = None
     #: What predicts decisions that were never made; None if nothing does.
     factors: "Factors | None" = None
+    #: How well `strength` is founded; None: as evidence of how sure a weight is, only counts count.
+    sharing: Sharing | None = None
 
     @property
     def site(self) -> Ints:  # [edges]

@@ -1,0 +1,36 @@
+"""The outcomes of a template: products of a utility and an S_L, which say what follows."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rspmn.circuit import Network, Product, Utility
+from rspmn.infer.compiled.layers import KINDS, flatten
+from rspmn.infer.compiled.ways import Sites, sites_of
+from rspmn.types import Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """All outcomes of a template, in the order of its nodes."""
+
+    nodes: Ints  # [outcomes], in the template
+    site: Ints  # [outcomes], the S_L of each
+    utility: Ints  # [outcomes], the node of its utility, -1 if it has none
+    sites: Sites
+
+
+def outcomes_of(template: Network) -> Outcomes:
+    """Return the products that have an S_L among their children."""
+    flat = flatten(template)
+    sites = sites_of(template, flat)
+    site_of = np.full(len(template), -1)
+    site_of[sites.nodes] = np.arange(len(sites.nodes))
+    parent = np.repeat(np.arange(len(template)), np.diff(flat.starts))
+    product = flat.kind[parent] == KINDS[Product]
+    led = np.flatnonzero(product & (site_of[flat.children] >= 0))
+    nodes, first = np.unique(parent[led], return_index=True)
+    utility = np.full(len(template), -1)
+    earns = np.flatnonzero(product & (flat.kind[flat.children] == KINDS[Utility]))
+    utility[parent[earns]] = flat.children[earns]
+    return Outcomes(nodes, site_of[flat.children[led[first]]], utility[nodes], sites)
