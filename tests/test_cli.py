@@ -63,6 +63,27 @@ def test_a_state_in_which_no_decision_was_made(
     assert out.startswith("unsupported: the model never saw move=stop; it knows move = go")
 
 
+def test_shares_that_are_supported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of 200 visits one is to a cell in which nothing was done; going on leads there in 1 of 50."""
+    schema = Schema([["cell"], ["move"]], ["move"], "r")
+    b = NetworkBuilder()
+    follows = b.sum([b.latent(0), b.latent(1)], [0.98, 0.02])
+    go = b.max("move", {"go": b.product([b.utility("r", 1.0), follows])})
+    first, frontier = (b.leaf("cell", Categorical.certain(cell)) for cell in (1, 2))
+    roots = [b.product([first, go]), marked_root(b, schema, [frontier], UNKNOWN, 1)]
+    path = str(tmp_path / "rare.json")
+    RSPMN(schema, uniform_top(2), b.build(*roots), (199.0, 1.0)).save(path)
+    assert run(capsys, "meu", path, "--state", "cell=1", "--horizon", "1")[1] == "1\n"
+    # 1, then 1 again: in cell 2 as in the worst of all others, which is cell 1
+    out = run(capsys, "meu", path, "--state", "cell=1", "--horizon", "2")[1]
+    assert out == "2  (supported 0.98)\n"
+    out = run(capsys, "meu", path, "--state", "cell=", "--horizon", "2")[1]
+    assert out == "2  (supported 0.975)\n"  # .98 · 199 / 200 = .9751
+    lines = run(capsys, "policy", path, "--horizon", "2")[1].splitlines()
+    assert lines[0].split()[-1] == "supported"
+    assert [line.split()[-1] for line in lines[1:]] == ["0.98", "0"]
+
+
 def test_what_a_decision_is_made_without(grid: str, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, "act", grid, "--state", "x=0", "--horizon", "4")
     assert out.splitlines()[-1] == "not given: y; averaged over the logged values"

@@ -168,7 +168,7 @@ class Products:
                 varying.append(name)
                 rows.append(leaf + self._offset[name])
         leaf = np.array(rows, dtype=np.int64).reshape(len(varying), len(here))
-        first = np.flatnonzero(np.diff(nodes, prepend=-1))
+        first = np.flatnonzero(np.append(nodes[:1] >= 0, nodes[1:] != nodes[:-1]))
         found = Cell(nodes, logs, first, leaf, tuple(varying), None)
         certain = len(first) == 1 and self._is_solid[here].any()
         if certain:
