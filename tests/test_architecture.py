@@ -20,6 +20,7 @@ LAYERS: list[set[str]] = [
     {"model"},
     {"spmn"},
     {"model_file", "infer"},
+    {"trust"},
     {"envs", "learn"},
     {"doctor", "evaluate", "testing"},
     {"__init__"},
@@ -29,7 +30,7 @@ LAYERS: list[set[str]] = [
 
 #: Methods that open a door to a later part: they import it when they are called.
 DOORS: dict[str, set[str]] = {
-    "model": {"model_file", "infer"},
+    "model": {"model_file", "infer", "trust"},
     "spmn": {"model_file", "infer"},
 }
 

@@ -12,7 +12,10 @@ from rspmn import RSPMN, NetworkBuilder, Schema
 from rspmn.circuit import Categorical
 from rspmn.cli import main
 from rspmn.end_nodes import marked_root, uniform_top
+from rspmn.envs.frozen_lake import frozen_lake
 from rspmn.envs.paper_grid import paper_grid
+from rspmn.envs.random_mdp import random_mdp
+from rspmn.learn import learn_rspmn
 from rspmn.values import UNKNOWN
 
 
@@ -246,3 +249,29 @@ def test_interrupted(
     code, out, err = run(capsys, "meu", grid)
     assert (code, out) == (130, "")
     assert err == "rspmn: interrupted; no file was left incomplete\n"
+
+
+def test_the_honest_value_comes_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(tmp_path / "lake.json")
+    model, _ = learn_rspmn(frozen_lake().generate(300, 8, 0))
+    model.save(path)
+    _, out, _ = run(capsys, "meu", path, "--horizon", "8")
+    lines = out.splitlines()
+    found = model.honest_value(8)
+    assert lines[0].startswith(f"honest value {found.point:.4g}  (90 % interval {found.low:.4g} to")
+    assert lines[1].startswith(f"promise (MEU) {found.promise:.6g}  (")
+    assert (len(lines) == 2) == found.kept
+    _, out, _ = run(capsys, "meu", path, "--horizon", "8", "--json")
+    assert json.loads(out)["honest"]["low"] == found.low
+    # Of a state, or without a horizon, it is not defined.
+    _, out, _ = run(capsys, "meu", path, "--state", "cell=0", "--horizon", "8")
+    assert "honest" not in out
+
+
+def test_a_promise_that_is_not_kept_is_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "random.json")
+    learn_rspmn(random_mdp(0).generate(10, 20, 0))[0].save(path)
+    _, out, _ = run(capsys, "meu", path, "--horizon", "20")
+    assert out.splitlines()[-1] == "warning: the model promises more than its log supports"

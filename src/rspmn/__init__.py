@@ -13,7 +13,7 @@ All that the first hour needs is an attribute of this module, and is imported wh
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rspmn import circuit, data, doctor, envs, errors, evaluate, infer, learn, testing
+    from rspmn import circuit, data, doctor, envs, errors, evaluate, infer, learn, testing, trust
     from rspmn.circuit import Network, NetworkBuilder
     from rspmn.data.episodes import Episodes, Followed
     from rspmn.data.gymnasium import collect
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rspmn.model_file import load
     from rspmn.schema import Kind, Schema
     from rspmn.spmn import SPMN
+    from rspmn.trust import HonestValue
     from rspmn.values import END, Value
 
 __version__ = "0.1.0"
@@ -56,10 +57,12 @@ _HOMES = {
     "rspmn.model_file": ["load"],
     "rspmn.schema": ["Kind", "Schema"],
     "rspmn.spmn": ["SPMN"],
+    "rspmn.trust": ["HonestValue"],
     "rspmn.values": ["END", "Value"],
 }
 _MODULES = (
     "circuit", "data", "doctor", "envs", "errors", "evaluate", "infer", "learn", "testing",
+    "trust",
 )  # fmt: skip
 
 if not TYPE_CHECKING:  # with it, type checkers would accept any name
@@ -82,9 +85,9 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "END", "RSPMN", "SPMN", "ActionValue", "Episodes", "ExpectedUtility", "Followed", "Kind",
-    "LearnConfig", "LogFormat", "Network", "NetworkBuilder", "Policy", "RspmnError", "Schema",
-    "Value", "Windows", "__version__", "circuit", "collect", "data", "doctor", "envs", "errors",
-    "evaluate", "examine", "from_minari", "infer", "learn", "learn_rspmn", "learn_spmn",
-    "learn_spn", "load", "refit", "store_windows", "testing", "true_value", "windows",
+    "END", "RSPMN", "SPMN", "ActionValue", "Episodes", "ExpectedUtility", "Followed", "HonestValue",
+    "Kind", "LearnConfig", "LogFormat", "Network", "NetworkBuilder", "Policy", "RspmnError",
+    "Schema", "Value", "Windows", "__version__", "circuit", "collect", "data", "doctor", "envs",
+    "errors", "evaluate", "examine", "from_minari", "infer", "learn", "learn_rspmn", "learn_spmn",
+    "learn_spn", "load", "refit", "store_windows", "testing", "true_value", "trust", "windows",
 ]  # fmt: skip

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from rspmn.infer.meu import ExpectedUtility
     from rspmn.infer.policy import Policy
     from rspmn.infer.sample import Decide
+    from rspmn.trust import HonestValue
 
 
 #: Known values of a step, by variable; None, NaN and variables left out are unknown.
@@ -319,6 +320,48 @@ class RSPMN:
 
         model = self.with_untried() if allow_untried else self
         return recurrent_meu(model, state, horizon, discount, criterion or MEU)
+
+    def honest_value(
+        self,
+        horizon: int,
+        discount: float = 1.0,
+        *,
+        draws: int = 300,
+        rng: np.random.Generator | int = 0,
+    ) -> "HonestValue":
+        """Return what the recommended policy is worth from the start, with a 90 % interval.
+
+        `meu` is the highest of many estimates, so it promises too much where data are few. Here
+        the policy is valued in draws from the posterior of all weights; see `docs/trust.md`.
+
+        Parameters
+        ----------
+        horizon
+            The number of steps.
+        discount
+            Per step.
+        draws
+            The number of draws.
+        rng
+            A generator, or a seed for one.
+
+        Returns
+        -------
+        HonestValue
+            It has `point`, `low` and `high`; the `promise`, which is `meu`; and the `optimism`.
+
+        Examples
+        --------
+        >>> from rspmn.envs.grid_universe import grid_universe
+        >>> from rspmn.learn import learn_rspmn
+        >>> model, _ = learn_rspmn(grid_universe().generate(episodes=2000, horizon=8, rng=0))
+        >>> found = model.honest_value(horizon=8)
+        >>> found.low <= 6 <= found.high
+        True
+        """
+        from rspmn.trust import honest_value
+
+        return honest_value(self, horizon, discount, draws, rng)
 
     def values(
         self,

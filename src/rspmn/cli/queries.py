@@ -17,6 +17,7 @@ from rspmn.model import RSPMN
 from rspmn.model_file import load
 from rspmn.schema import Schema
 from rspmn.spmn import SPMN
+from rspmn.trust import HonestValue
 from rspmn.values import Mark, Value
 
 Model = RSPMN | SPMN
@@ -78,14 +79,38 @@ def show_meu(arguments: argparse.Namespace) -> None:
     model = load(arguments.model)
     state = _state(model, arguments.state)
     answer = model.meu(state, **_options(model, arguments))
+    honest = None if state is not None else _honest(model, arguments)
     if arguments.json:
         facts = {"supported": answer.supported, "steps": answer.steps, "bound": answer.bound}
-        print(json.dumps({"meu": _number(answer), **facts}))
+        more = {} if honest is None else {"honest": _honest_facts(honest)}
+        print(json.dumps({"meu": _number(answer), **facts, **more}))
     elif math.isnan(answer):
         print(_unsupported(model, state))
     else:
         near = f" ± {answer.bound:.2g}" if answer.bound > 1e-6 * abs(answer) else ""
-        print(f"{float(answer):.6g}{near}{_support(answer.steps, answer.supported)}")
+        found = f"{float(answer):.6g}{near}{_support(answer.steps, answer.supported)}"
+        print(found if honest is None else f"{_shown(honest)}\npromise (MEU) {found}")
+        if honest is not None and not honest.kept:
+            beyond = "more" if honest.promise > honest.point else "less"
+            print(f"warning: the model promises {beyond} than its log supports")
+
+
+def _honest(model: Model, arguments: argparse.Namespace) -> HonestValue | None:
+    """Return the honest value from the start; None where it is not defined."""
+    horizon, untried = arguments.horizon, arguments.allow_untried
+    if not isinstance(model, RSPMN) or model.counts is None or horizon is None or untried:
+        return None
+    found = model.honest_value(horizon, arguments.discount)
+    return None if math.isnan(found.point) else found
+
+
+def _shown(honest: HonestValue) -> str:
+    return f"honest value {honest.point:.4g}  (90 % interval {honest.low:.4g} to {honest.high:.4g})"
+
+
+def _honest_facts(honest: HonestValue) -> dict[str, object]:
+    names = ("point", "low", "high", "optimism", "deviation", "kept")
+    return {name: getattr(honest, name) for name in names}
 
 
 def show_actions(arguments: argparse.Namespace) -> None:

@@ -1,0 +1,6 @@
+"""How far the answers of a learned model can be trusted."""
+
+from rspmn.trust.honest import HonestValue, honest_value
+from rspmn.trust.posterior import Posterior
+
+__all__ = ["HonestValue", "Posterior", "honest_value"]

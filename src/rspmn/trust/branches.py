@@ -1,0 +1,218 @@
+"""The evidence of a model by branch: what was logged below each value of the last decision.
+
+A branch leads to outcomes, each a utility and an S_L. Of each outcome the model keeps how often it
+led to each interface node.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rspmn.circuit import Utility
+from rspmn.data.keys import group_weights
+from rspmn.errors import EvidenceError
+from rspmn.infer.compiled.bellman import Bellman
+from rspmn.infer.compiled.layers import flatten, ranges
+from rspmn.infer.compiled.outcomes import Outcomes, outcomes_of
+from rspmn.model import RSPMN
+from rspmn.successor_counts import SuccessorCounts
+from rspmn.types import Array, Bools, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """What is drawn: parts of a branch, each an outcome that goes on or ends, and their edges."""
+
+    branch: Ints  # [cells], sorted
+    outcome: Ints  # [cells]
+    steps: Array  # [cells], of the branch and outcome
+    share: Array  # [cells], the mean; sums to 1 for each branch
+    starts: Ints  # [cells + 1], the first edge of each
+    to: Ints  # [edges]
+    alpha: Array  # [edges], parameters of the Dirichlet of each cell
+    fixed: Bools  # [cells], whether nothing was counted: the edges are the model's weights
+
+    @property
+    def of_edges(self) -> Ints:  # [edges]
+        """The cell of each edge."""
+        return np.repeat(np.arange(len(self.branch)), np.diff(self.starts))
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Logged steps by branch and interface node, sorted."""
+
+    branch: Ints  # [pairs]
+    to: Ints  # [pairs]
+    steps: Array  # [pairs]
+    utility: Array  # [pairs], the mean
+    left_out: Array  # [pairs], the probability that the other steps, and factors, give each
+
+
+class BranchEvidence:
+    """All that is known about the branches of a model."""
+
+    def __init__(self, model: RSPMN) -> None:
+        counts = model.counts
+        if counts is None:
+            raise EvidenceError(
+                "the model has no counts behind its weights: learn it again with this version of "
+                "rspmn, from a log whose states are not soft boxes of numbers"
+            )
+        self.model, self.bellman = model, model.bellman
+        found = outcomes_of(model.template)
+        if max(counts.outcome, default=0) >= len(found.nodes):
+            raise EvidenceError(
+                f"the model counts outcome {max(counts.outcome)}, but the template has "
+                f"{len(found.nodes)} of them"
+            )
+        self.size = len(self.bellman.levels[0].untried)
+        self.node = _interfaces_of_branches(self.bellman)  # [branches]
+        self.utilities = _utilities(model, found)  # [3, outcomes]: mean, steps, variance
+        shares = _shares(model, found)
+        self.cells = _cells(model, counts, found, shares)
+        self.steps = group_weights(self.cells.branch, self.cells.steps, self.size)  # [branches]
+        unknown = -1 if model.unknown is None else model.unknown
+        leads = self.cells.branch[self.cells.of_edges][self.cells.to == unknown]
+        #: Which branches lead to nothing known: they count in the last step only. [branches]
+        self.closed = self.bellman.levels[0].untried.copy()
+        self.closed[leads[self.steps[leads] == 0]] = True
+        self.strength = _strengths(counts, found)  # [outcomes]
+        self.counted = self._counted(counts, shares)
+        self.known = self._by_branch(shares, self.strength) + self.steps  # [branches]
+        outside = np.array(counts.outside) if counts.outside else np.zeros(len(found.nodes))
+        share = counts.strength / np.maximum(self.steps + counts.strength, 1e-300)
+        self.outside = self._by_branch(shares, outside) * share  # [branches]
+        self.starts = np.array(counts.starts)
+
+    def _by_branch(self, shares: Any, numbers: Array) -> Array:  # [branches]
+        """Return numbers of outcomes averaged by branch; 0 where nothing was logged."""
+        return np.where(self.steps > 0, np.asarray(shares @ numbers), 0.0)
+
+    def _counted(self, counts: SuccessorCounts, shares: Any) -> Counted:
+        interfaces = self.bellman.interfaces
+        left_out = counts.left_out or (0.0,) * len(counts.to)
+        table = np.array([counts.outcome, counts.to, counts.steps, left_out], dtype=np.float64)
+        order = np.argsort(table[0], kind="stable")
+        table = table[:, order]
+        first = np.searchsorted(table[0], np.arange(shares.shape[1] + 1))
+        edge, per = ranges(first[shares.indices], first[shares.indices + 1])
+        branch = np.repeat(_rows(shares), np.diff(per))
+        outcome, to, steps, prior = table[:, edge]
+        keys, which = np.unique(branch * interfaces + to.astype(np.int64), return_inverse=True)
+        total = group_weights(which, steps)
+        utility = group_weights(which, steps * self.utilities[0][outcome.astype(np.int64)]) / total
+        prior = group_weights(which, steps * prior) / total
+        strength = group_weights(which, steps * self.strength[outcome.astype(np.int64)]) / total
+        branch, to = keys // interfaces, keys % interfaces
+        core = _left_out(branch, to == self.model.end, total, prior, strength)
+        return Counted(branch, to, total, utility, core)
+
+
+def _left_out(branch: Ints, over: Bools, steps: Array, prior: Array, strength: Array) -> Array:
+    """Return what predicts each logged step if it is left out: other steps and the factors."""
+    size = int(branch.max(initial=0)) + 1
+    total = group_weights(branch, steps, size)[branch]
+    ended = group_weights(branch, steps * over, size)[branch]
+    others = np.maximum(total - 1, 1)
+    goes_on = (steps - 1 + strength * prior) / np.maximum(total - ended - 1 + strength, 1e-300)
+    goes_on = np.clip(goes_on, 0, 1) * np.maximum(0, 1 - ended / others)
+    found = np.where(over, (steps - 1) / others, goes_on)
+    alone = np.where(over | (strength == 0), 0.0, prior)
+    return np.where(total > 1, found, np.clip(alone, 0, 1))
+
+
+def _interfaces_of_branches(bellman: Bellman) -> Ints:  # [branches]
+    """Return an interface node that has each branch of the last decision."""
+    from scipy.sparse import csr_array
+
+    owner = np.full(bellman.size, -1)
+    above, rows = csr_array(bellman.roots.matrix), np.arange(bellman.interfaces)
+    for level in reversed(bellman.levels):
+        owner[above.indices[::-1]] = rows[_rows(above)][::-1]
+        counts = np.diff(np.append(level.starts, len(level.untried)))
+        rows = np.repeat(owner[level.slots], counts)
+        above = csr_array(level.forms.matrix)
+    return rows
+
+
+def _rows(matrix: Any) -> Ints:
+    """Return the row of each entry of a sparse matrix."""
+    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+
+
+def _utilities(model: RSPMN, found: Outcomes) -> Array:  # [3, outcomes]
+    """Return mean, logged steps and variance of the utility of each outcome."""
+    nodes = [model.template.nodes[k] if k >= 0 else None for k in found.utility.tolist()]
+    numbers = [
+        (node.mean, node.count, node.variance) if isinstance(node, Utility) else (0.0, 0.0, 0.0)
+        for node in nodes
+    ]
+    return np.array(numbers).reshape(len(nodes), 3).T
+
+
+def _shares(model: RSPMN, found: Outcomes) -> Any:  # sparse [branches, outcomes]
+    """Return the probability of each outcome in each branch of the last decision."""
+    from scipy.sparse import csr_array
+
+    flat, level = flatten(model.template), model.bellman.levels[0]
+    edges, _ = flat.edges_of(level.nodes)
+    at = flat.children[edges]
+    shape = len(at), len(model.template)
+    passed = csr_array((np.ones(len(at)), (np.arange(len(at)), at)), shape=shape)
+    outcome = np.zeros(len(model.template), dtype=bool)
+    outcome[found.nodes] = True
+    linear, total = flat.linear(), csr_array(shape)
+    while passed.nnz:  # once for each layer of sums between the decision and its outcomes
+        total = total + passed
+        passed = csr_array((passed * ~outcome[None, :]) @ linear)
+        passed.eliminate_zeros()
+    shares = csr_array(total[:, found.nodes])
+    shares.sort_indices()
+    return shares
+
+
+def _strengths(counts: SuccessorCounts, found: Outcomes) -> Array:  # [outcomes]
+    """Return the steps that factors are worth: no more than were logged in their contexts."""
+    if not counts.strength:
+        return np.zeros(len(found.nodes))
+    outcome, logged = np.array(counts.outcome, np.int64), np.array(counts.steps)
+    steps = group_weights(outcome, logged, len(found.nodes))
+    return np.minimum(counts.strength, np.maximum(0.0, np.array(counts.pooled) - steps))
+
+
+def _cells(model: RSPMN, counts: SuccessorCounts, found: Outcomes, shares: Any) -> Cells:
+    """Return the cells of all branches."""
+    sites = found.sites
+    end = -1 if model.end is None else model.end
+    pair_branch, pair_outcome = _rows(shares), shares.indices
+    site = found.site[pair_outcome]
+    edge, first = ranges(sites.starts[site], sites.starts[site + 1])
+    pair = np.repeat(np.arange(len(site)), np.diff(first))
+    to, weight = sites.interfaces[edge], sites.weights[edge]
+    logged = _steps_of(counts, pair_outcome[pair], to, model.num_interfaces)
+    cell_key, cell = np.unique(pair * 2 + (to == end), return_inverse=True)
+    order = np.argsort(cell, kind="stable")
+    cell, to, weight, logged = cell[order], to[order], weight[order], logged[order]
+    size = len(cell_key)
+    steps, mass = group_weights(cell, logged, size), group_weights(cell, weight, size)
+    outcome, branch = pair_outcome[cell_key // 2], pair_branch[cell_key // 2]
+    # weight = (count + κ · π) / (n + κ) is the mean. It is worth n steps, and those of the factors.
+    worth = np.where(cell_key % 2 == 1, 0.0, _strengths(counts, found)[outcome])
+    fixed = steps == 0
+    alpha = (steps + worth)[cell] * weight / mass[cell] if counts.strength else logged
+    alpha = np.where(fixed[cell], weight, alpha)
+    share = shares.data[cell_key // 2] * mass
+    starts = np.searchsorted(cell, np.arange(size + 1))
+    return Cells(branch, outcome, steps, share, starts, to, alpha, fixed)
+
+
+def _steps_of(counts: SuccessorCounts, outcome: Ints, to: Ints, interfaces: int) -> Array:
+    """Return how often outcomes led to interface nodes."""
+    key = np.array(counts.outcome, np.int64) * interfaces + np.array(counts.to, np.int64)
+    order = np.append(np.argsort(key), -1)  # with one after the last, so that all are found
+    keys, steps = np.append(key, -1)[order], np.append(counts.steps, 0.0)[order]
+    asked = outcome * interfaces + to
+    place = np.searchsorted(keys[:-1], asked)
+    return np.where(keys[place] == asked, steps[place], 0.0)

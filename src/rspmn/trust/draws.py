@@ -1,0 +1,101 @@
+"""Values in several worlds at once: the Bellman update with an axis of draws.
+
+Worlds differ in where the branches of the last decision lead and what they earn. All else, such as
+what is observed between two decisions, is the model's.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from rspmn.infer.compiled.bellman import Forms, Level
+from rspmn.trust.branches import BranchEvidence
+from rspmn.types import Array, Ints
+
+#: The branch that is taken at each max node, for each level of decisions: [max nodes], or
+#: [draws, max nodes] where each draw has its own.
+Choice = list[Ints]
+
+
+class Worlds:
+    """Models that share a template.
+
+    Parameters
+    ----------
+    evidence
+        The template, and which of its branches lead to nothing known.
+    earned
+        What the branches of the last decision earn. [draws or 1, branches]
+    expect
+        Returns what interface nodes are worth on average after each branch: from
+        [draws, interfaces] to [draws, branches].
+    """
+
+    def __init__(
+        self, evidence: BranchEvidence, earned: Array, expect: Callable[[Array], Array]
+    ) -> None:
+        self.bellman, self.closed = evidence.bellman, evidence.closed
+        self.earned, self.expect = earned, expect
+
+    def update(
+        self, after: Array, discount: float, last: bool, choice: Choice | None = None
+    ) -> tuple[Array, Choice]:
+        """Return what interface nodes are worth, given a step later, and the branches taken.
+
+        Those of a choice, or else the best. All values are [draws, interfaces].
+        """
+        bellman = self.bellman
+        values = np.zeros((len(after), bellman.size))
+        if not last:
+            values[:, : bellman.interfaces] = discount * after
+            if bellman.unknown is not None:
+                values[:, bellman.unknown] = 0.0
+        taken: Choice = []
+        for number, level in enumerate(bellman.levels):
+            worth = self._worth(level, values, last, innermost=number == 0)
+            chosen = _best(worth, level) if choice is None else choice[number]
+            taken.append(chosen)
+            rows = np.broadcast_to(chosen, (len(worth), len(level.nodes)))
+            values[:, level.slots] = np.take_along_axis(worth, rows, axis=1)
+        found = _averaged(bellman.roots, values)
+        return self._settled(found), taken
+
+    def _worth(self, level: Level, values: Array, last: bool, innermost: bool) -> Array:
+        if not innermost:
+            worth = _averaged(level.forms, values)
+        elif last:
+            worth = np.repeat(self.earned, len(values) // len(self.earned), axis=0)
+        else:
+            worth = self.expect(values[:, : self.bellman.interfaces]) + self.earned
+        worth[:, self.closed if innermost and not last else level.untried] = -np.inf
+        return worth
+
+    def _settled(self, found: Array) -> Array:
+        """Give frontier nodes the lowest value of all others, but not the node UNKNOWN."""
+        lost = np.isneginf(found)
+        if not lost.any():
+            return found
+        worst = np.where(lost, np.inf, found).min(axis=1, keepdims=True)
+        return np.where(lost & np.isfinite(worst), worst, np.where(lost, 0.0, found))
+
+
+def _best(worth: Array, level: Level) -> Ints:  # [draws, max nodes]
+    """Return the first of the best branches of each max node."""
+    counts = np.diff(np.append(level.starts, worth.shape[1]))
+    best = np.maximum.reduceat(worth, level.starts, axis=1)
+    places = np.where(
+        worth >= np.repeat(best, counts, axis=1), np.arange(worth.shape[1]), worth.shape[1]
+    )
+    return np.asarray(np.minimum.reduceat(places, level.starts, axis=1))
+
+
+def _averaged(forms: Forms, values: Array) -> Array:  # [draws, rows]
+    """Return the average of what is known, values above -∞; -∞ where nothing is."""
+    lost = np.isneginf(values)
+    found = np.asarray(forms.matrix @ np.where(lost, 0.0, values).T).T
+    if lost.any():
+        partly = np.asarray(forms.matrix @ lost.T.astype(np.float64)).T > 0
+        known = np.asarray(forms.matrix @ (~lost).T.astype(np.float64)).T + forms.rest
+        np.divide(found, known, out=found, where=partly & (known > 1e-12))
+        found[partly & (known <= 1e-12)] = -np.inf
+    return np.asarray(found + forms.earned)

@@ -1,0 +1,146 @@
+"""What was never seen: how often a branch leads where it never led before.
+
+A branch with n steps leads by (1 - s) · core + s · q. The core is what was counted, s is the share
+of what is new, Beta(k, n), and q is what other decisions in the same interface node led to
+("node") or what any step led to ("all"). Each pair (base, k) is a component of a mixture. Its
+weight is fitted by expectation maximisation to the likelihood of each logged step given all others.
+"""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from rspmn.data.keys import group_weights
+from rspmn.trust.branches import BranchEvidence, Counted
+from rspmn.types import Array, Bools, Ints
+
+#: The strengths k that are mixed, for each base.
+STRENGTHS = (0.001, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+#: The share of "all" in what other decisions of a node predict.
+ANYWHERE = 0.1
+#: What nothing predicts is as likely as if this part of a step had led to every interface node.
+FLOOR = 1e-3
+#: Passes of expectation maximisation.
+PASSES = 100
+#: The weight of a uniform mixture, in branches.
+UNIFORM = 0.1
+
+
+class Novelty:
+    """The mixture over bases and strengths, fitted to the branches of a model."""
+
+    def __init__(self, evidence: BranchEvidence) -> None:
+        self.evidence, counted = evidence, evidence.counted
+        self.interfaces = evidence.bellman.interfaces
+        self.strength = np.array(STRENGTHS * 2)  # [components]
+        self.by_node = np.repeat([True, False], len(STRENGTHS))  # [components]
+        arrived = group_weights(counted.to, counted.steps, self.interfaces)
+        self.everywhere = arrived / max(arrived.sum(), 1e-300)  # [interfaces]
+        key = evidence.node[counted.branch] * self.interfaces + counted.to
+        self.keys, self.which = np.unique(key, return_inverse=True)  # (node, to), sorted
+        self.led = group_weights(self.which, counted.steps, len(self.keys))
+        self.responsibility = self._fit(counted, arrived)  # [branches, components]
+        self.weights = self.responsibility[evidence.steps > 0].mean(axis=0)  # [components]
+
+    # ---- the fit -------------------------------------------------------------------
+
+    def _fit(self, counted: Counted, arrived: Array) -> Array:
+        evidence, branch = self.evidence, counted.branch
+        total = arrived.sum()
+        size = max(2, int((arrived > 0).sum()))
+        anywhere = np.maximum(arrived[counted.to] - 1, 0) / max(total - 1, 1) + FLOOR / size
+        of_node = group_weights(self.keys // self.interfaces, self.led, self.interfaces)
+        others = of_node[evidence.node] - evidence.steps  # [branches]
+        near = (self.led[self.which] - counted.steps) / np.maximum(others[branch], 1)
+        near = (1 - ANYWHERE) * np.where(others[branch] > 0, near, 0.0) + ANYWHERE * anywhere
+        base = np.where(self.by_node, near[:, None], anywhere[:, None])  # [pairs, components]
+        known = np.maximum(evidence.known[branch] - 1, 0)[:, None]
+        mixed = known * counted.left_out[:, None] + self.strength * base + 1e-9
+        logs = counted.steps[:, None] * np.log(mixed / (known + self.strength + 1e-9))
+        found = np.zeros((evidence.size, len(self.strength)))
+        np.add.at(found, branch, logs)
+        found[np.ix_(others <= 0, self.by_node)] = -np.inf
+        return _mixture(found, evidence.steps > 0)
+
+    # ---- its mean ------------------------------------------------------------------
+
+    @cached_property
+    def shares(self) -> Array:  # [2, branches]
+        """The mean share of what is new, by node and anywhere."""
+        evidence = self.evidence
+        mean = self.responsibility * self.strength / (evidence.known[:, None] + self.strength)
+        found = np.stack([mean[:, self.by_node].sum(axis=1), mean[:, ~self.by_node].sum(axis=1)])
+        return np.where(evidence.steps > 0, found, 0.0)
+
+    @cached_property
+    def by_nodes(self) -> Any:  # sparse [interfaces, interfaces]
+        """Where the steps of each interface node led."""
+        from scipy.sparse import csr_array
+
+        node, to = self.keys // self.interfaces, self.keys % self.interfaces
+        total = group_weights(node, self.led, self.interfaces)
+        shape = (self.interfaces, self.interfaces)
+        return csr_array((self.led / total[node], (node, to)), shape=shape)
+
+    # ---- draws ---------------------------------------------------------------------
+
+    def draw_shares(self, draws: int, rng: np.random.Generator) -> tuple[Array, Bools, Array]:
+        """Return s, whether its base is the node, and its strength, [draws, branches] each."""
+        size = (draws, self.evidence.size)
+        bounds = np.cumsum(self.responsibility, axis=1)
+        point, picked = rng.random(size), np.zeros(size, dtype=np.int64)
+        for bound in bounds.T[:-1]:
+            picked += point > bound
+        strength = self.strength[picked]
+        known = np.maximum(self.evidence.known, 1e-9)
+        share = rng.beta(strength, np.broadcast_to(known, size))
+        share[:, self.evidence.steps == 0] = 0.0
+        return share, self.by_node[picked], strength
+
+    def draw_successors(self, node: Ints, by_node: Bools, rng: np.random.Generator) -> Ints:
+        """Return where something new leads from each of some interface nodes."""
+        point = rng.random(len(node))
+        place = np.searchsorted(np.cumsum(self.everywhere), point, side="right")
+        found = np.minimum(place, self.interfaces - 1)
+        of_node = self.keys // self.interfaces
+        total = np.concatenate([[0.0], np.cumsum(self.led)])
+        first = np.searchsorted(of_node, node)
+        last = np.searchsorted(of_node, node, side="right")
+        at = total[first] + point * (total[last] - total[first])
+        place = np.clip(np.searchsorted(total, at, side="right") - 1, first, last - 1)
+        return np.where(by_node, (self.keys % self.interfaces)[place], found)
+
+    # ---- utilities -----------------------------------------------------------------
+
+    def utilities(self, branch: Ints, to: Ints, otherwise: Array) -> Array:
+        """Return what branches earn if they lead to interface nodes.
+
+        That is the mean of the branch's own steps that did; else that of its node's steps that did;
+        else `otherwise`.
+        """
+        counted = self.evidence.counted
+        earned = group_weights(self.which, counted.steps * counted.utility) / self.led
+        node = self.evidence.node[branch]
+        found = _looked_up(self.keys, earned, node * self.interfaces + to, otherwise)
+        own = counted.branch * self.interfaces + counted.to
+        return _looked_up(own, counted.utility, branch * self.interfaces + to, found)
+
+
+def _looked_up(keys: Ints, numbers: Array, asked: Ints, otherwise: Array) -> Array:
+    """Return the number of each key that was asked for, `otherwise` where there is none."""
+    place = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
+    return np.where(keys[place] == asked, numbers[place], otherwise)
+
+
+def _mixture(logs: Array, fitted: Bools) -> Array:
+    """Return the responsibility of each component for each branch, [branches, components]."""
+    likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
+    size = logs.shape[1]
+    weights = np.full(size, 1 / size)
+    for _ in range(PASSES):
+        shares = likelihood[fitted] * weights
+        shares /= shares.sum(axis=1, keepdims=True)
+        weights = (shares.sum(axis=0) + UNIFORM / size) / (len(shares) + UNIFORM)
+    shares = likelihood * weights + 1e-300
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))

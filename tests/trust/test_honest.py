@@ -1,0 +1,130 @@
+"""Honest values: values in draws, optimism, intervals that hold the truth."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from rspmn import RSPMN, Episodes, Schema, learn_rspmn
+from rspmn.envs.domains import DOMAINS
+from rspmn.envs.random_mdp import random_mdp
+from rspmn.errors import EvidenceError
+from rspmn.evaluate import true_value
+from rspmn.infer.compiled.planned import Planned
+from rspmn.infer.criterion import MEU
+from rspmn.trust import Posterior
+from rspmn.trust.draws import Worlds
+
+
+@pytest.fixture(scope="module")
+def models() -> Mapping[str, RSPMN]:
+    worlds = {name: DOMAINS[name]() for name in ("FrozenLake", "Elevators")}
+    return {
+        name: learn_rspmn(world.generate(300, world.horizon, 1))[0]
+        for name, world in worlds.items()
+    }
+
+
+@pytest.mark.parametrize("name", ["FrozenLake", "Elevators"])
+def test_a_world_that_is_the_model_has_its_values(name: str, models: Mapping[str, RSPMN]) -> None:
+    model = models[name]
+    bellman = model.bellman
+    forms = bellman.levels[0].forms
+    weights = forms.matrix[:, : model.num_interfaces]
+    worlds = Worlds(
+        Posterior(model).evidence, forms.earned[None, :], lambda v: np.asarray(weights @ v.T).T
+    )
+    plan = Planned(model, 5, 0.9, MEU)
+    best = fixed = np.zeros((3, model.num_interfaces))
+    for after in range(5):
+        best, _ = worlds.update(best, 0.9, after == 0)
+        fixed, _ = worlds.update(fixed, 0.9, after == 0, list(plan.at(after).choices.chosen))
+        expected = bellman.value(after + 1, 0.9)
+        states = np.isfinite(expected)
+        for found in (*best, *fixed):
+            assert found[states] == pytest.approx(expected[states])
+
+
+def test_no_plan_is_worth_more_than_the_best(models: Mapping[str, RSPMN]) -> None:
+    model = models["FrozenLake"]
+    posterior, plan = Posterior(model), Planned(model, 8, 1.0, MEU)
+    worlds = posterior.worlds(posterior.draw(20, np.random.default_rng(0)))
+    best = fixed = np.zeros((20, model.num_interfaces))
+    for after in range(8):
+        best, _ = worlds.update(best, 1.0, after == 0)
+        fixed, _ = worlds.update(fixed, 1.0, after == 0, list(plan.at(after).choices.chosen))
+        assert (fixed <= best + 1e-12).all()
+    assert model.end is not None
+    assert (best[:, model.end] == 0).all()
+
+
+def test_short_logs_promise_too_much() -> None:
+    """Over six random MDPs, 10 episodes each: the point errs less, and intervals are kept."""
+    promised, honest, covered = [], [], 0
+    for seed in range(6):
+        world = random_mdp(seed)
+        model, _ = learn_rspmn(world.generate(10, 20, seed))
+        found, truth = model.honest_value(20, draws=100), true_value(world, model.policy(20), 20)
+        promised.append(found.promise - truth)
+        honest.append(abs(found.point - truth))
+        covered += found.low <= truth <= found.high
+        assert found.promise == pytest.approx(float(model.meu(horizon=20)))
+        assert found.low <= found.point <= found.high
+    assert np.mean(promised) > 1
+    assert np.mean(honest) < np.mean(promised) / 1.5
+    assert covered >= 4  # of 6 at 90 %: fewer by chance with a probability of 0.016
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("episodes", [10, 25, 50, 100])
+def test_intervals_hold_the_truth(episodes: int) -> None:
+    covered = 0
+    for seed in range(60):
+        world = random_mdp(seed)
+        model, _ = learn_rspmn(world.generate(episodes, 20, seed))
+        found, truth = model.honest_value(20), true_value(world, model.policy(20), 20)
+        covered += found.low <= truth <= found.high
+    assert covered >= 48  # of 60: 85 % is 51, less 1.1 standard deviations
+
+
+def test_much_data_leave_little_doubt() -> None:
+    world = DOMAINS["GridUniverse"]()
+    model, _ = learn_rspmn(world.generate(2000, 8, 0))
+    found = model.honest_value(8)
+    assert found.kept
+    assert found.low <= 6 <= found.high
+    assert found.high - found.low < 0.1
+    assert float(found) == found.point
+    assert model.honest_value(8) == found
+    assert model.honest_value(8, rng=1) != found
+    assert model.honest_value(8, discount=0.5).promise == pytest.approx(model.meu(None, 8, 0.5))
+
+
+def test_one_episode_of_one_step() -> None:
+    schema = Schema([["s"], ["a"]], ["a"], "u")
+    table = {"e": [0], "t": [0], "s": ["x"], "a": ["go"], "u": [2.0], "end": [True]}
+    log = Episodes.from_long(table, schema, episode="e", time="t", terminated="end")
+    found = learn_rspmn(log)[0].honest_value(3)
+    # A single reward: all that is known is 2, and that it was the end.
+    parts = found.point, found.low, found.high, found.promise, found.optimism
+    assert parts == pytest.approx((2.0, 2.0, 2.0, 2.0, 0.0))
+
+
+def test_where_nothing_is_known_nothing_is_promised() -> None:
+    schema = Schema([["s"], ["a"]], ["a"], "u")
+    table = {"e": [0, 0, 1], "t": [0, 1, 0], "s": ["x", "y", "y"], "a": ["go"] * 3, "u": [2.0] * 3}
+    table["end"] = [False, False, False]
+    log = Episodes.from_long(table, schema, episode="e", time="t", terminated="end")
+    found = learn_rspmn(log)[0].honest_value(2)
+    assert math.isfinite(found.point) or math.isnan(found.promise)
+
+
+def test_odd_questions_are_refused(models: Mapping[str, RSPMN]) -> None:
+    model = models["FrozenLake"]
+    with pytest.raises(EvidenceError, match="horizon: expected 1 or more steps, found 0"):
+        model.honest_value(0)
+    with pytest.raises(EvidenceError, match="draws: expected 2 or more, found 1"):
+        model.honest_value(3, draws=1)
+    with pytest.raises(EvidenceError, match="discount"):
+        model.honest_value(3, discount=2)

@@ -1,0 +1,143 @@
+"""Draws of all weights: their means by hand, and against closed forms."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rspmn import LearnConfig, learn_rspmn
+from rspmn.data.episodes import Episodes
+from rspmn.envs.domains import DOMAINS
+from rspmn.errors import EvidenceError
+from rspmn.model import RSPMN
+from rspmn.schema import Schema
+from rspmn.trust import Posterior
+from rspmn.trust.posterior import POOLED, draw_cells, draw_utilities
+from rspmn.types import Array
+
+DRAWS = 2000
+
+
+def two_states() -> Episodes:
+    """Return 40 episodes of two steps: x, in which "go" leads to y 3 times of 4; then a "stay"."""
+    rows = []
+    for episode in range(40):
+        after = "x" if episode % 4 == 0 else "y"
+        rows += [(episode, 0, "x", "go", 1.0), (episode, 1, after, "stay", 5.0 * (after == "y"))]
+    table = {name: [row[k] for row in rows] for k, name in enumerate(["e", "t", "s", "a", "u"])}
+    table["end"] = [row[1] == 1 for row in rows]
+    schema = Schema([["s"], ["a"]], ["a"], "u")
+    return Episodes.from_long(table, schema, episode="e", time="t", terminated="end")
+
+
+def learned(name: str, episodes: int) -> RSPMN:
+    world = DOMAINS[name]()
+    return learn_rspmn(world.generate(episodes, world.horizon, 0))[0]
+
+
+def near(found: Array, expected: Array, variance: Array, draws: int = DRAWS) -> bool:
+    """Tell whether a mean of draws is within 6 of its standard errors."""
+    return bool((np.abs(found - expected) <= 6 * np.sqrt(variance / draws) + 1e-12).all())
+
+
+def test_two_states_by_hand() -> None:
+    model, _ = learn_rspmn(two_states(), LearnConfig(successors="counts"))
+    posterior = Posterior(model)
+    evidence = posterior.evidence
+    assert model.end is not None
+    x = model.starts.index(1.0)
+    y = next(k for k in range(3) if k not in (x, model.end))
+    # Branches: go and stay in x, stay in y. "go" led to x 10 times and to y 30 times.
+    core = {
+        (int(node), earns): row.round(12).tolist()
+        for node, earns, row in zip(
+            evidence.node, posterior.mean_earned, posterior.mean_core.toarray(), strict=True
+        )
+    }
+    go = [0.0, 0.0, 0.0]
+    go[x], go[y] = 0.25, 0.75
+    over = [float(k == model.end) for k in range(3)]
+    assert core[x, 1.0] == go
+    assert core[x, 0.0] == core[y, 5.0] == over
+    assert sorted(evidence.steps) == [0, 10, 30, 40]  # END's own branch was never logged
+    # Beta(30, 10) has mean 3/4 and variance 3/4 · 1/4 / 41.
+    cells = evidence.cells
+    _, edges = draw_cells(cells, DRAWS, np.random.default_rng(0))
+    branch = int(np.flatnonzero((evidence.node == x) & (posterior.mean_earned == 1))[0])
+    edge = np.flatnonzero((cells.branch[cells.of_edges] == branch) & (cells.to == y))
+    drawn = edges[:, edge[0]]
+    assert near(drawn.mean(), np.array(0.75), np.array(0.75 * 0.25 / 41))
+    # The variance of a sample variance is below E[(p - 3/4)⁴] / draws, here 3.2 · variance².
+    expected = 0.75 * 0.25 / 41
+    assert drawn.var() == pytest.approx(expected, rel=6 * (3.2 / DRAWS) ** 0.5)
+
+
+def test_utilities_have_the_moments_of_a_normal_of_unknown_variance() -> None:
+    steps, variance = np.array([1.0, 4.0, 50.0, 9.0, 0.0]), np.array([0.0, 2.0, 1.0, 0.5, 0.0])
+    mean = np.array([3.0, -1.0, 0.0, 7.0, 2.0])
+    found = draw_utilities(np.stack([mean, steps, variance]), DRAWS, np.random.default_rng(1))
+    pooled = float(steps @ variance) / steps.sum()
+    spread = POOLED * pooled + steps * variance
+    # E[1 / χ²(ν)] = 1 / (ν - 2)
+    known = steps > 0
+    expected = np.where(known, spread / (POOLED + steps - 2) / np.maximum(steps, 1), 0.0)
+    assert near(found.mean(axis=0), mean, expected)
+    assert found.var(axis=0)[2] == pytest.approx(expected[2], rel=0.2)
+    assert (found[:, 4] == 2.0).all()  # written by hand: nothing to draw
+    same = draw_utilities(np.array([[1.0], [5.0], [0.0]]), 3, np.random.default_rng(0))
+    assert same.tolist() == [[1.0]] * 3
+
+
+@pytest.mark.parametrize(("name", "episodes"), [("FrozenLake", 300), ("SkillTeaching", 100)])
+def test_means_of_draws_are_the_mean_world(name: str, episodes: int) -> None:
+    posterior = Posterior(learned(name, episodes))
+    rng, count = np.random.default_rng(0), 400
+    found = posterior.draw(count, rng)
+    worlds, mean = posterior.worlds(found), posterior.mean_world()
+    values = rng.normal(size=posterior.evidence.bellman.interfaces)
+    drawn = worlds.expect(np.tile(values, (count, 1)))
+    # Large shares of what is new are rare, and a sample may lack them: their part of the variance
+    # is at most E[s²] · range². E[s²] of Beta(k, n) is k (k + 1) / ((n + k) (n + k + 1)).
+    novelty, known = posterior.novelty, posterior.evidence.known[:, None]
+    k = novelty.strength
+    second = (novelty.responsibility * k * (k + 1) / ((known + k) * (known + k + 1))).sum(axis=1)
+    rare = second * np.ptp(values) ** 2
+    expected = mean.expect(values[None, :])[0]
+    assert near(drawn.mean(axis=0), expected, drawn.var(axis=0) + rare, count)
+    rare = second * np.ptp(posterior.evidence.utilities[0]) ** 2
+    assert near(found.earned.mean(axis=0), mean.earned[0], found.earned.var(axis=0) + rare, count)
+    # Weights of a branch sum to 1, in every draw.
+    assert worlds.expect(np.ones((count, len(values)))) == pytest.approx(1.0)
+    assert mean.expect(np.ones((1, len(values)))) == pytest.approx(1.0)
+    if posterior.leads_outside:
+        outside = posterior.worlds(posterior.outside(found, rng))
+        assert outside.expect(np.ones((count, len(values)))) == pytest.approx(1.0)
+
+
+def test_the_core_has_the_weights_of_the_model_where_factors_are_shared() -> None:
+    model = learned("Elevators", 300)
+    assert model.counts is not None
+    assert model.counts.strength > 0
+    matrix = model.bellman.levels[0].forms.matrix
+    weights = np.asarray(matrix if isinstance(matrix, np.ndarray) else matrix.toarray())
+    posterior = Posterior(model)
+    counted = posterior.evidence.steps > 0
+    found = posterior.mean_core.toarray()
+    assert found[counted] == pytest.approx(weights[counted, : model.num_interfaces])
+
+
+def test_new_successors_are_expected_where_they_were_found() -> None:
+    """Branches that rarely lead to the same state twice are not certain, others nearly are."""
+    certain = Posterior(learned("GridUniverse", 1000)).novelty.shares.sum(axis=0)
+    slippery = Posterior(learned("FrozenLake", 300))
+    tried = slippery.evidence.steps
+    shares = slippery.novelty.shares.sum(axis=0)
+    assert certain.max() < 0.01
+    assert shares[(tried > 0) & (tried <= 3)].mean() > 0.1
+    assert shares[tried > 100].max() < 0.03
+    assert slippery.novelty.responsibility.sum(axis=1) == pytest.approx(1.0)
+
+
+def test_a_model_without_counts_is_refused() -> None:
+    with pytest.raises(EvidenceError, match="no counts behind its weights: learn it again"):
+        Posterior(replace(learned("FrozenLake", 100), counts=None))
