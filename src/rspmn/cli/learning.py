@@ -94,13 +94,7 @@ def _story(info: RSPMNInfo, stored: StoredWindows) -> list[str]:
             f"{'it' if len(info.habits) == 1 else 'them'}: states do not differ by "
             f"{'it' if len(info.habits) == 1 else 'them'}"
         )
-    if info.steps_left_out:
-        lines.append(f"left out: {info.steps_left_out} steps with missing values")
-    if info.steps_doubtful:
-        lines.append(
-            f"doubtful: {info.steps_doubtful} steps lead to a state that lacks values and may be "
-            "in several interface nodes; they are not counted"
-        )
+    lines += _about_missing(info)
     if info.unsupported_branches:
         lines.append(
             f"unsupported: {info.unsupported_branches} decisions were only made in steps with an "
@@ -124,6 +118,30 @@ def _story(info: RSPMNInfo, stored: StoredWindows) -> list[str]:
         lines.append(f"EM: log-likelihood {passes}")
     if info.structure.stopped_by:
         lines.append(f"stopped early: the limit of {info.structure.stopped_by} was reached")
+    return lines
+
+
+def _about_missing(info: RSPMNInfo) -> list[str]:
+    """Return lines that say which values were missing, and how such steps were counted."""
+    lines = []
+    if info.lacking:
+        shares = [f"{name} {steps / info.steps:.1%}" for name, steps in info.lacking.items()]
+        lines.append(f"missing, of {info.steps} steps: {', '.join(shares)}")
+    if info.steps_shared:
+        lines.append(
+            f"shared: {info.steps_shared} steps that lack values count in all interface nodes that "
+            "agree with what is known of them, in part"
+        )
+    if info.steps_left_out:
+        lines.append(
+            f"left out: {info.steps_left_out} steps agree with no interface node in which their "
+            "decisions were made"
+        )
+    if info.steps_doubtful:
+        lines.append(
+            f"doubtful: {info.steps_doubtful} steps lack values at both ends and agree with no "
+            "other step; it is not counted where they led"
+        )
     return lines
 
 

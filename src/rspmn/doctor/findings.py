@@ -105,8 +105,9 @@ def _state_findings(
             "warning" if share > 0.05 else "note",
             "missing",
             f"{name!r} is missing in {column.missing} of {rows} rows ({share:.1%})",
-            "Steps that lack a variable that matters are left out; if it is missing for a "
-            "reason, give that reason a value of its own, such as 'not measured'",
+            "What is known of such a step decides: it counts, in part, in all states that agree "
+            "with it; if it is missing for a reason, give that reason a value of its own, such as "
+            "'not measured'",
         )
     if column.odd and name not in dict(schema.log.numbers):
         yield _text_among_numbers(column, rows)

@@ -16,14 +16,15 @@ from rspmn.circuit import Latent, Leaf, Max, Network, NetworkBuilder, Product, S
 from rspmn.circuit.network import with_children
 from rspmn.data.episodes import Followed
 from rspmn.data.keys import group_weights
-from rspmn.data.windows import Windows
+from rspmn.data.windows import Windows, distinct_states
 from rspmn.end_nodes import Template, unknown_root, weighted_top
-from rspmn.infer.compiled.assign import Assigned, Located, assign
+from rspmn.infer.compiled.assign import SEVERAL, Assigned, Located, assign, locate
 from rspmn.infer.compiled.layers import KINDS, ranges
 from rspmn.infer.compiled.outcomes import outcomes_of
 from rspmn.infer.compiled.ways import RootTrees
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.flows import Flows, leaf_flows
+from rspmn.learn.shares import shares_of
 from rspmn.learn.structure.rows import RowTable, table_of
 from rspmn.learn.successors.transitions import SuccessorWeights, Transitions
 from rspmn.learn.successors.untried import untried_branches
@@ -37,7 +38,9 @@ from rspmn.values import UNKNOWN
 class Estimate:
     """What a model was estimated from."""
 
-    assigned: Assigned
+    located: Located  # the states of the log
+    windows: Windows  # the log; windows that may be in several interface nodes several times
+    assigned: Assigned  # these windows
     transitions: Transitions
     sites: Ints  # [sites of the transitions], their positions
     weights: SuccessorWeights
@@ -69,22 +72,43 @@ def estimate(
     deadline
         The `time.monotonic()` at which the time budget is used up.
     """
-    assigned = assign(template, windows, located)
+    located = located or locate(template, distinct_states(windows))
+    log, assigned = assign_shared(template, windows, located)
+    table, windows = table if log is windows else None, log
     flows = count(template, assigned, windows)
     transitions, sites = transitions_of(template, assigned, windows, config, table, deadline)
     weights, info = config.weighing(transitions)
     untried = template.untried if isinstance(template, RSPMN) else None
     if weights.factors is not None:
-        occurred = windows.counts.astype(np.float64)
+        occurred = windows.counts * assigned.share
         most = config.unavailable_from if config.availability == "observed" else math.inf
         untried = untried_branches(transitions, weights.factors, assigned.here, occurred, most)
     model = rebuild(template, assigned.trees, flows.weighed(sites, weights), untried)
-    return model, Estimate(assigned, transitions, sites, weights, info)
+    return model, Estimate(located, windows, assigned, transitions, sites, weights, info)
+
+
+def assign_shared(
+    template: Template, windows: Windows, located: Located | None = None, leaves: bool = False
+) -> tuple[Windows, Assigned]:
+    """Assign a log to a template; steps that may be in several interface nodes are shared.
+
+    Returns
+    -------
+    The windows, several times where they are shared, and where each is. What shares are estimated
+    from depends on the log and on the structure of the template only, not on its parameters. So to
+    estimate a model again from the same log changes nothing.
+    """
+    assigned = assign(template, windows, located, leaves)
+    if not (assigned.located.node == SEVERAL).any():
+        return windows, assigned
+    certain = rebuild(template, assigned.trees, count(template, assigned, windows))
+    found = shares_of(certain, assigned, windows)
+    return found.windows, assign(template, found.windows, found.located, leaves, found.share)
 
 
 def count(template: Template, assigned: Assigned, windows: Windows) -> Flows:
     """Count the steps through every position; only those with a known successor."""
-    trees, counts = assigned.trees, windows.counts.astype(np.float64)
+    trees, counts = assigned.trees, windows.counts * assigned.share
     known = assigned.after >= 0
     steps = np.where(known, counts, 0.0)
     found = Flows.none(trees)
@@ -99,7 +123,7 @@ def count(template: Template, assigned: Assigned, windows: Windows) -> Flows:
         found.leaves = leaf_flows(assigned, windows, steps)
     at = (assigned.here >= 0) & (assigned.here != frontier_of(template))
     size = len(trees.template.roots)
-    found.starts = group_weights(assigned.here[at], windows.starts[at].astype(np.float64), size)
+    found.starts = group_weights(assigned.here[at], (windows.starts * assigned.share)[at], size)
     found.visits = group_weights(assigned.here[at], counts[at], size)
     found.arrived = group_weights(assigned.after[known], counts[known], size)
     return found
@@ -123,7 +147,7 @@ def transitions_of(
     deadline: float = math.inf,
 ) -> tuple[Transitions, Ints]:
     """Return what was logged at each S_L that was reached, and their positions."""
-    schema, counts = template.schema, windows.counts.astype(np.float64)
+    schema, counts = template.schema, windows.counts * assigned.share
     known = assigned.after[assigned.window] >= 0
     window = assigned.window[known]
     positions, site = np.unique(assigned.site[known], return_inverse=True)
@@ -135,7 +159,8 @@ def transitions_of(
     boxes[assigned.here[window]] = config.clustering.disjoint
     found = Transitions(
         schema, table, assigned.located.states, assigned.located.node, boxes, template.end,
-        len(positions), site, window, assigned.after[window], counts[window], deadline,
+        len(positions), site, window, assigned.after[window], counts[window],
+        assigned.share[window], deadline,
     )  # fmt: skip
     return found, positions
 

@@ -18,6 +18,7 @@ from rspmn.learn.large_log import SampleInfo
 from rspmn.learn.numbers.learn_on_grid import NumbersInfo
 from rspmn.learn.stages import Stages
 from rspmn.model import RSPMN
+from rspmn.types import Array
 
 
 @dataclass
@@ -27,8 +28,11 @@ class RSPMNInfo:
     windows: int = 0  # distinct
     steps: int = 0  # logged
     steps_unknown: int = 0  # of these, those followed by nothing known, as the log was cut
-    steps_left_out: int = 0  # of the others, those that lack values that determine their node
-    steps_doubtful: int = 0  # of the others, those whose successor lacks such values
+    lacking: dict[str, int] = field(default_factory=dict)  # steps that lack each variable, if any
+    #: Steps that lack values, or lead to a state that does, and count in several interface nodes.
+    steps_shared: int = 0
+    steps_left_out: int = 0  # steps that agree with no interface node: they are not counted
+    steps_doubtful: int = 0  # steps of which it stays open where they led, as both ends lack values
     interfaces: int = 0  # interface nodes that are states: END and UNKNOWN are not counted
     frontier_states: int = 0  # states in which no decision has a known successor
     frontier_visits: int = 0  # steps that led to one of them
@@ -63,6 +67,7 @@ class RSPMNInfo:
     def count_soft(self, model: RSPMN, windows: Windows) -> None:
         """Record what a model of soft boxes was learned from."""
         self.windows, self.steps = len(windows), int(windows.counts.sum())
+        self.lacking = _lacking(windows)
         self.steps_unknown = int(windows.counts[windows.followed == Followed.UNKNOWN].sum())
         self.interfaces = model.num_state_interfaces
         self.untried_branches = 0 if model.untried is None else model.untried.branches
@@ -74,21 +79,35 @@ class RSPMNInfo:
         self, model: RSPMN, windows: Windows, template: InitialTemplate, found: Estimate
     ) -> None:
         """Record what was learned from, and what lies at its edge."""
-        assigned, counts, edge = found.assigned, windows.counts, template.edge
-        known = windows.followed != Followed.UNKNOWN
-        reached = np.zeros(len(windows), dtype=bool)
+        assigned, edge = found.assigned, template.edge
+        counts = found.windows.counts * assigned.share
+        known = found.windows.followed != Followed.UNKNOWN
+        reached = np.zeros(len(known), dtype=bool)
         reached[assigned.window] = True
-        self.steps = int(counts.sum())
-        self.steps_unknown = int(counts[~known].sum())
-        self.steps_left_out = int(counts[known & ~reached].sum())
-        self.steps_doubtful = int(counts[known & reached & (assigned.after == SEVERAL)].sum())
+        self.steps, self.lacking = int(windows.counts.sum()), _lacking(windows)
+        self.steps_shared = _whole(counts[assigned.share < 1])
+        self.steps_unknown = _whole(counts[~known])
+        self.steps_left_out = _whole(counts[known & ~reached])
+        self.steps_doubtful = _whole(counts[known & reached & (assigned.after == SEVERAL)])
         self.interfaces = model.num_state_interfaces
         self.frontier_states = len(edge.states) + len(edge.acted_in)
         at_edge = (assigned.after >= template.learned) & (assigned.after != template.end)
-        self.frontier_visits = int(counts[at_edge].sum())
+        self.frontier_visits = _whole(counts[at_edge])
         anywhere = template.uniform_sites(assigned.trees)
         never = len(anywhere) - int(np.isin(found.sites, anywhere).sum())
         self.unsupported_branches = edge.branches + never
         self.untried_branches = 0 if model.untried is None else model.untried.branches
         self.pruned_edges = len(anywhere) * len(template.visits) - len(found.weights.interfaces)
         self.future = found.info
+
+
+def _lacking(windows: Windows) -> dict[str, int]:
+    """Return how many steps lack each variable, of those that some step lacks."""
+    columns = ((name, windows.columns[name]) for name in windows.schema.state_variables)
+    found = {name: int(windows.counts[column.missing].sum()) for name, column in columns}
+    return {name: steps for name, steps in found.items() if steps}
+
+
+def _whole(steps: Array) -> int:
+    """Return a number of steps, of which some are shares."""
+    return round(float(steps.sum()))

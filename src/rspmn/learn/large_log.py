@@ -19,10 +19,9 @@ from rspmn.data.columns import Column, encode
 from rspmn.data.keys import group_weights
 from rspmn.data.sources.count_windows import StoredWindows
 from rspmn.data.windows import Windows, group_windows
-from rspmn.infer.compiled.assign import assign
 from rspmn.infer.compiled.ways import RootTrees
 from rspmn.learn.config import LearnConfig
-from rspmn.learn.estimate import count, rebuild, transitions_of
+from rspmn.learn.estimate import assign_shared, count, rebuild, transitions_of
 from rspmn.learn.flows import Flows
 from rspmn.model import RSPMN
 from rspmn.schema import Kind, Schema
@@ -78,9 +77,10 @@ def count_all(
     trees = RootTrees(model.template)
 
     def flows_of(windows: Windows) -> str:
-        assigned = assign(model, windows, leaves=True)
+        windows, assigned = assign_shared(model, windows, leaves=True)
         flows = count(model, assigned, windows)
-        return json.dumps([int(windows.counts[assigned.here >= 0].sum()), flows.to_json()])
+        placed = (windows.counts * assigned.share)[assigned.here >= 0]
+        return json.dumps([round(float(placed.sum())), flows.to_json()])
 
     total = Flows.none(trees)
     for text in stored.map(flows_of, COUNTED):
@@ -96,7 +96,7 @@ def _add_prior(
     total: Flows, model: RSPMN, sample: Windows, config: LearnConfig, deadline: float
 ) -> None:
     """Add what the weighing of the sample adds to its counts: κ · π = (n + κ) · weight - count."""
-    assigned = assign(model, sample)
+    sample, assigned = assign_shared(model, sample)
     transitions, sites = transitions_of(model, assigned, sample, config, deadline=deadline)
     weights, _ = config.weighing(transitions)
     if weights.strength is None:

@@ -120,7 +120,7 @@ def learn_rspmn(
     deadline = config.deadline(started)
     model, found = estimate(template, two.windows, config, template.located, two.table, deadline)
     info.count(model, two.windows, template, found)
-    here = found.assigned.here
+    here = found.located.of_steps()
     if aside:
         here = nodes_of_steps(model, windows, aside)
         model = put_back(model, whole, aside, here, config.leaves)

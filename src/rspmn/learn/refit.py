@@ -12,7 +12,7 @@ import numpy as np
 from rspmn.data.columns import Column
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.windows import Windows
-from rspmn.infer.compiled.assign import NOWHERE, SEVERAL
+from rspmn.infer.compiled.assign import NOWHERE, SEVERAL, Assigned
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.estimate import estimate
 from rspmn.learn.numbers.learn_on_grid import estimate_on_grid
@@ -95,20 +95,20 @@ def refit(
     if grid is not None:
         return _refit_on_grid(windows, config or LearnConfig(), *grid)
     found, estimated = estimate(model, windows, config or LearnConfig())
-    assigned, counts = estimated.assigned, windows.counts
-    here, after = assigned.here, assigned.after
+    assigned, windows = estimated.assigned, estimated.windows
+    here, after, counts = assigned.here, assigned.after, windows.counts * assigned.share
     ended = windows.followed == Followed.END
     led = (windows.followed != Followed.UNKNOWN) & (after != SEVERAL)
     strange = (here == NOWHERE) | ((after == NOWHERE) & led & ~ended)
     reached = np.zeros(len(windows), dtype=bool)
     reached[assigned.window] = True
     return found, RefitInfo(
-        steps=int(counts.sum()),
-        new_states=int(counts[strange].sum()),
-        new_decisions=int(counts[(here >= 0) & led & ~reached].sum()),
-        new_ends=int(counts[ended & (after == NOWHERE)].sum()),
-        doubtful=int(counts[(here == SEVERAL) | (after == SEVERAL)].sum()),
-        apart=_no_longer_alike(windows, assigned.located.states.of_steps, here, after),
+        steps=_whole(counts),
+        new_states=_whole(counts[strange]),
+        new_decisions=_whole(counts[(here >= 0) & led & ~reached]),
+        new_ends=_whole(counts[ended & (after == NOWHERE)]),
+        doubtful=_whole(counts[(here == SEVERAL) | (after == SEVERAL)]),
+        apart=_no_longer_alike(windows, assigned),
         future=estimated.info,
     )
 
@@ -126,9 +126,18 @@ def _refit_on_grid(
     return model, RefitInfo(steps=int(steps.sum()), new_states=int(new.sum()))
 
 
-def _no_longer_alike(windows: Windows, state: Ints, here: Ints, after: Ints) -> list[int]:
-    """Return the interface nodes in which utility or successor depend on the state."""
-    known = (after >= 0) & (here >= 0)
+def _whole(steps: Array) -> int:
+    """Return a number of steps, of which some are shares."""
+    return round(float(steps.sum()))
+
+
+def _no_longer_alike(windows: Windows, assigned: Assigned) -> list[int]:
+    """Return the interface nodes in which utility or successor depend on the state.
+
+    Steps that are shared take no part: where they belong was found by what followed them.
+    """
+    state, here, after = assigned.located.states.of_steps, assigned.here, assigned.after
+    known = (after >= 0) & (here >= 0) & (assigned.share == 1)
     schema = windows.schema
     columns = {
         "state": _categories(state),

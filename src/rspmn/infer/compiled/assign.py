@@ -4,6 +4,7 @@ With the uniform S_L of an initial template, and with any S_L where states tell 
 apart, the likeliest interface node of a step depends on that step alone.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,6 +59,7 @@ class Assigned:
     """A log assigned to a template."""
 
     located: Located
+    share: Array  # [num_windows], how much of its occurrences counts here: 1, unless it is shared
     here: Ints  # [num_windows], the interface node of each step, NOWHERE or SEVERAL
     after: Ints  # [num_windows], that of what followed; NOWHERE also where it is unknown
     trees: RootTrees
@@ -69,7 +71,11 @@ class Assigned:
 
 
 def assign(
-    template: Template, windows: Windows, located: Located | None = None, leaves: bool = False
+    template: Template,
+    windows: Windows,
+    located: Located | None = None,
+    leaves: bool = False,
+    share: Array | None = None,
 ) -> Assigned:
     """Send every window down its interface node, to the S_L that fits it best.
 
@@ -83,6 +89,8 @@ def assign(
         The interface nodes of its states, where they are known already.
     leaves
         Whether the leaves on each way are kept, to be estimated from what they saw.
+    share
+        How much of its occurrences each window counts, if that is not all. [num_windows]
     """
     schema = template.schema
     if sorted(schema.variables) != sorted(windows.schema.variables):
@@ -108,8 +116,9 @@ def assign(
     position, window = np.concatenate(passed), np.concatenate(passed_by)
     ends = np.flatnonzero(trees.site[position] >= 0)
     ends = ends[np.argsort(window[ends], kind="stable")]
+    share = np.ones(len(windows)) if share is None else share
     return Assigned(
-        located, here, after, trees,
+        located, share, here, after, trees,
         window[ends].astype(np.int64), position[ends].astype(np.int64), position, window, leaves,
     )  # fmt: skip
 
@@ -146,20 +155,45 @@ def likeliest_roots(network: Network, states: States, which: Ints, visits: Array
         return found
     with np.errstate(divide="ignore"):
         prior = np.log(visits)[:, None]
+    for part, logs in _likelihoods(network, states, which):
+        scores = logs + prior
+        possible = (scores > -np.inf).sum(axis=0)
+        lacking = np.zeros(len(possible), dtype=bool)
+        for column in states.columns.values():
+            lacking |= column.missing[which[part]]
+        found[part] = np.where(possible == 0, NOWHERE, scores.argmax(axis=0))
+        found[part][lacking & (possible > 1)] = SEVERAL
+    return found
+
+
+def possible_roots(
+    template: Template, states: States, which: Ints
+) -> tuple[Ints, Ints, Array]:  # [pairs] each
+    """Return the interface nodes that some states may be in.
+
+    For each pair: the place in `which`, the node, and log P(state | node). What a state lacks is
+    marginalised. Nodes that were never visited are left out.
+    """
+    network, visited = state_part(template.template), visits_of_states(template) > 0
+    found = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
+    for part, logs in _likelihoods(network, states, which):
+        state, node = np.nonzero(~np.isneginf(logs.T) & visited)
+        found.append((part.start + state, node, logs[node, state]))
+    state, node, log = (np.concatenate(column) for column in zip(*found, strict=True))
+    return state, node, log
+
+
+def _likelihoods(
+    network: Network, states: States, which: Ints
+) -> Iterator[tuple[slice, Array]]:  # [interfaces, states of the chunk]
+    """Return the log-likelihood of states under each root, chunk by chunk."""
     likelihood = compile_likelihood(network)
     step = max(1, CHUNK // len(network))
     for start in range(0, len(which), step):
         part = slice(start, start + step)
         columns = {name: c.take(which[part]) for name, c in states.columns.items()}
         coded = {name: Distinct.of(column) for name, column in columns.items()}
-        scores = likelihood(coded, len(which[part])) + prior
-        possible = (scores > -np.inf).sum(axis=0)
-        lacking = np.zeros(len(possible), dtype=bool)
-        for column in columns.values():
-            lacking |= column.missing
-        found[part] = np.where(possible == 0, NOWHERE, scores.argmax(axis=0))
-        found[part][lacking & (possible > 1)] = SEVERAL
-    return found
+        yield part, likelihood(coded, len(which[part]))
 
 
 def _fit(ways: Ways, earned: Array) -> Array:  # [instances]

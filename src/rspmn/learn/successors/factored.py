@@ -95,6 +95,7 @@ class Learned:
         window = transitions.window[goes_on]
         self.transitions, states = transitions, transitions.states
         self.site, self.weights = transitions.site[goes_on], transitions.counts[goes_on]
+        self.share = transitions.share[goes_on]
         self.after = states.of_successors[window]
         self.contexts, self.context = _contexts(transitions, window)
         components = find_components(
@@ -135,8 +136,9 @@ class Learned:
         size = self.factors.boxes.count
         key = self.site * size + self.box
         keys, total = distinct_weights(key, self.weights)
-        others = total[np.searchsorted(keys, key)] - 1
-        visits = group_weights(self.site, self.weights)[self.site] - 1
+        others = np.maximum(total[np.searchsorted(keys, key)] - self.share, 0.0)  # but for rounding
+        visits = group_weights(self.site, self.weights)[self.site] - self.share
+        visits = np.maximum(visits, 0.0)
         prior = self._left_out(kept)
         likelihoods = [
             float(self.weights @ np.log((others + k * prior + FLOOR / size) / (visits + k + FLOOR)))
@@ -149,7 +151,7 @@ class Learned:
     def _left_out(self, kept: Array) -> Array:  # [steps]
         """Return the factors' mass on where each step led, the step itself left out."""
         leaves = self.leaves[:, self.context]
-        prior = self.factors.mass_on(leaves, self.box, without=1.0)
+        prior = self.factors.mass_on(leaves, self.box, without=self.share)
         return np.asarray(prior / np.where(kept > 0, kept, 1.0)[self.context])
 
     def sharing(self, weights: SuccessorWeights, priors: Priors, strength: float) -> Sharing:

@@ -116,7 +116,7 @@ class Factors:
             mass *= (counts[distinct].toarray() / self.tied.totals[distinct][:, None])[which]
         return mass
 
-    def mass_on(self, leaves: Ints, box: Ints, without: float = 0.0) -> Array:  # [contexts]
+    def mass_on(self, leaves: Ints, box: Ints, without: Array | float = 0.0) -> Array:  # [contexts]
         """Return the mass on one box each, `without` steps of those that led there."""
         mass = np.ones(len(box))
         for counts, leaf in zip(self.counts, leaves, strict=True):

@@ -44,6 +44,7 @@ class Transitions:
     window: Ints  # [transitions]
     to: Ints  # [transitions], the interface node that followed
     counts: Array  # [transitions], how often
+    share: Array  # [transitions], how much of a step each is: 1, unless it lacks values
     deadline: float = math.inf  # the `time.monotonic()` at which the time budget is used up
 
     def too_late_for(self, edges: int = 0) -> bool:
