@@ -18,7 +18,7 @@ from rspmn.data.episodes import Followed
 from rspmn.data.keys import group_weights
 from rspmn.data.windows import Windows, distinct_states
 from rspmn.end_nodes import Template, unknown_root, weighted_top
-from rspmn.infer.compiled.assign import SEVERAL, Assigned, Located, assign, locate
+from rspmn.infer.compiled.assign import SEVERAL, Assigned, Located, assign, locate, locate_again
 from rspmn.infer.compiled.layers import KINDS, ranges
 from rspmn.infer.compiled.outcomes import outcomes_of
 from rspmn.infer.compiled.ways import RootTrees
@@ -99,11 +99,16 @@ def assign_shared(
     estimate a model again from the same log changes nothing.
     """
     assigned = assign(template, windows, located, leaves)
-    if not (assigned.located.node == SEVERAL).any():
-        return windows, assigned
-    certain = rebuild(template, assigned.trees, count(template, assigned, windows))
-    found = shares_of(certain, assigned, windows)
-    return found.windows, assign(template, found.windows, found.located, leaves, found.share)
+    while (assigned.located.node == SEVERAL).any():
+        certain = rebuild(template, assigned.trees, count(template, assigned, windows))
+        located = locate_again(certain, assigned.located)
+        if np.array_equal(located.node, assigned.located.node):
+            found = shares_of(certain, assigned, windows)
+            return found.windows, assign(
+                template, found.windows, found.located, leaves, found.share
+            )
+        assigned = assign(template, windows, located, leaves)
+    return windows, assigned
 
 
 def count(template: Template, assigned: Assigned, windows: Windows) -> Flows:

@@ -136,6 +136,19 @@ def locate(template: Template, states: States) -> Located:
     return Located(states, likeliest_roots(network, states, np.arange(states.count), visits))
 
 
+def locate_again(template: Template, located: Located) -> Located:
+    """Return the interface nodes of states, those that may be in several looked at again.
+
+    Of their nodes only those count that the template says were visited. If one is left, it is it.
+    """
+    several = np.flatnonzero(located.node == SEVERAL)
+    network, visits = state_part(template.template), visits_of_states(template)
+    found = likeliest_roots(network, located.states, several, visits)
+    node = located.node.copy()
+    node[several[found >= 0]] = found[found >= 0]
+    return Located(located.states, node)
+
+
 def likeliest_roots(network: Network, states: States, which: Ints, visits: Array) -> Ints:
     """Return the likeliest interface node of some states.
 
