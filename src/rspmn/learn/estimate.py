@@ -30,7 +30,7 @@ from rspmn.learn.successors.transitions import SuccessorWeights, Transitions
 from rspmn.learn.successors.untried import untried_branches
 from rspmn.model import RSPMN, Untried
 from rspmn.successor_counts import SuccessorCounts
-from rspmn.types import Array, Ints
+from rspmn.types import Array, Bools, Ints
 from rspmn.values import UNKNOWN
 
 
@@ -45,6 +45,12 @@ class Estimate:
     sites: Ints  # [sites of the transitions], their positions
     weights: SuccessorWeights
     info: object  # of the weighing
+
+    @property
+    def shared(self) -> Bools:  # [num_windows]
+        """Which of the windows are shares: where they are was found by all that is known."""
+        before, states = self.located.states.count, self.assigned.located.states
+        return np.asarray((states.of_steps >= before) | (states.of_successors >= before))
 
 
 def estimate(

@@ -85,7 +85,7 @@ class RSPMNInfo:
         reached = np.zeros(len(known), dtype=bool)
         reached[assigned.window] = True
         self.steps, self.lacking = int(windows.counts.sum()), _lacking(windows)
-        self.steps_shared = _whole(counts[assigned.share < 1])
+        self.steps_shared = _whole(counts[found.shared])
         self.steps_unknown = _whole(counts[~known])
         self.steps_left_out = _whole(counts[known & ~reached])
         self.steps_doubtful = _whole(counts[known & reached & (assigned.after == SEVERAL)])

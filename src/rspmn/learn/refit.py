@@ -12,9 +12,9 @@ import numpy as np
 from rspmn.data.columns import Column
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.windows import Windows
-from rspmn.infer.compiled.assign import NOWHERE, SEVERAL, Assigned
+from rspmn.infer.compiled.assign import NOWHERE, SEVERAL
 from rspmn.learn.config import LearnConfig
-from rspmn.learn.estimate import estimate
+from rspmn.learn.estimate import Estimate, estimate
 from rspmn.learn.numbers.learn_on_grid import estimate_on_grid
 from rspmn.learn.numbers.read_grid import grid_of
 from rspmn.learn.structure.independence import pair_statistics
@@ -108,7 +108,7 @@ def refit(
         new_decisions=_whole(counts[(here >= 0) & led & ~reached]),
         new_ends=_whole(counts[ended & (after == NOWHERE)]),
         doubtful=_whole(counts[(here == SEVERAL) | (after == SEVERAL)]),
-        apart=_no_longer_alike(windows, assigned),
+        apart=_no_longer_alike(windows, estimated),
         future=estimated.info,
     )
 
@@ -131,13 +131,14 @@ def _whole(steps: Array) -> int:
     return round(float(steps.sum()))
 
 
-def _no_longer_alike(windows: Windows, assigned: Assigned) -> list[int]:
+def _no_longer_alike(windows: Windows, estimated: Estimate) -> list[int]:
     """Return the interface nodes in which utility or successor depend on the state.
 
     Steps that are shared take no part: where they belong was found by what followed them.
     """
+    assigned = estimated.assigned
     state, here, after = assigned.located.states.of_steps, assigned.here, assigned.after
-    known = (after >= 0) & (here >= 0) & (assigned.share == 1)
+    known = (after >= 0) & (here >= 0) & ~estimated.shared
     schema = windows.schema
     columns = {
         "state": _categories(state),
