@@ -67,10 +67,19 @@ def test_steps_that_are_all_distinct() -> None:
     numbers: Any = {"lactate": "limits"}
     found = finding(WARD, schema("lactate", "age", "fever", numbers=numbers), "distinct")
     assert f"of {len(WARD['age'])} steps are distinct: no state occurs twice" in found.found
-    assert found.line.startswith('order = [["lactate > ')
-    order = tomllib.loads(found.line)["order"]
-    coarse = Schema(order, ["treatment"], "-cost", log=schema("fever", numbers=numbers).log)
-    assert "distinct" not in {f.about for f in examine(pl.DataFrame(WARD), coarse).findings}
+    assert found.level == "note"  # nothing has to be done
+    assert "lactate" in found.advice
+    assert "soft boxes" in found.advice
+
+
+def test_integers_of_many_values_are_too_fine() -> None:
+    """For integers there is a line with conditions, and with it nothing is left to say."""
+    ages: Table = {**WARD, "age": list(range(len(WARD["age"])))}
+    found = finding(ages, schema("age", "fever"), "distinct")
+    assert found.line.startswith('order = [["age > ')
+    coarse = Schema(tomllib.loads(found.line)["order"], ["treatment"], "-cost",
+                    log=schema("fever").log)  # fmt: skip
+    assert "distinct" not in {f.about for f in examine(pl.DataFrame(ages), coarse).findings}
 
 
 def test_attributes() -> None:

@@ -88,6 +88,12 @@ def _story(info: RSPMNInfo, stored: StoredWindows) -> list[str]:
             f"sampled: the structure is learned from {sample.share:.2%} of {sample.steps} steps, "
             f"the parameters from all of them ({sample.steps_placed} fit the structure)"
         )
+    if info.numbers.grid:
+        boxes = (f"{name} ({len(knots)} knots)" for name, knots in info.numbers.knots.items())
+        others = [name for name in info.numbers.relevant if name not in info.numbers.knots]
+        lines.append(f"numbers: soft boxes of {', '.join([*boxes, *others])}")
+    if info.numbers.aside:
+        lines.append(f"set aside: {', '.join(info.numbers.aside)}: nothing depends on them")
     if info.habits:
         lines.append(
             f"habits: the log was acted by {', '.join(info.habits)}, and nothing depends on "

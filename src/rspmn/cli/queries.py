@@ -58,7 +58,7 @@ def show_info(arguments: argparse.Namespace) -> None:
             "top nodes": len(model.top),
             "template nodes": len(model.template),
             "template edges": model.template.num_edges,
-            "logged steps": sum(model.visits),
+            "logged steps": f"{sum(model.visits):.6g}",
         }
     else:
         facts |= {

@@ -114,8 +114,12 @@ def step_findings(windows: Windows, coverage: Coverage | None) -> Iterator[Findi
 
 
 def _too_fine(windows: Windows, found: str) -> Finding:
-    """Return the finding that states hardly occur twice, with conditions to use for numbers."""
+    """Return the finding that states hardly occur twice, with conditions to use for integers."""
     schema, conditions = windows.schema, {}
+    real = [n for n in schema.state_variables if schema.kinds.get(n) == Kind.CONTINUOUS]
+    if real:
+        advice = f"Of {', '.join(real)}, those that matter are learned as soft boxes"
+        return Finding("note", "distinct", found, f"{advice}; `rspmn learn` says which")
     for name in schema.state_variables:
         numbers = _numbers(windows.columns[name])
         if numbers is not None and len(np.unique(numbers)) > MANY_NUMBERS:

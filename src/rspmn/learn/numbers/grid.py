@@ -170,7 +170,11 @@ class Membership:
 
     def likeliest(self) -> Ints:  # [n]
         """Return the node that each step belongs to most."""
-        return np.asarray(self.matrix.argmax(axis=0), dtype=np.int64)
+        entries = self.matrix.tocoo()
+        order = np.argsort(entries.data, kind="stable")
+        found = np.zeros(self.matrix.shape[1], dtype=np.int64)
+        found[entries.col[order]] = entries.row[order]  # the last of a step is the largest
+        return found
 
     def at_rows(self, of_nodes: Array) -> Array:
         """Return values of nodes interpolated at the steps: [nodes, ...] gives [n, ...]."""

@@ -10,7 +10,8 @@ from rspmn.learn.numbers.follows import Follows
 from rspmn.learn.numbers.grid import Grid
 from rspmn.types import Array, Ints
 
-#: Successors of up to so many corners are interpolated between all of them, others between d + 1.
+#: A successor without noise is interpolated between all corners of its cell, if they are at most
+#: so many, any other between d + 1 of them.
 MOST_CORNERS = 16
 #: Noise below this share of the distance between knots is left out.
 SMALL = 0.05
@@ -52,7 +53,7 @@ def transitions(grid: Grid, follows: Follows, categories: list[Array]) -> Transi
         noise = _draws(grid, follows.noise[a])
         for draw in noise:
             points = follows.next_numbers[:, a] + draw
-            codes, weight = _landing(grid, points)
+            codes, weight = _landing(grid, points, len(noise) == 1)
             parts.append(_joined(grid, codes, weight / len(noise), categories, a, actions))
     site, to, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
     key, which = np.unique(site * size + to, return_inverse=True)
@@ -78,11 +79,11 @@ def _draws(grid: Grid, noise: Array) -> Array:  # [draws, numbers]
     return np.asarray(drawn - drawn.mean(axis=0))
 
 
-def _landing(grid: Grid, points: Array) -> tuple[Ints, Array]:
+def _landing(grid: Grid, points: Array, certain: bool) -> tuple[Ints, Array]:
     """Return the knots around some points [n, corners, numbers], and their weights."""
     interval, share = grid.place(points)
     up = grid.corners[:, len(grid.sizes) :]
-    if len(up) <= MOST_CORNERS:
+    if certain and len(up) <= MOST_CORNERS:
         return interval[:, None, :] + up, grid.corner_weights(share)
     order = np.argsort(-share, axis=1)
     sorted_shares = np.take_along_axis(share, order, axis=1)
