@@ -41,6 +41,7 @@ class RSPMNInfo:
     #: Variables that the logger acted by and nothing depends on: interface nodes do not differ by
     #: them.
     habits: tuple[str, ...] = ()
+    aside: tuple[str, ...] = ()
     pruned_edges: int = 0  # of the initial template's S_L
     nodes: dict[str, int] = field(default_factory=dict)  # by stage
     edges: dict[str, int] = field(default_factory=dict)  # by stage

@@ -21,6 +21,7 @@ from rspmn.learn.habits import habits_of
 from rspmn.learn.info import RSPMNInfo
 from rspmn.learn.initial_template import initial_template
 from rspmn.learn.large_log import count_all, sample_of
+from rspmn.learn.noise import noise_of
 from rspmn.learn.never_taken import never_taken
 from rspmn.learn.numbers.learn_on_grid import learn_on_grid, relevant_numbers
 from rspmn.learn.one_step import one_step_of
@@ -94,8 +95,11 @@ def learn_rspmn(
                 'improve; learn without em_passes, or with numbers="intervals"'
             )
         return model, info
-    info.habits = habits_of(whole, config)
-    aside = (*info.habits, *(n for n in info.numbers.aside if n not in info.habits))
+    noise = tuple(dict.fromkeys((*info.numbers.aside, *noise_of(whole, config))))
+    two = wrap(without_variables(windows, noise), config) if noise else whole
+    info.habits = habits_of(two, config)
+    aside = (*info.habits, *noise)
+    info.aside = aside
     two = wrap(without_variables(windows, aside), config) if aside else whole
     clock = info.timed("relevance", clock)
 

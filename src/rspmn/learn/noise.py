@@ -1,0 +1,243 @@
+"""Noise: variables of the state that go their own way, and that nothing else depends on.
+
+Attributes that are constant in an episode, the day of the week, readings of something else: such
+variables predict themselves, so that tests of all that follows a state find them relevant, and
+states multiply by them. They are found from the other end:
+
+- The *system* is what decisions change, and what it changes in turn. All of it is kept.
+- A variable outside of it *influences* it if the utility, the end of an episode or the next value
+  of a variable of the system depends on it, given the decisions and those variables of the system
+  that these depend on. Then it joins the system, and others may influence it.
+- What is left is noise, if its values were compared often enough to say so.
+
+A variable that only moves with the system by chance, as an attribute does that few episodes have,
+influences nothing once the system is given. The tests of all variables together have a
+false-discovery rate.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from rspmn.data.keys import group_weights
+from rspmn.learn.config import LearnConfig
+from rspmn.learn.habits import within
+from rspmn.learn.structure.independence import pair_statistics
+from rspmn.learn.structure.relevance import MOST_GIVEN, mean_p_value
+from rspmn.learn.structure.rows import Rows
+from rspmn.learn.two_step import TwoSteps
+from rspmn.types import Array, Bools, Ints
+
+#: The level of all tests together that a variable belongs to the system.
+LEVEL = 0.001
+#: The false-discovery rate among the variables that are found to influence the system.
+RATE = 0.05
+#: The level at which a variable of the system is given in tests of a target.
+GIVEN = 0.01
+#: Each value of noise was compared with others in so many times `LearnConfig.enough` steps.
+OFTEN = 5.0
+#: Nothing is set aside from a log of fewer times `LearnConfig.enough` steps.
+LEAST = 50.0
+#: So many variables may be expected to explain rare events by chance where one is found that does.
+CHANCE = 3.0
+#: Tests look at no more distinct steps than this, spread over the log; those of pairs at fewer, so
+#: that steps times pairs times targets are at most so many.
+MOST_STEPS, MOST_PAIRED = 50_000, 30_000_000
+#: Pairs are not tested if fewer steps than this were left.
+FEWEST_STEPS = 500
+
+
+def noise_of(two: TwoSteps, config: LearnConfig) -> tuple[str, ...]:
+    """Return the variables of the state that are noise, if all that matters is discrete."""
+    schema, names = two.schema, tuple(two.rows.varying(two.schema.information_sets[0]))
+    if config.availability == "observed" or not config.given_decisions:
+        return ()
+    if any(schema.information_sets[1:-1]) or two.rows.total < LEAST * config.enough:
+        return ()
+    system = _System.of(replace(two, rows=_thinned(two.rows, MOST_STEPS)), names)
+    while system.others and (
+        found := system.influence() or system.pair() or system.explanation(config.enough)
+    ):
+        system = system.joined_by(found)
+    if any(name in two.table.binned for name in system.names):
+        return ()
+    return tuple(name for name in system.others if system.is_compared(name, OFTEN * config.enough))
+
+
+def _thinned(rows: Rows, most: int) -> Rows:
+    """Return every k-th row of many."""
+    return rows if len(rows) <= most else rows.where(np.arange(0, len(rows), -(-len(rows) // most)))
+
+
+@dataclass(frozen=True, eq=False)
+class _System:
+    """Variables of the state that matter, and others of which that is not known."""
+
+    two: TwoSteps
+    names: tuple[str, ...]
+    others: tuple[str, ...]
+    memo: dict[str, tuple[Ints, list[str]]] = field(init=False, repr=False, default_factory=dict)
+
+    @classmethod
+    def of(cls, two: TwoSteps, names: Sequence[str]) -> "_System":
+        """Return what decisions change, what that changes, and what laws are about."""
+        lawful = {name for law in two.schema.laws for name in law.variables}
+        system = cls(two, (), tuple(names)).joined_by([n for n in names if n in lawful])
+        new = (*two.schema.decisions, *system.names)
+        while new and system.others:
+            new = tuple(n for n in system.others if _changes(two, n, new, LEVEL / len(names) ** 2))
+            system = system.joined_by(new)
+        return system
+
+    def joined_by(self, names: Sequence[str]) -> "_System":
+        """Return the system with some of the others in it."""
+        left = tuple(name for name in self.others if name not in names)
+        return _System(self.two, (*self.names, *names), left)
+
+    def influence(self) -> list[str]:
+        """Return the one of the others that influences the system most clearly, if any does.
+
+        What seems to influence it beside that one may only move with it.
+        """
+        p = np.array([self._p_values(target) for target in self._targets()])  # [targets, others]
+        p = np.minimum(1.0, p.min(axis=0) * len(p))
+        return [self.others[int(p.argmin())]] if discoveries(p, RATE).any() else []
+
+    def pair(self) -> list[str]:
+        """Return two of the others that influence the system together, if any do: by X xor Z."""
+        count, targets = len(self.others), self._targets()
+        tests = count * count * len(targets)
+        most = MOST_PAIRED // max(1, tests)
+        if count < 2 or most < min(FEWEST_STEPS, len(self.two.rows)):
+            return []
+        best, level = [], RATE / tests
+        every = np.arange(0, len(self.two.rows), -(-len(self.two.rows) // most))
+        rows = self.two.rows.where(every)
+        for target in targets:
+            given = self._given(target)[0][every]
+            for name in (n for n in self.others if rows.table.sizes[n] <= MOST_GIVEN):
+                p = _tested(rows, self.others, target, within(rows, given, (name,)))
+                if p.min() < level:
+                    best, level = [name, self.others[int(p.argmin())]], float(p.min())
+        return best
+
+    def _targets(self) -> list[str]:
+        after = [self.two.after_of(name) for name in self.names]
+        end = [name for name in self.two.after if name not in self.two.primed.values()]
+        return [self.two.schema.utility, *end, *(name for name in after if name)]
+
+    def _p_values(self, target: str) -> Array:  # [others]
+        """Return the level at which a target is found to depend on each of the others."""
+        rows = self.two.rows
+        given, left = self._given(target)
+        joint = [within(rows, given, left)] if len(left) > 1 else []
+        strata = [given, *(within(rows, given, (name,)) for name in left), *joint]
+        p = [_tested(rows, self.others, target, s) for s in strata]
+        if target == self.two.schema.utility and target in rows.table.binned:
+            p += [np.array([mean_p_value(rows, n, target, given) for n in self.others])]
+        return np.asarray(np.min(p, axis=0) * len(p))
+
+    def _given(self, target: str) -> tuple[Ints, list[str]]:
+        """Return the strata of decisions and of what a target depends on in the system.
+
+        Also the variables of the system that it does not depend on, given the others.
+        """
+        if target in self.memo:
+            return self.memo[target]
+        rows, left = self.two.rows, list(self.names)
+        strata = np.unique(rows.joint_codes(self.two.schema.decisions), return_inverse=True)[1]
+        while left:
+            found = pair_statistics(rows, left, (target,), strata)
+            clear = found.p_values()[:, 0] < GIVEN / len(left)
+            if not clear.any():
+                break
+            excess = np.where(clear, (found.g - found.freedom)[:, 0], -np.inf)
+            strata = within(rows, strata, (left.pop(int(excess.argmax())),))
+        self.memo[target] = strata, left
+        return strata, left
+
+    def explanation(self, few: float) -> list[str]:
+        """Return the one of the others that may explain what the system does not, if any does.
+
+        If the system determines a target in all but a few steps of the log, these are too few for
+        tests, and likely something is missing in it: a variable given which the target is
+        determined in these steps too.
+        """
+        rows = self.two.rows
+        given = within(rows, rows.joint_codes(self.two.schema.decisions), self.names)
+        best, chance = [], CHANCE / len(self.others)
+        for target in self._targets():
+            if not 0 < _unexplained(rows, target, given) < few:
+                continue
+            p = _tested(rows, self.others, target, given)
+            for k in np.flatnonzero(p < chance).tolist():
+                name = self.others[k]
+                if p[k] < chance and not _unexplained(rows, target, within(rows, given, (name,))):
+                    best, chance = [name], float(p[k])
+        return best
+
+    def is_compared(self, name: str, least: float) -> bool:
+        """Return whether each value was often seen beside others, what matters being the same."""
+        return all(self._compared(name, t).min() >= least for t in self._targets())
+
+    def _compared(self, name: str, target: str) -> Array:  # [values]
+        """Return the steps in which each value was seen beside others."""
+        rows, given = self.two.rows, self._given(target)[0]
+        value = np.unique(rows.codes(name), return_inverse=True)[1]
+        stratum = np.unique(given, return_inverse=True)[1]
+        size = int(value.max()) + 1
+        seen = np.unique(stratum * size + value) // size
+        beside = np.bincount(seen, minlength=int(stratum.max()) + 1) > 1
+        return group_weights(value, np.where(beside[stratum], rows.weights, 0.0), size)
+
+
+def _tested(rows: Rows, names: Sequence[str], target: str, strata: Ints) -> Array:  # [names]
+    """Return the p-values that a target depends on variables, from strata in which it varies."""
+    stratum = np.unique(strata, return_inverse=True)[1]
+    codes = rows.codes(target)
+    low, high = np.full(stratum.max() + 1, rows.table.sizes[target]), np.full(stratum.max() + 1, -1)
+    known = codes >= 0
+    np.minimum.at(low, stratum[known], codes[known])
+    np.maximum.at(high, stratum[known], codes[known])
+    varies = (low < high)[stratum]
+    if not varies.any():
+        return np.ones(len(names))
+    return pair_statistics(rows.where(varies), names, (target,), stratum[varies]).p_values()[:, 0]
+
+
+def _unexplained(rows: Rows, target: str, strata: Ints) -> float:
+    """Return the weight of the rows whose target is not the most frequent one of their stratum."""
+    known = rows.codes(target) >= 0
+    codes, weights = rows.codes(target)[known], rows.weights[known]
+    cell, weight = np.unique(strata[known] * rows.table.sizes[target] + codes, return_inverse=True)
+    of_cell = group_weights(weight, weights)
+    stratum = np.unique(cell // rows.table.sizes[target], return_inverse=True)[1]
+    most = np.zeros(int(stratum.max(initial=-1)) + 1)
+    np.maximum.at(most, stratum, of_cell)
+    return float(of_cell.sum() - most.sum())
+
+
+def _changes(two: TwoSteps, name: str, by: Sequence[str], level: float) -> bool:
+    """Return whether the next value of a variable depends on others, given its value."""
+    after = two.after_of(name)
+    if after is None:
+        return False
+    strata = two.rows.codes(name).astype(np.int64) + 1
+    return bool((pair_statistics(two.rows, by, (after,), strata).p_values() < level).any())
+
+
+def discoveries(p: Array, rate: float) -> Bools:
+    """Return which of some tests are significant at a false-discovery rate.
+
+    The rule is that of Benjamini and Hochberg: the k smallest p-values, for the largest k of which
+    the last is at most k/n of the rate.
+
+    >>> discoveries(np.array([0.2, 0.001, 0.03]), 0.05).tolist()
+    [False, True, True]
+    """
+    order = np.argsort(p)
+    passed = np.flatnonzero(p[order] <= rate * np.arange(1, len(p) + 1) / len(p))
+    found = np.zeros(len(p), dtype=bool)
+    found[order[: passed[-1] + 1 if len(passed) else 0]] = True
+    return found
