@@ -201,7 +201,7 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     files = [str(tmp_path / name) for name in ("log.parquet", "schema.toml", "model.json")]
     assert main(["learn", files[0], "--schema", files[1], "-o", files[2]]) == 0
     told = capsys.readouterr().out
-    assert "habits: the log was acted by ward" in told
+    assert "set aside: ward (habit): nothing depends on it" in told
     assert "never taken: a = lift is never taken when ward = b" in told
     assert main(["act", files[2], "--horizon", "1", "--state", "floor=2", "ward=b"]) == 0
     first, note = capsys.readouterr().out.splitlines()[:2]
@@ -211,4 +211,4 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "a = lift: never taken when ward = b" in capsys.readouterr().out
     observed = ["--availability", "observed"]
     assert main(["learn", files[0], "--schema", files[1], "-o", files[2], *observed]) == 0
-    assert "habits" not in capsys.readouterr().out
+    assert "set aside" not in capsys.readouterr().out

@@ -54,10 +54,13 @@ def widened(tied: bool) -> tuple[RSPMN, list[Leaf]]:
 
 
 def test_leaves_are_those_of_the_node_where_they_differ() -> None:
-    """Of three nodes with 60 steps each: (60 + 1/3)/61 for the node's own value of z."""
+    """Of three nodes with 60 steps each: (60 + 1/3)/61 for the node's own value of z.
+
+    A share of 1/62² is for values that were never seen.
+    """
     model, leaves = widened(tied=True)
     found = sorted(np.exp(leaf.distribution.log_prob(z)) for leaf in leaves for z in (0, 10, 20))
-    assert found == pytest.approx([1 / 183] * 6 + [181 / 183] * 3)
+    assert found == pytest.approx([1 / 183] * 6 + [181 / 183] * 3, rel=1.1 / 62**2)
     answer = model.meu({"x": 1, "z": 0}, horizon=1)
     assert (answer, answer.supported) == (1.0, True)
 

@@ -22,6 +22,7 @@ from rspmn.learn import (
     learn_rspmn,
     learn_spmn,
 )
+from rspmn.learn.aside import told
 from rspmn.learn.config import Report
 from rspmn.model import RSPMN
 from rspmn.schema import Schema
@@ -92,13 +93,11 @@ def _story(info: RSPMNInfo, stored: StoredWindows) -> list[str]:
         boxes = (f"{name} ({len(knots)} knots)" for name, knots in info.numbers.knots.items())
         others = [name for name in info.numbers.relevant if name not in info.numbers.knots]
         lines.append(f"numbers: soft boxes of {', '.join([*boxes, *others])}")
-    if info.numbers.aside:
-        lines.append(f"set aside: {', '.join(info.numbers.aside)}: nothing depends on them")
-    if info.habits:
+    if info.aside:
         lines.append(
-            f"habits: the log was acted by {', '.join(info.habits)}, and nothing depends on "
-            f"{'it' if len(info.habits) == 1 else 'them'}: states do not differ by "
-            f"{'it' if len(info.habits) == 1 else 'them'}"
+            f"set aside: {told(info.aside)}: nothing depends on "
+            f"{'it' if len(info.aside) == 1 else 'them'}, and states do not differ by "
+            f"{'it' if len(info.aside) == 1 else 'them'}"
         )
     lines += _about_missing(info)
     if info.unsupported_branches:

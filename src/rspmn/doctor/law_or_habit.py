@@ -13,8 +13,8 @@ from rspmn.availability import NeverTaken, label
 from rspmn.data.episodes import Followed
 from rspmn.data.windows import Windows
 from rspmn.doctor.findings import Finding
+from rspmn.learn.aside import Reason, set_aside, told
 from rspmn.learn.config import LearnConfig
-from rspmn.learn.habits import habits_of
 from rspmn.learn.never_taken import never_taken
 from rspmn.learn.two_step import wrap
 from rspmn.schema import Schema
@@ -36,7 +36,9 @@ def habit_findings(windows: Windows) -> Iterator[Finding]:
         return
     config = LearnConfig()
     two = wrap(windows, config)
-    habits = habits_of(two, config)
+    aside = set_aside(two, config)[0]
+    habits = [name for name, reason in aside.items() if reason is Reason.HABIT]
+    others = {name: reason for name, reason in aside.items() if reason is not Reason.HABIT}
     here = np.zeros(len(two.rows), dtype=np.int64)
     lawful = {(law.decision, law.value) for law in two.schema.laws}
     never = [
@@ -55,7 +57,15 @@ def habit_findings(windows: Windows) -> Iterator[Finding]:
             f"of its values{IF_LAW if lacking else ''}",
             *_law(lacking, two.schema),
         )
-    for name in dict.fromkeys(n.variable for n in never if n.variable not in habits):
+    if others:
+        yield Finding(
+            "note",
+            "set aside",
+            f"nothing depends on {told(others)}",
+            "States will not differ by them; without these columns learning is the same, and "
+            "faster",
+        )
+    for name in dict.fromkeys(n.variable for n in never if n.variable not in aside):
         lacking = [n for n in never if n.variable == name]
         yield Finding(
             "note",

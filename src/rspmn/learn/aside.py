@@ -1,13 +1,15 @@
-"""What is set aside before structure is learned: variables that states do not differ by, and why."""
+"""What is set aside before structure is learned: variables that do not matter, and why."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
-import numpy as np
-
-from rspmn.learn.habits import acted_by
-from rspmn.learn.structure.rows import Rows
-from rspmn.learn.two_step import TwoSteps
+from rspmn.learn.config import LearnConfig
+from rspmn.learn.habits import LEVEL, habits_of, within
+from rspmn.learn.noise import noise_of
+from rspmn.learn.numbers.learn_on_grid import NumbersInfo, relevant_numbers
+from rspmn.learn.set_aside import without_variables
+from rspmn.learn.structure.independence import pair_statistics
+from rspmn.learn.two_step import TwoSteps, wrap
 
 #: A variable that changes in a smaller share of the steps is an attribute of the episode.
 CONSTANT = 0.01
@@ -21,11 +23,23 @@ class Reason(StrEnum):
     NOISE = "noise"  # any other
 
 
-def reasons(two: TwoSteps, names: Sequence[str]) -> dict[str, Reason]:
+def set_aside(two: TwoSteps, config: LearnConfig) -> tuple[dict[str, Reason], NumbersInfo]:
+    """Return the variables of the state that states will not differ by, and why.
+
+    Also what is known of numbers: where some of them matter, habits are not looked for.
+    """
+    noise = noise_of(two, config)
+    numbers = relevant_numbers(two.windows, config, noise)
+    aside = _reasons(two, [*dict.fromkeys([*noise, *numbers.aside])])
+    if not numbers.grid:
+        rest = wrap(without_variables(two.windows, [*aside]), config) if aside else two
+        aside |= dict.fromkeys(habits_of(rest, config), Reason.HABIT)
+    return aside, numbers
+
+
+def _reasons(two: TwoSteps, names: Sequence[str]) -> dict[str, Reason]:
     """Return why each of some variables is set aside."""
-    if not names:
-        return {}
-    habits = acted_by(two.rows, two.schema, two.rows.varying(two.schema.information_sets[0]))
+    habits = _acted_by(two, names) if names else set()
     return {
         name: Reason.HABIT
         if name in habits
@@ -36,16 +50,30 @@ def reasons(two: TwoSteps, names: Sequence[str]) -> dict[str, Reason]:
     }
 
 
+def _acted_by(two: TwoSteps, names: Sequence[str]) -> set[str]:
+    """Return those of some variables that decisions depend on, alone or given all that matters."""
+    rows, schema = two.rows, two.schema
+    matter = [name for name in schema.information_sets[0] if name not in names]
+    found: set[str] = set()
+    for place, decision in enumerate(schema.decisions):
+        made = rows.joint_codes(schema.decisions[:place])
+        for strata in (made, within(rows, made, matter)):
+            p = pair_statistics(rows, names, (decision,), strata).p_values()[:, 0]
+            level = LEVEL / (2 * len(names) * len(schema.decisions))
+            found |= {name for name, one in zip(names, p.tolist(), strict=True) if one < level}
+    return found
+
+
 def _is_constant(two: TwoSteps, name: str) -> bool:
     """Return whether a variable is the same in the next step, if there is one."""
-    rows: Rows = two.rows
+    rows = two.rows
     here, after = rows.column(name), rows.column(two.primed[name])
     known = ~here.missing & ~after.missing
     changed = (here.data != after.data)[known]
     return bool(rows.weights[known] @ changed <= CONSTANT * rows.weights[known].sum())
 
 
-def told(aside: dict[str, Reason], most: int = 8) -> str:
+def told(aside: Mapping[str, Reason], most: int = 8) -> str:
     """Return the variables that are set aside in words, by reason.
 
     >>> told({"ward": Reason.HABIT, "sex": Reason.ATTRIBUTE, "age": Reason.ATTRIBUTE})

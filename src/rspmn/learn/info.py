@@ -10,6 +10,7 @@ from rspmn.circuit import Network
 from rspmn.data.episodes import Followed
 from rspmn.data.windows import Windows
 from rspmn.infer.compiled.assign import SEVERAL
+from rspmn.learn.aside import Reason
 from rspmn.learn.config import LearnInfo
 from rspmn.learn.em import EMInfo
 from rspmn.learn.estimate import Estimate
@@ -38,10 +39,9 @@ class RSPMNInfo:
     frontier_visits: int = 0  # steps that led to one of them
     unsupported_branches: int = 0  # decisions of an interface node without a known successor
     untried_branches: int = 0  # decisions never made in an interface node, extrapolated
-    #: Variables that the logger acted by and nothing depends on: interface nodes do not differ by
-    #: them.
-    habits: tuple[str, ...] = ()
-    aside: tuple[str, ...] = ()
+    #: Variables of the state that nothing depends on, and what they are: interface nodes do not
+    #: differ by them.
+    aside: dict[str, Reason] = field(default_factory=dict)
     pruned_edges: int = 0  # of the initial template's S_L
     nodes: dict[str, int] = field(default_factory=dict)  # by stage
     edges: dict[str, int] = field(default_factory=dict)  # by stage
@@ -54,6 +54,11 @@ class RSPMNInfo:
     stages: Stages | None = None
     #: All that was learned from. To `refit` with new episodes, add their windows to these.
     windows_used: Windows | None = None
+
+    @property
+    def habits(self) -> tuple[str, ...]:
+        """Those of the variables set aside that the logger acted by."""
+        return tuple(name for name, reason in self.aside.items() if reason is Reason.HABIT)
 
     def timed(self, stage: str, since: float) -> float:
         """Record the seconds that a stage took; return the time."""

@@ -14,16 +14,15 @@ from rspmn.data.episodes import Episodes
 from rspmn.data.sources.count_windows import StoredWindows
 from rspmn.data.windows import Windows
 from rspmn.errors import DataError
+from rspmn.learn.aside import set_aside
 from rspmn.learn.config import LearnConfig, Report
 from rspmn.learn.em import em
 from rspmn.learn.estimate import estimate
-from rspmn.learn.habits import habits_of
 from rspmn.learn.info import RSPMNInfo
 from rspmn.learn.initial_template import initial_template
 from rspmn.learn.large_log import count_all, sample_of
-from rspmn.learn.noise import noise_of
 from rspmn.learn.never_taken import never_taken
-from rspmn.learn.numbers.learn_on_grid import learn_on_grid, relevant_numbers
+from rspmn.learn.numbers.learn_on_grid import learn_on_grid
 from rspmn.learn.one_step import one_step_of
 from rspmn.learn.set_aside import nodes_of_steps, put_back, without_variables
 from rspmn.learn.stages import Stages, tied_network
@@ -84,7 +83,7 @@ def learn_rspmn(
 
     # What does not matter is set aside. Where numbers matter, interface nodes are soft boxes.
     whole = wrap(windows, config)
-    info.numbers = relevant_numbers(windows, config)
+    info.aside, info.numbers = set_aside(whole, config)
     if info.numbers.grid:
         model = learn_on_grid(windows, config, info.numbers, config.deadline(started))
         info.timed("numbers", clock)
@@ -95,11 +94,7 @@ def learn_rspmn(
                 'improve; learn without em_passes, or with numbers="intervals"'
             )
         return model, info
-    noise = tuple(dict.fromkeys((*info.numbers.aside, *noise_of(whole, config))))
-    two = wrap(without_variables(windows, noise), config) if noise else whole
-    info.habits = habits_of(two, config)
-    aside = (*info.habits, *noise)
-    info.aside = aside
+    aside = tuple(info.aside)
     two = wrap(without_variables(windows, aside), config) if aside else whole
     clock = info.timed("relevance", clock)
 

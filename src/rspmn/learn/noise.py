@@ -55,6 +55,8 @@ def noise_of(two: TwoSteps, config: LearnConfig) -> tuple[str, ...]:
         return ()
     if any(schema.information_sets[1:-1]) or two.rows.total < LEAST * config.enough:
         return ()
+    if len(names) < 2:
+        return ()
     system = _System.of(replace(two, rows=_thinned(two.rows, MOST_STEPS)), names)
     while system.others and (
         found := system.influence() or system.pair() or system.explanation(config.enough)

@@ -9,13 +9,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from rspmn.circuit import Categorical, Leaf, NetworkBuilder, Product
+from rspmn.circuit import Categorical, Leaf, NetworkBuilder, Product, StudentT
 from rspmn.circuit.rewrite import graft
 from rspmn.data.keys import group_weights
 from rspmn.data.windows import Windows, distinct_states, group_windows
 from rspmn.infer.compiled.assign import locate
 from rspmn.learn.structure.independence import PairStatistics, stratum_statistics
-from rspmn.learn.structure.leaves import Families, fit_leaf
+from rspmn.learn.structure.leaves import Families, asked_family, fit_leaf
 from rspmn.learn.structure.rows import Rows
 from rspmn.learn.two_step import TwoSteps
 from rspmn.model import RSPMN
@@ -108,14 +108,17 @@ def _leaves(
     """Return the distribution of a variable in each interface node.
 
     It is that of all steps, unless it depends on the node. Then that of the node's steps and,
-    with the weight of one step, of all: so no value is impossible in a node.
+    with the weight of one step, of all: so no value is impossible in a node. Nor is one that was
+    never seen: numbers have tails, and categories that are not listed a small probability.
     """
     values = rows.column(name)
+    if name in rows.table.ordered and asked_family(families, name, values.kind) is None:
+        families = {**families, name: StudentT}
     known = np.flatnonzero((here >= 0) & ~values.missing)
     distinct, value = np.unique(values.data[known], return_inverse=True)
     codes = rows.codes(name)[known].astype(np.int64)
     if nodes * len(distinct) > MOST_CELLS or not _depend(codes, here[known], rows.weights[known]):
-        return [fit_leaf(rows, name, families)] * nodes
+        return [_open_leaf(rows, name, families)] * nodes
     first = np.zeros(len(distinct), dtype=np.int64)
     first[value] = known
     cells = here[known] * len(distinct) + value
@@ -123,9 +126,15 @@ def _leaves(
     table = table.reshape(nodes, len(distinct))
     background = table.sum(axis=0) / table.sum()
     return [
-        fit_leaf(Rows(rows.table, rows.index[first], own + background), name, families)
+        _open_leaf(Rows(rows.table, rows.index[first], own + background), name, families)
         for own in table
     ]
+
+
+def _open_leaf(rows: Rows, name: str, families: Families) -> Leaf:
+    """Return a distribution from n rows, with 1/(n + 1)² for categories that are not listed."""
+    share = 1 / (1 + rows.total) ** 2
+    return Leaf(name, fit_leaf(rows, name, families).distribution.opened(share))
 
 
 def _depend(one: Ints, other: Ints, weights: Array) -> bool:

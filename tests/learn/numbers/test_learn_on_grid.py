@@ -92,7 +92,7 @@ def test_numbers_that_do_not_matter_are_set_aside() -> None:
     schema = Schema([["x", "s"], ["a"]], ["a"], "u")
     model, info = learn_rspmn(rspmn.windows(log, schema, ending="cut"))
     assert not info.numbers.grid
-    assert info.numbers.aside == ("x",)
+    assert info.aside["x"] == "noise"
     assert model.policy(horizon=3).act({"x": 1.0, "s": 1}) == 1
 
 

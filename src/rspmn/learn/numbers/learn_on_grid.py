@@ -49,17 +49,21 @@ class NumbersInfo:
     losses: dict[int, float] = field(default_factory=dict)
 
 
-def relevant_numbers(windows: Windows, config: LearnConfig) -> NumbersInfo:
+def relevant_numbers(
+    windows: Windows, config: LearnConfig, noise: Sequence[str] = ()
+) -> NumbersInfo:
     """Return which state variables matter, if some of them are numbers of many values.
 
     If a number matters, interface nodes are soft boxes of all that matters. If none does, numbers
-    are set aside.
+    are set aside. `noise` are variables that are known not to matter.
     """
     schema = windows.schema
-    numbers = {name for name in schema.information_sets[0] if _is_number(windows, name, config)}
+    known = [name for name in schema.information_sets[0] if name not in noise]
+    numbers = {name for name in known if _is_number(windows, name, config)}
     if not numbers or config.numbers != "soft" or any(schema.information_sets[1:-1]):
         return NumbersInfo()
     steps = steps_of(windows, frozenset(numbers))
+    steps = replace(steps, variables=steps.only(known))
     most = int(np.log(max(3.0, steps.counts.sum() / STEPS_PER_NODE)) / np.log(KNOTS[0]))
     declared = {name for law in schema.laws for name in law.variables}
     required = [name for name in schema.information_sets[0] if name in declared]

@@ -1,0 +1,108 @@
+"""Columns that go their own way and that nothing depends on change nothing, however many."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rspmn
+from rspmn import RSPMN, Schema
+from rspmn.data.windows import Windows
+from rspmn.learn import LearnConfig, learn_rspmn
+from rspmn.learn.aside import Reason
+from rspmn.learn.info import RSPMNInfo
+from rspmn.learn.noise import discoveries, noise_of
+from rspmn.learn.two_step import wrap
+
+STEPS = 6
+
+
+def corridor(episodes: int, columns: int = 0, matters: float = 0.0, seed: int = 0) -> Windows:
+    """Return a log of a corridor of three places; a step that ends at the right earns 1.
+
+    Of each four columns one is an attribute of the episode, one keeps its value in four of five
+    steps, one is drawn anew, and one is a number. In a share `matters` of the episodes that the
+    variable "site" is 1 in, right and left are exchanged.
+    """
+    rng = np.random.default_rng(seed)
+    log: dict[str, list[Any]] = {n: [] for n in ("episode", "time", "x", "site", "a", "u")}
+    log |= {f"z{k}": [] for k in range(columns)}
+    for episode in range(episodes):
+        x, site, swapped = int(rng.integers(3)), int(rng.integers(2)), rng.random() < matters
+        noise = [_fresh(k, rng) for k in range(columns)]
+        for time in range(STEPS):
+            right = bool(rng.integers(2))
+            after = min(2, x + 1) if right != (swapped and site == 1) else max(0, x - 1)
+            row = (episode, time, x, site, "right" if right else "left", float(after == 2), *noise)
+            for name, value in zip(log, row, strict=True):
+                log[name].append(value)
+            x = after
+            keep = {0: 1.0, 1: 0.8}
+            noise = [
+                z if rng.random() < keep.get(k % 4, 0.0) else _fresh(k, rng)
+                for k, z in enumerate(noise)
+            ]
+    schema = Schema([["x", "site", *(f"z{k}" for k in range(columns))], ["a"]], ["a"], "u")
+    return rspmn.windows(log, schema, ending="cut")
+
+
+def _fresh(column: int, rng: np.random.Generator) -> Any:
+    return float(rng.normal()) if column % 4 == 3 else int(rng.integers(2 + column % 9))
+
+
+@pytest.fixture(scope="module")
+def noisy() -> tuple[RSPMN, RSPMNInfo]:
+    return learn_rspmn(corridor(400, 24))
+
+
+def test_noise_of_all_sorts_is_set_aside(noisy: tuple[RSPMN, RSPMNInfo]) -> None:
+    model, info = noisy
+    plain, _ = learn_rspmn(corridor(400))
+    assert info.interfaces == plain.num_state_interfaces == 3
+    assert [info.aside[f"z{k}"] for k in range(4)] == [Reason.ATTRIBUTE, *[Reason.NOISE] * 3]
+    assert info.aside["site"] is Reason.ATTRIBUTE
+    assert "x" not in info.aside
+    assert model.policy(horizon=4).act({"x": 0}) == "right"
+
+
+def test_values_that_were_never_seen_exclude_no_state(noisy: tuple[RSPMN, RSPMNInfo]) -> None:
+    """Neither a number far away, nor an integer or category that is not in the log."""
+    model, info = noisy
+    policy = model.policy(horizon=4)
+    state = {"x": 1, "site": 7, "z0": -3, "z3": 1e6}
+    assert set(state) - {"x"} <= set(info.aside)
+    assert policy.act(state) == "right"
+    table = {name: [state.get(name)] for name in model.schema.state_variables}
+    assert policy.act_many(table).tolist() == ["right"]
+    assert model.meu(state, horizon=4) == model.meu({"x": 1}, horizon=4)
+
+
+def test_an_attribute_that_matters_is_kept() -> None:
+    model, info = learn_rspmn(corridor(400, 8, matters=1.0))
+    assert set(info.aside) == {f"z{k}" for k in range(8)}
+    policy = model.policy(horizon=4)
+    assert policy.act({"x": 0, "site": 0}) == "right"
+    assert policy.act({"x": 0, "site": 1}) == "left"
+
+
+def test_a_few_events_that_only_one_variable_explains_keep_it() -> None:
+    """Two episodes of 200 in which "site" matters are too few for tests."""
+    windows = corridor(200, 4)
+    assert "site" in _noise(windows)
+    assert "site" not in _noise(corridor(200, 4, matters=0.02))
+
+
+def test_from_a_short_log_nothing_is_set_aside() -> None:
+    assert _noise(corridor(60, 4)) == ()
+
+
+def _noise(windows: Windows) -> tuple[str, ...]:
+    return noise_of(wrap(windows, LearnConfig()), LearnConfig())
+
+
+def test_the_rate_of_false_discoveries() -> None:
+    """Of 1000 tests of nothing any is significant in 5 % of the cases: of 200, 10 ± 3."""
+    rng = np.random.default_rng(0)
+    found = [discoveries(rng.random(1000), 0.05).any() for _ in range(200)]
+    assert 2 <= sum(found) <= 20
+    assert discoveries(np.array([0.04, 0.03, 0.02]), 0.05).all()
