@@ -7,6 +7,7 @@ docs/trust_figures.md.
 """
 
 import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -39,7 +40,7 @@ Made by `{command}`.
 
 Mean errors are those of MEU and of the point of `honest_value`, against the exact value of the
 learned policy. Coverage is the share of logs whose 90 % interval holds it, width the mean width of
-the intervals. Seconds are of CPU, 300 draws.
+the intervals. Seconds are of CPU, {draws} draws.
 
 """
 
@@ -62,13 +63,13 @@ class Trial:
     seconds: float
 
 
-def trial(name: str, episodes: int, horizon: int, seed: int) -> Trial:
+def trial(name: str, episodes: int, horizon: int, seed: int, draws: int) -> Trial:
     """Learn from one log, and compare the honest value with the truth."""
     world = random_mdp(seed) if name == "random" else domain(name)
     model, _ = learn_rspmn(world.generate(episodes, world.horizon, seed))
     truth = true_value(world, model.policy(horizon), horizon)
     began = process_time()
-    found = model.honest_value(horizon, rng=seed)
+    found = model.honest_value(horizon, draws=draws, rng=seed)
     seconds = process_time() - began
     near = 1e-9 * max(1.0, abs(truth))
     covered = found.low - near <= truth <= found.high + near
@@ -95,20 +96,18 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--cases", nargs="*", default=["random", *DOMAINS])
     parser.add_argument("--most", type=int, default=10_000, help="episodes of the largest log")
+    parser.add_argument("--draws", type=int, default=300)
     parser.add_argument("-o", "--output", help="a directory to write trust_figures.md to")
     arguments = parser.parse_args()
     cases = [c for c in CASES if c[0] in arguments.cases and c[1] <= arguments.most]
     lines = [HEAD, "|---|" + "--:|" * 7]
     for case in cases:
         seeds = tqdm(range(arguments.seeds), desc=" ".join(map(str, case)), leave=False)
-        lines.append(line(*case, [trial(*case, seed) for seed in seeds]))
+        lines.append(line(*case, [trial(*case, seed, arguments.draws) for seed in seeds]))
         tqdm.write(lines[-1])
     if arguments.output:
-        options = f" --seeds {arguments.seeds} --cases {' '.join(arguments.cases)}"
-        if arguments.most < 10_000:
-            options += f" --most {arguments.most}"
-        command = f"python benchmarks/trust.py{options} -o {arguments.output}"
-        text = ABOUT.format(command=command) + "\n".join(lines) + "\n"
+        command = " ".join(["python benchmarks/trust.py", *sys.argv[1:]])
+        text = ABOUT.format(command=command, draws=arguments.draws) + "\n".join(lines) + "\n"
         Path(arguments.output, "trust_figures.md").write_text(text, encoding="utf-8")
 
 

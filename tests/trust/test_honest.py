@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from rspmn import RSPMN, Episodes, Schema, learn_rspmn
+from rspmn import RSPMN, Episodes, Followed, Schema, learn_rspmn
 from rspmn.envs.domains import DOMAINS
 from rspmn.envs.random_mdp import random_mdp
 from rspmn.errors import EvidenceError
@@ -128,3 +130,36 @@ def test_odd_questions_are_refused(models: Mapping[str, RSPMN]) -> None:
         model.honest_value(3, draws=1)
     with pytest.raises(EvidenceError, match="discount"):
         model.honest_value(3, discount=2)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_small_odd_logs_have_a_value(seed: int) -> None:
+    """Missing values, cut episodes, observations between decisions: finite, or nothing known."""
+    schema = Schema([["x"], ["a"], ["z"], ["b"]], ["a", "b"], "u")
+    rng = np.random.default_rng(seed)
+    episodes: list[list[dict[str, Any]]] = [
+        [
+            {name: int(rng.integers(0, 2)) for name in ("a", "z", "b", "u")}
+            | {"x": None if rng.random() < 0.2 else int(rng.integers(0, 3))}
+            for _ in range(rng.integers(1, 5))
+        ]
+        for _ in range(rng.integers(2, 7))
+    ]
+    endings = [Followed.END if rng.random() < 0.7 else Followed.UNKNOWN for _ in episodes]
+    endings[0] = Followed.END
+    model, _ = learn_rspmn(Episodes.from_steps(episodes, schema, endings))
+    found = model.honest_value(3, draws=20)
+    assert math.isfinite(found.point) or math.isnan(found.promise)
+    if math.isfinite(found.point):
+        assert found.low <= found.point <= found.high
+        assert math.isfinite(found.high - found.low)
+
+
+def test_episodes_that_all_begin_with_an_unknown_state() -> None:
+    schema = Schema([["x"], ["a"]], ["a"], "u")
+    steps = [{"x": None, "a": 0, "u": 0.0}, {"x": 0, "a": 0, "u": 1.0}, {"x": 1, "a": 0, "u": 2.0}]
+    model, _ = learn_rspmn(Episodes.from_steps([steps] * 30, schema, [Followed.END] * 30))
+    counts = model.counts
+    assert counts is not None
+    none = replace(model, counts=replace(counts, starts=(0.0,) * len(counts.starts)))
+    assert math.isfinite(none.honest_value(2).point)

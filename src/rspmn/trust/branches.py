@@ -84,7 +84,8 @@ class BranchEvidence:
         outside = np.array(counts.outside) if counts.outside else np.zeros(len(found.nodes))
         share = counts.strength / np.maximum(self.steps + counts.strength, 1e-300)
         self.outside = self._by_branch(shares, outside) * share  # [branches]
-        self.starts = np.array(counts.starts)
+        # If all episodes begin with a step that was left out, the model's start is all there is.
+        self.starts = np.array(counts.starts if any(counts.starts) else model.starts)
 
     def _by_branch(self, shares: Any, numbers: Array) -> Array:  # [branches]
         """Return numbers of outcomes averaged by branch; 0 where nothing was logged."""

@@ -41,7 +41,6 @@ class Novelty:
         self.keys, self.which = np.unique(key, return_inverse=True)  # (node, to), sorted
         self.led = group_weights(self.which, counted.steps, len(self.keys))
         self.responsibility = self._fit(counted, arrived)  # [branches, components]
-        self.weights = self.responsibility[evidence.steps > 0].mean(axis=0)  # [components]
 
     # ---- the fit -------------------------------------------------------------------
 
