@@ -157,7 +157,9 @@ def test_small_odd_logs_have_a_value(seed: int) -> None:
 
 def test_episodes_that_all_begin_with_an_unknown_state() -> None:
     schema = Schema([["x"], ["a"]], ["a"], "u")
-    steps = [{"x": None, "a": 0, "u": 0.0}, {"x": 0, "a": 0, "u": 1.0}, {"x": 1, "a": 0, "u": 2.0}]
+    steps: list[dict[str, Any]] = [
+        {"x": None, "a": 0, "u": 0.0}, {"x": 0, "a": 0, "u": 1.0}, {"x": 1, "a": 0, "u": 2.0},
+    ]  # fmt: skip
     model, _ = learn_rspmn(Episodes.from_steps([steps] * 30, schema, [Followed.END] * 30))
     counts = model.counts
     assert counts is not None

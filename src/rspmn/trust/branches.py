@@ -117,9 +117,10 @@ def _left_out(branch: Ints, over: Bools, steps: Array, prior: Array, strength: A
     total = group_weights(branch, steps, size)[branch]
     ended = group_weights(branch, steps * over, size)[branch]
     others = np.maximum(total - 1, 1)
-    goes_on = (steps - 1 + strength * prior) / np.maximum(total - ended - 1 + strength, 1e-300)
+    same = np.maximum(steps - 1, 0)  # a step that lacks values may be shared out: less than one
+    goes_on = (same + strength * prior) / np.maximum(total - ended - 1 + strength, 1e-300)
     goes_on = np.clip(goes_on, 0, 1) * np.maximum(0, 1 - ended / others)
-    found = np.where(over, (steps - 1) / others, goes_on)
+    found = np.where(over, np.minimum(same / others, 1), goes_on)
     alone = np.where(over | (strength == 0), 0.0, prior)
     return np.where(total > 1, found, np.clip(alone, 0, 1))
 

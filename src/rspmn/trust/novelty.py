@@ -51,7 +51,7 @@ class Novelty:
         anywhere = np.maximum(arrived[counted.to] - 1, 0) / max(total - 1, 1) + FLOOR / size
         of_node = group_weights(self.keys // self.interfaces, self.led, self.interfaces)
         others = of_node[evidence.node] - evidence.steps  # [branches]
-        near = (self.led[self.which] - counted.steps) / np.maximum(others[branch], 1)
+        near = np.maximum(self.led[self.which] - counted.steps, 0) / np.maximum(others[branch], 1)
         near = (1 - ANYWHERE) * np.where(others[branch] > 0, near, 0.0) + ANYWHERE * anywhere
         base = np.where(self.by_node, near[:, None], anywhere[:, None])  # [pairs, components]
         known = np.maximum(evidence.known[branch] - 1, 0)[:, None]
