@@ -1,5 +1,6 @@
 """Columns that go their own way and that nothing depends on change nothing, however many."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,21 +8,26 @@ import pytest
 
 import rspmn
 from rspmn import RSPMN, Schema
+from rspmn.data.columns import Column
 from rspmn.data.windows import Windows
+from rspmn.envs.taxi import taxi
 from rspmn.learn import LearnConfig, learn_rspmn
 from rspmn.learn.aside import Reason
 from rspmn.learn.info import RSPMNInfo
 from rspmn.learn.noise import discoveries, noise_of
 from rspmn.learn.two_step import wrap
+from rspmn.schema import Kind
 
 STEPS = 6
+#: How often columns keep their value, in turn; every fourth is a number.
+KEPT = 1.0, 0.8, 0.0, 0.0, 1.0, 0.8, 0.0, 1.0
 
 
 def corridor(episodes: int, columns: int = 0, matters: float = 0.0, seed: int = 0) -> Windows:
     """Return a log of a corridor of three places; a step that ends at the right earns 1.
 
-    Of each four columns one is an attribute of the episode, one keeps its value in four of five
-    steps, one is drawn anew, and one is a number. In a share `matters` of the episodes that the
+    Columns are attributes of the episode, keep their value in four of five steps or are drawn anew,
+    and every fourth is a number. In a share `matters` of the episodes that the
     variable "site" is 1 in, right and left are exchanged.
     """
     rng = np.random.default_rng(seed)
@@ -37,9 +43,8 @@ def corridor(episodes: int, columns: int = 0, matters: float = 0.0, seed: int = 
             for name, value in zip(log, row, strict=True):
                 log[name].append(value)
             x = after
-            keep = {0: 1.0, 1: 0.8}
             noise = [
-                z if rng.random() < keep.get(k % 4, 0.0) else _fresh(k, rng)
+                z if rng.random() < KEPT[k % len(KEPT)] else _fresh(k, rng)
                 for k, z in enumerate(noise)
             ]
     schema = Schema([["x", "site", *(f"z{k}" for k in range(columns))], ["a"]], ["a"], "u")
@@ -60,7 +65,7 @@ def test_noise_of_all_sorts_is_set_aside(noisy: tuple[RSPMN, RSPMNInfo]) -> None
     plain, _ = learn_rspmn(corridor(400))
     assert info.interfaces == plain.num_state_interfaces == 3
     assert [info.aside[f"z{k}"] for k in range(4)] == [Reason.ATTRIBUTE, *[Reason.NOISE] * 3]
-    assert info.aside["site"] is Reason.ATTRIBUTE
+    assert info.aside["site"] is info.aside["z7"] is Reason.ATTRIBUTE
     assert "x" not in info.aside
     assert model.policy(horizon=4).act({"x": 0}) == "right"
 
@@ -90,6 +95,20 @@ def test_a_few_events_that_only_one_variable_explains_keep_it() -> None:
     windows = corridor(200, 4)
     assert "site" in _noise(windows)
     assert "site" not in _noise(corridor(200, 4, matters=0.02))
+
+
+def test_attributes_that_are_numbers() -> None:
+    """Ages near the border of two bins go with different episodes, and so with different places."""
+    log = taxi().generate(200, 50, 0, "final")
+    ages = np.random.default_rng(0).normal(size=(8, len(log)))
+    named = {f"age{k}": Column(Kind.CONTINUOUS, age) for k, age in enumerate(ages)}
+    of_step = np.repeat(np.arange(len(log)), log.lengths)
+    old = log.schema
+    schema = Schema([[*old.order[0], *named], *old.order[1:]], old.decisions, old.utility,
+                    {**old.kinds, **dict.fromkeys(named, Kind.CONTINUOUS)})  # fmt: skip
+    columns = {**log.columns, **{name: age.take(of_step) for name, age in named.items()}}
+    wide = replace(log, schema=schema, columns=columns, finals={**log.finals, **named})
+    assert set(_noise(Windows.from_episodes(wide))) == set(named)
 
 
 def test_from_a_short_log_nothing_is_set_aside() -> None:

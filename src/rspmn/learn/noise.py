@@ -20,13 +20,15 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from rspmn.data.columns import Column
 from rspmn.data.keys import group_weights
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.habits import within
 from rspmn.learn.structure.independence import pair_statistics
 from rspmn.learn.structure.relevance import MOST_GIVEN, mean_p_value
-from rspmn.learn.structure.rows import Rows
+from rspmn.learn.structure.rows import Rows, with_columns
 from rspmn.learn.two_step import TwoSteps
+from rspmn.schema import Kind
 from rspmn.types import Array, Bools, Ints
 
 #: The level of all tests together that a variable belongs to the system.
@@ -44,6 +46,8 @@ CHANCE = 3.0
 #: Tests look at no more distinct steps than this, spread over the log; those of pairs at fewer, so
 #: that steps times pairs times targets are at most so many.
 MOST_STEPS, MOST_PAIRED = 50_000, 30_000_000
+#: Changes of numbers are tested in so many bins of equal weight.
+BINS = 10
 #: Pairs are not tested if fewer steps than this were left.
 FEWEST_STEPS = 500
 
@@ -222,11 +226,32 @@ def _unexplained(rows: Rows, target: str, strata: Ints) -> float:
 
 def _changes(two: TwoSteps, name: str, by: Sequence[str], level: float) -> bool:
     """Return whether the next value of a variable depends on others, given its value."""
-    after = two.after_of(name)
+    after, rows = two.after_of(name), two.rows
     if after is None:
         return False
-    strata = two.rows.codes(name).astype(np.int64) + 1
-    return bool((pair_statistics(two.rows, by, (after,), strata).p_values() < level).any())
+    if name in rows.table.binned:
+        change = _change(rows, name, after)
+        rows, after = with_columns(rows, {"change": change}), "change"
+    strata = rows.codes(name).astype(np.int64) + 1
+    return bool((pair_statistics(rows, by, (after,), strata).p_values() < level).any())
+
+
+def _change(rows: Rows, name: str, after: str) -> Column:
+    """Return the next number less what the number itself predicts linearly, in bins.
+
+    Bins of the number alone would not do: what is in one bin before may be in two after, and of an
+    attribute these are different episodes.
+    """
+    before, next_one = (rows.table.columns[n].numbers() for n in (name, after))
+    known = ~np.isnan(before) & ~np.isnan(next_one)
+    codes = np.where(known, 0, -1).astype(np.int32)
+    x, y = before[known], next_one[known]
+    slope = np.cov(x, y)[0, 1] / max(float(np.var(x, ddof=1)), 1e-300) if len(x) > 1 else 0.0
+    rest = y - slope * x
+    if len(x) > 1 and np.std(rest) > 1e-9 * np.std(y):
+        borders = np.unique(np.quantile(rest, np.arange(1, BINS) / BINS))
+        codes[known] = np.searchsorted(borders, rest, side="right")
+    return Column(Kind.CATEGORICAL, codes, tuple(range(BINS)))
 
 
 def discoveries(p: Array, rate: float) -> Bools:
