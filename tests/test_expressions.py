@@ -48,6 +48,9 @@ COLUMNS: dict[str, Any] = {
         ("busy == true", [1, 0, 1]),
         ("busy != 1", [0, 1, 0]),
         ("died == False", [0, 1, 1]),
+        ("cost is missing", [0, 0, 1]),
+        ("status is not missing", [1, 0, 1]),
+        ("status is missing or cost > 1", [0, 1, NAN]),
     ],
 )
 def test_values(text: str, expected: list[float]) -> None:

@@ -16,7 +16,7 @@ import tomli_w
 
 from rspmn.availability import Available, Law, laws_of
 from rspmn.errors import DataError, SchemaError, did_you_mean
-from rspmn.expressions import Expression, is_computed, summed
+from rspmn.expressions import Expression, is_computed, missing_of, summed
 from rspmn.files import write_atomically
 from rspmn.log_format import LogFormat, LogOptions
 from rspmn.values import is_text
@@ -61,6 +61,10 @@ class Schema:
         Where a decision can have a value, `{"lift": "floor > 0"}`: conditions on what is known
         before it. With several decisions, by decision: `{"action": {"lift": "floor > 0"}}`. What
         is not declared is available everywhere.
+    missing
+        Variables of which it tells something that they are missing, `{"crp": "informative"}`, as of
+        a lab that was not ordered: "crp is missing" is one more variable, known together with
+        "crp". Of all others, a missing value is one that is not known: what is known decides.
 
     >>> schema = Schema(order=[["x", "y"], ["action"]], decisions=["action"], utility="reward")
     >>> schema.information_sets
@@ -84,6 +88,7 @@ class Schema:
         kinds: Mapping[str, Kind | str] | None = None,
         log: LogFormat | None = None,
         available: Available | None = None,
+        missing: Mapping[str, str] | None = None,
     ) -> None:
         try:
             utility = summed(utility)
@@ -92,6 +97,7 @@ class Schema:
         groups: list[Sequence[str]] = [g if isinstance(g, str) else list(g) for g in order]
         decisions = decisions if isinstance(decisions, str) else list(decisions)
         _check_names(groups, decisions, utility)
+        groups = _with_absence(groups, decisions, missing or {})
         sets: list[tuple[str, ...]] = [()]
         made: list[str] = []
         for group in groups:
@@ -139,6 +145,16 @@ class Schema:
     def variables(self) -> tuple[str, ...]:
         """Everything, in order, the utility last: the columns of one step τ."""
         return (*(name for group in self.order for name in group), self.utility)
+
+    @cached_property
+    def informative(self) -> Mapping[str, str]:
+        """The variables whose absence tells something, and the variables that say it.
+
+        >>> Schema([["crp"], ["a"]], ["a"], "u", missing={"crp": "informative"}).informative
+        {'crp': 'crp is missing'}
+        """
+        names = self.state_variables
+        return {name: absence for name in names if (absence := missing_of(name)) in names}
 
     @cached_property
     def computed(self) -> Mapping[str, Expression]:
@@ -189,9 +205,9 @@ class Schema:
     def from_dict(cls, raw: Mapping[str, object], where: str = "schema") -> "Schema":
         """Read the plain form, `{"order": …, "decisions": …, "utility": …}`.
 
-        `kinds`, `available` and `log` are optional.
+        `kinds`, `available`, `missing` and `log` are optional.
         """
-        valid = ["order", "decisions", "utility", "kinds", "available", "log"]
+        valid = ["order", "decisions", "utility", "kinds", "available", "missing", "log"]
         for key in raw:
             if key not in valid:
                 raise SchemaError(f"{where}: unknown key {key!r}: {did_you_mean(key, valid)}")
@@ -213,8 +229,9 @@ class Schema:
                 )
         log = LogFormat.from_dict(raw.get("log", {}), where)
         available: Any = raw.get("available", {})
+        missing: Any = raw.get("missing", {})
         try:
-            return cls(order, decisions, utility, kinds, log, available)
+            return cls(order, decisions, utility, kinds, log, available, missing)
         except SchemaError as error:
             raise SchemaError(f"{where}: {error}") from None
 
@@ -303,6 +320,25 @@ def _check_names(order: Sequence[Sequence[str]], decisions: Sequence[str], utili
             )
         if name in decisions[:index]:
             raise SchemaError(f"decisions: {name!r} appears twice")
+
+
+def _with_absence(
+    groups: list[Sequence[str]], decisions: Sequence[str], missing: Mapping[str, str]
+) -> list[Sequence[str]]:
+    """Return the order with a variable beside each whose absence tells something."""
+    if not isinstance(missing, Mapping):
+        raise SchemaError(f"missing: expected names, {{'crp': 'informative'}}, found {missing!r}")
+    names = [name for group in groups for name in group if name not in decisions]
+    for name, meaning in missing.items():
+        if name not in names:
+            raise SchemaError(f"missing: unknown variable {name!r}: {did_you_mean(name, names)}")
+        if meaning != "informative":
+            raise SchemaError(
+                f"missing: {name!r} is {meaning!r}: expected 'informative'; leave it out if its "
+                "absence tells nothing"
+            )
+    added = {name: missing_of(name) for name in missing if missing_of(name) not in names}
+    return [[*group, *(added[n] for n in group if n in added)] for group in groups]
 
 
 def _check_kinds(

@@ -99,7 +99,7 @@ def _story(info: RSPMNInfo, stored: StoredWindows) -> list[str]:
             f"{'it' if len(info.aside) == 1 else 'them'}, and states do not differ by "
             f"{'it' if len(info.aside) == 1 else 'them'}"
         )
-    lines += _about_missing(info)
+    lines += _about_missing(info, stored.typed_schema)
     if info.unsupported_branches:
         lines.append(
             f"unsupported: {info.unsupported_branches} decisions were only made in steps with an "
@@ -126,12 +126,15 @@ def _story(info: RSPMNInfo, stored: StoredWindows) -> list[str]:
     return lines
 
 
-def _about_missing(info: RSPMNInfo) -> list[str]:
+def _about_missing(info: RSPMNInfo, schema: Schema) -> list[str]:
     """Return lines that say which values were missing, and how such steps were counted."""
     lines = []
     if info.lacking:
-        shares = [f"{name} {steps / info.steps:.1%}" for name, steps in info.lacking.items()]
-        lines.append(f"missing, of {info.steps} steps: {', '.join(shares)}")
+        shares = [
+            f"{name} {steps / info.steps:.1%}" + (", which tells" * (name in schema.informative))
+            for name, steps in info.lacking.items()
+        ]
+        lines.append(f"missing, of {info.steps} steps: {'; '.join(shares)}")
     if info.steps_shared:
         lines.append(
             f"shared: {info.steps_shared} steps that lack values count in all interface nodes that "

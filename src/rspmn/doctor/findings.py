@@ -94,21 +94,30 @@ def column_findings(
             )
 
 
+def _missing(column: SurveyedColumn, rows: int, informative: bool) -> Finding:
+    """Return what is found about a state variable that is missing in some rows."""
+    name, share = column.name, column.missing / rows
+    what = f"{name!r} is missing in {column.missing} of {rows} rows ({share:.1%})"
+    if informative:
+        return Finding("note", "missing", what, "Its absence is part of the state, as declared")
+    return Finding(
+        "warning" if share > 0.05 else "note",
+        "missing",
+        what,
+        "What is known of such a step decides: it counts, in part, in all states that agree with "
+        "it. If the absence itself tells something, as of a lab that was not ordered, say so",
+        f'{json.dumps(name, ensure_ascii=False)} = "informative"',
+        "missing",
+    )
+
+
 def _state_findings(
     column: SurveyedColumn, rows: int, schema: Schema, stats: EpisodeStats
 ) -> Iterator[Finding]:
     """Return what is found about a state variable."""
     name, without = column.name, order_without(schema, column.name)
     if column.missing:
-        share = column.missing / rows
-        yield Finding(
-            "warning" if share > 0.05 else "note",
-            "missing",
-            f"{name!r} is missing in {column.missing} of {rows} rows ({share:.1%})",
-            "What is known of such a step decides: it counts, in part, in all states that agree "
-            "with it; if it is missing for a reason, give that reason a value of its own, such as "
-            "'not measured'",
-        )
+        yield _missing(column, rows, name in schema.informative)
     if column.odd and name not in dict(schema.log.numbers):
         yield _text_among_numbers(column, rows)
         return

@@ -59,6 +59,9 @@ class Algebra(Protocol):
     def is_same(self, one: Any, other: Any) -> Any:
         """Return the condition that two texts are the same."""
 
+    def lacks(self, value: Any) -> Any:
+        """Return the condition that a number, a condition or a text is missing."""
+
     def both(self, one: Any, other: Any) -> Any:
         """Return the conjunction; false if one is false, also where the other is missing."""
 
@@ -132,6 +135,10 @@ class _Fold:
             case ast.BoolOp():  # a or b is not (not a and not b)
                 none = reduce(self.algebra.both, map(self._negated, node.values))
                 return Term("condition", self.algebra.negate(none))
+            case ast.Compare(ops=[ast.Is() | ast.IsNot() as sign]):
+                found = self.algebra.lacks(self._present(self.of(node.left)).value)
+                is_so = isinstance(sign, ast.Is)
+                return Term("condition", found if is_so else self.algebra.negate(found))
             case ast.Compare():
                 sides = [node.left, *node.comparators]
                 found = map(self._comparison, sides[:-1], node.ops, sides[1:])
@@ -258,6 +265,12 @@ class ArrayAlgebra:
         """Return 1 where two texts are the same."""
         pairs = zip(one.tolist(), other.tolist(), strict=True)
         return np.array([np.nan if None in pair else pair[0] == pair[1] for pair in pairs], float)
+
+    def lacks(self, value: Any) -> Array:
+        """Return 1 where a value is missing, 0 where not."""
+        if value.dtype.kind == "O":
+            return np.array([each is None for each in value.tolist()], float)
+        return np.asarray(np.isnan(value), dtype=np.float64)
 
     def both(self, one: Any, other: Any) -> Array:
         """Return 0 where one of them is 0, else their product."""

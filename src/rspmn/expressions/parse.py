@@ -110,6 +110,15 @@ def expression_of(text: str, names: Collection[str], what: str = "column") -> Ex
     return found
 
 
+def missing_of(name: str) -> str:
+    """Return the condition that a column is missing.
+
+    >>> missing_of("crp"), missing_of("crp (mg/l)")
+    ('crp is missing', '`crp (mg/l)` is missing')
+    """
+    return f"{name if name.isidentifier() else f'`{name}`'} is missing"
+
+
 def is_computed(text: str) -> bool:
     """Return whether a text is an expression of more than the name of a column.
 
@@ -134,7 +143,9 @@ def _check_node(node: ast.AST, text: str) -> None:
         if not isinstance(node.value, str) and not abs(node.value) < LARGEST:
             raise not_understood(node, text)
     elif isinstance(node, ast.Compare):
-        if any(isinstance(sign, ast.Is | ast.IsNot) for sign in node.ops):
+        if any(isinstance(sign, ast.Is | ast.IsNot) for sign in node.ops) and not asks_missing(
+            node
+        ):
             raise not_understood(node, text)
     elif isinstance(node, ast.expr) and not isinstance(
         node,
@@ -143,10 +154,18 @@ def _check_node(node: ast.AST, text: str) -> None:
         raise not_understood(node, text)
 
 
+def asks_missing(node: ast.Compare) -> bool:
+    """Say whether a comparison is `x is missing`, or `x is not missing`."""
+    match node.comparators:
+        case [ast.Name(id="missing")]:
+            return True
+    return False
+
+
 def not_understood(node: ast.expr, text: str) -> DataError:
     """Return the error of a part that is not accepted."""
     return DataError(
         f"expression {text!r}: {ast.unparse(node)!r} is not understood: expected columns, numbers, "
-        "+ - *, division by a number, comparisons, in, and, or, not; a name that is not one word "
-        "stands in backquotes"
+        "+ - *, division by a number, comparisons, in, is missing, and, or, not; a name that is "
+        "not one word stands in backquotes"
     )

@@ -30,7 +30,7 @@ from rspmn.infer.criterion import (
     tied_branches,
 )
 from rspmn.infer.evaluation import Evaluation, evaluate
-from rspmn.infer.evidence import Known, known_values
+from rspmn.infer.evidence import Known, known_values, open_variables
 from rspmn.model import Evidence
 from rspmn.values import Mark, Value
 
@@ -231,7 +231,7 @@ def averaged_over(network: Network, known: Known, decision: str) -> tuple[str, .
         return [(child, None) for child in node.children]
 
     above = (network.nodes[index] for index in walk_down(network, {network.root: None}, send))
-    return tuple(sorted({node.variable for node in above if isinstance(node, Leaf)} - set(known)))
+    return open_variables({node.variable for node in above if isinstance(node, Leaf)}, known)
 
 
 def reached_nodes(

@@ -8,6 +8,7 @@ import numpy as np
 from rspmn.circuit import Network
 from rspmn.circuit.network import value_type
 from rspmn.errors import DataError, EvidenceError, did_you_mean
+from rspmn.expressions import missing_of
 from rspmn.expressions.evaluate import Arrays, fold
 from rspmn.model import Evidence
 from rspmn.schema import Schema
@@ -22,7 +23,8 @@ def as_state(state: object, schema: Schema) -> Evidence:
 
     It may be given so, as a pandas Series, as a record with names, or as a row: values in the
     schema's order, of all variables up to a decision. Variables that are expressions may be given
-    by the columns that they are computed from.
+    by the columns that they are computed from. A variable whose absence tells something
+    (`Schema.informative`) is missing if it is not given, or None.
 
     >>> as_state((1, "b"), Schema([["x", "y"], ["a"]], ["a"], "u"))
     {'x': 1, 'y': 'b'}
@@ -30,6 +32,7 @@ def as_state(state: object, schema: Schema) -> Evidence:
     {'floor > 0': True}
     """
     if isinstance(state, Mapping):
+        state = _with_absence(state, schema) if schema.informative else state
         return _with_computed(state, schema) if schema.computed else state
     raw: Any = state
     if isinstance(state, np.void) and state.dtype.names:
@@ -51,7 +54,24 @@ def as_state(state: object, schema: Schema) -> Evidence:
             f"expected a row of {len(expected[0])} values, for {list(expected[0])}, "
             f"found {len(raw)} values"
         )
-    return dict(zip(names, raw, strict=True))
+    found = dict(zip(names, raw, strict=True))
+    return _with_absence(found, schema) if schema.informative else found
+
+
+def _with_absence(state: Evidence, schema: Schema) -> Evidence:
+    """Return a state that says which variables are missing, where their absence tells something.
+
+    Those known before the first decision that is not given. `{"crp is missing": None}` leaves open
+    whether it is.
+    """
+    given = [name in state for name in schema.decisions]
+    until = given.index(False) if False in given else len(given)
+    known = [name for group in schema.information_sets[: until + 1] for name in group]
+    return {
+        absence: is_missing(state.get(name))
+        for name, absence in schema.informative.items()
+        if name in known
+    } | dict(state)
 
 
 def _with_computed(state: Evidence, schema: Schema) -> Evidence:
@@ -103,6 +123,17 @@ def known_values(evidence: Evidence, network: Network) -> Known:
                 f"found {value!r}"
             )
     return known
+
+
+def open_variables(names: Iterable[str], known: Known) -> tuple[str, ...]:
+    """Return the variables that are averaged over: not known, nor known to be missing.
+
+    >>> open_variables(["crp", "map"], {"crp is missing": True})
+    ('map',)
+    """
+    return tuple(
+        sorted(n for n in names if n not in known and known.get(missing_of(n)) is not True)
+    )
 
 
 def check_columns(names: Iterable[str], network: Network) -> list[str]:

@@ -36,7 +36,7 @@ from rspmn.infer.compiled.offers import Offers
 from rspmn.infer.compiled.planned import Planned
 from rspmn.infer.compiled.state_index import StateIndex
 from rspmn.infer.criterion import MEU, Criterion
-from rspmn.infer.evidence import Known, as_state, known_values
+from rspmn.infer.evidence import Known, as_state, known_values, open_variables
 from rspmn.infer.lawful import checked, is_lawful
 from rspmn.infer.meu import ExpectedUtility, recurrent_meu
 from rspmn.model import RSPMN
@@ -263,7 +263,7 @@ class Policy:
         scores = scores_of(planned, situation, found.utility)[0].tolist()
         late = np.nan_to_num(found.delay[0]).tolist()
         of_branches = planned.steps_of_branches(after)
-        unseen = tuple(sorted(name for name in self._index.names if name not in (known or ())))
+        unseen = open_variables(self._index.names, known or {})
         answers = []
         for k, value in enumerate(planned.offers.values(situation.decision)):
             branches = situation.branches[:, k]

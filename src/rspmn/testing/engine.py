@@ -33,7 +33,9 @@ LOG: Table = {
 SCHEMA = Schema([["word", "whole", "real", "is", "day"], ["a"]], ["a"], "u")
 FLAGGED = SCHEMA.with_log(terminated="done")
 COMPUTED = Schema(
-    [["word", "whole > 1"], ["a"]], ["a"], ["2*u", "-0.5*`is`", {"word": {"q": 1, "r": 9}}]
+    [["word", "whole > 1", "real is missing"], ["a"]],
+    ["a"],
+    ["2*u", "-0.5*`is`", {"word": {"q": 1, "r": 9}}],
 ).with_log(terminated="done and not (word == p or real > 9)")
 
 #: What may be wrong with a log: the columns that show it.

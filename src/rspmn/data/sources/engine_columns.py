@@ -116,6 +116,10 @@ class EngineColumns:
         """Return the condition that two texts are the same."""
         return one == other
 
+    def lacks(self, value: Any) -> Any:
+        """Return the condition that a value is missing."""
+        return value.is_null()
+
     def both(self, one: Any, other: Any) -> Any:
         """Return the conjunction."""
         return one & other

@@ -19,7 +19,7 @@ from rspmn.infer.actions import ActionValue, judged, shown_share
 from rspmn.infer.compiled.layers import CHUNK, KINDS, flatten, log_sums
 from rspmn.infer.criterion import LEAST_KNOWN
 from rspmn.infer.evaluation import Evaluation, evaluate
-from rspmn.infer.evidence import Known
+from rspmn.infer.evidence import Known, open_variables
 from rspmn.schema import Kind
 from rspmn.types import Array, Bools, Ints
 from rspmn.values import Mark, Value
@@ -255,8 +255,7 @@ class CompiledDecision:
 
     def missing(self, known: Known) -> tuple[str, ...]:
         """Return the variables before the decision that are not known, as `averaged_over` does."""
-        names = set(self.variables) - set(self._made) - set(known)
-        return tuple(sorted(names))
+        return open_variables(set(self.variables) - set(self._made), known)
 
     def __call__(self, contexts: Contexts) -> Worths:
         """Return what each value of the decision is worth in each context."""

@@ -126,7 +126,7 @@ def _fit(
 def _quadratic_is_better(features: Array, moved: Array, log: Logged, on: Bools) -> bool:
     """Say whether products of features predict displacements of held-out steps better."""
     width = features.shape[1]
-    if width > 12 or len(features) < 20 * width * width:
+    if width > 12 or len(features) < 20 * width * width or np.isnan(moved).all(axis=0).any():
         return False
     half = np.arange(len(features)) % 2 == 0
     scale = np.nanvar(moved, axis=0) + 1e-300

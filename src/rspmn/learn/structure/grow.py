@@ -66,8 +66,9 @@ def grow_decisions(learner: Learner, schema: Schema, rows: Rows, finish: AfterDe
 def with_missing_cluster(rows: Rows, clusters: list[Rows], names: Sequence[str]) -> list[Rows]:
     """Add a cluster of the rows in which the variable that divides them is missing.
 
-    Before the first decision such rows are left out: their state is unknown. After a decision
-    leaving them out would select among outcomes: a result may be missing because of the outcome.
+    Before the first decision such rows are left out: their state is unknown, unless the absence of
+    the variable is part of it. After a decision leaving them out would select among outcomes: a
+    result may be missing because of the outcome.
     """
     lost = rows.without(clusters)
     if not len(lost):
@@ -118,6 +119,8 @@ class _Growth:
         )  # fmt: skip
         relevant = relevant_variables(learner, rows, names, targets)
         kept = with_dependents(learner, rows, names, relevant)
+        absences = [self.schema.informative.get(name) for name in kept]
+        kept = tuple(name for name in names if name in kept or name in absences)
         free = tuple(name for name in names if name not in kept)
         if free:
             factors = self.factors(rows, free, depth)
@@ -127,11 +130,17 @@ class _Growth:
         clusters = config.clustering(rows, relevant, targets, learner.rng)
         if len(clusters) < 2:  # nothing is left to divide by
             return self.with_factors(rows, place, self.factors(rows, names, depth), depth)
-        if place > 0:
+        if place > 0 or self._lost_is_told(rows, clusters, names):
             clusters = with_missing_cluster(rows, clusters, names)
         learner.report_done(rows.total - sum(part.total for part in clusters))  # rows left out
         children = [self.information(part, place, names, depth + 1) for part in clusters]
         return learner.mixture(clusters, children)
+
+    def _lost_is_told(self, rows: Rows, clusters: list[Rows], names: tuple[str, ...]) -> bool:
+        """Say whether rows are in no cluster because a variable is missing whose absence tells."""
+        informative = [name for name in names if name in self.schema.informative]
+        lost = rows.without(clusters) if informative else rows.where(np.zeros(len(rows), bool))
+        return len(lost) > 0 and any(lost.column(name).missing.all() for name in informative)
 
     def classes(self, rows: Rows, place: int, names: tuple[str, ...], depth: int) -> int:
         """Add variables with several values as leaves of soft classes."""
