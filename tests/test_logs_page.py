@@ -19,7 +19,7 @@ WHOLE: dict[str, Any] = tomllib.loads(BLOCKS[0])
 def test_every_key_has_an_example() -> None:
     given = [tomllib.loads(block) for block in BLOCKS[1:]]
     keys = {key for each in given for key in each}
-    assert keys == {"order", "decisions", "utility", "kinds", "available", "log"}
+    assert keys == {"order", "decisions", "utility", "kinds", "available", "missing", "log"}
     shown = {key for each in given for key in each.get("log", {})}
     assert shown == {field.name for field in fields(LogFormat)} | {"in_order"}
 
