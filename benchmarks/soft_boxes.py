@@ -200,14 +200,36 @@ def lines(rows: list[dict[str, Any]]) -> list[str]:
     return found
 
 
+def draw(path: Path) -> None:
+    """Draw what was learned from 300 random episodes of CartPole, at rest in the middle."""
+    from matplotlib.figure import Figure
+
+    log = logged(TASKS[0], 0)
+    act, _, _ = by_rspmn(log)
+    angle, speed = (np.linspace(log.state[:, j].min(), log.state[:, j].max(), 160) for j in (2, 3))
+    grid = np.stack([part.ravel() for part in np.meshgrid(angle, speed)], axis=1)
+    chosen = np.asarray(act(np.hstack([np.zeros_like(grid), grid]))).reshape(160, 160)
+    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    axes = figure.subplots()
+    axes.pcolormesh(angle, speed, chosen, cmap="PuOr", vmin=-0.4, vmax=1.4, rasterized=True)
+    axes.plot(log.state[::8, 2], log.state[::8, 3], ".", color="0.25", ms=1)
+    axes.set(xlabel="angle of the pole", ylabel="its speed")
+    axes.set_title("Push right (purple) or left (orange); dots: logged states", fontsize=10)
+    figure.savefig(path, dpi=120)
+
+
 def main() -> None:
-    """Run the benchmark."""
+    """Run the benchmark, or draw its picture."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--fitted-q", action="store_true", help="also fitted Q iteration")
     parser.add_argument("-o", "--output", type=Path, help="write numbers_figures.md there")
+    parser.add_argument("--picture", type=Path, help="only draw what was learned from CartPole")
     asked = parser.parse_args()
+    if asked.picture:
+        draw(asked.picture)
+        return
     rows: list[dict[str, Any]] = []
     for task in TASKS:
         for seed in range(asked.seeds if asked.only.lower() in task.name.lower() else 0):
