@@ -142,7 +142,7 @@ class SPMN:
 
         >>> from rspmn.learn import learn_spmn
         >>> log = {"x": [1.0, 2.0, 8.0, 9.0] * 25, "a": [0, 1, 1, 0] * 25, "u": [1, 0, 1, 0] * 25}
-        >>> model, _ = learn_spmn(log, Schema([["x"], ["a"]], ["a"], "u"))
+        >>> model, _ = learn_spmn(log, Schema([["x"], ["a"]], ["a"], "u", {"x": "continuous"}))
         >>> model.decide({"x": [0.5, 8.5]})["a"].tolist()
         [0, 1]
         """

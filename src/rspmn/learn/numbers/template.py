@@ -16,8 +16,10 @@ from rspmn.schema import Schema
 from rspmn.types import Array, Bools
 from rspmn.values import Value
 
-#: The share of a ramp's mass that lies beyond the last knot, over as much as the knots span.
+#: About the share of a ramp's mass that lies beyond the last knot.
 TAIL = 1e-3
+#: The tail: distances from the last knot over what the knots span, and the density there.
+BEYOND = (1e-9, 1.0), (1.0, 0.1), (10.0, 1e-3), (100.0, 1e-5)
 #: A branch with fewer steps than this is untried: its outcome is extrapolated.
 TRIED = 1.0
 
@@ -179,15 +181,16 @@ def _ramps(builder: NetworkBuilder, name: str, knots: Array) -> list[tuple[int, 
     Those of the first and last knot have a tail, so that numbers beyond the log are at them.
     """
     span = float(knots[-1] - knots[0])
+    beyond = [(far * span, height * TAIL / span) for far, height in BEYOND]
     found = []
     for k, (low, high) in enumerate(zip(knots[:-1].tolist(), knots[1:].tolist(), strict=True)):
         width = high - low
-        peak, tail, step = 2 / width, TAIL / span, 1e-9 * span
+        peak = 2 / width
         falls, rises = [(low, peak), (high, 0.0)], [(low, 0.0), (high, peak)]
         if k == 0:
-            falls = [(low - span, tail), (low - step, tail), *falls]
+            falls = [*((low - far, height) for far, height in reversed(beyond)), *falls]
         if k == len(knots) - 2:
-            rises = [*rises, (high + step, tail), (high + span, tail)]
+            rises = [*rises, *((high + far, height) for far, height in beyond)]
         found.append((_leaf(builder, name, falls), _leaf(builder, name, rises)))
     return found
 
