@@ -133,6 +133,8 @@ def test_refit_of_the_same_log_changes_nothing(windows: Windows, successors: str
         return
     config = LearnConfig(successors=successors)
     model, info = learn_rspmn(windows, config)
+    if info.aside:  # refit does not know what was set aside
+        return
     again, check = refit(model, windows, config)
     assert_same(again, model)
     assert check.new_states + check.new_decisions + check.new_ends <= info.steps_left_out
