@@ -73,7 +73,7 @@ class RSPMNInfo:
     def count_soft(self, model: RSPMN, windows: Windows) -> None:
         """Record what a model of soft boxes was learned from."""
         self.windows, self.steps = len(windows), int(windows.counts.sum())
-        self.lacking = _lacking(windows)
+        self.lacking = steps_lacking(windows)
         self.steps_unknown = int(windows.counts[windows.followed == Followed.UNKNOWN].sum())
         self.interfaces = model.num_state_interfaces
         self.untried_branches = 0 if model.untried is None else model.untried.branches
@@ -90,7 +90,7 @@ class RSPMNInfo:
         known = found.windows.followed != Followed.UNKNOWN
         reached = np.zeros(len(known), dtype=bool)
         reached[assigned.window] = True
-        self.steps, self.lacking = int(windows.counts.sum()), _lacking(windows)
+        self.steps = int(windows.counts.sum())
         self.steps_shared = _whole(counts[found.shared])
         self.steps_unknown = _whole(counts[~known])
         self.steps_left_out = _whole(counts[known & ~reached])
@@ -107,7 +107,7 @@ class RSPMNInfo:
         self.future = found.info
 
 
-def _lacking(windows: Windows) -> dict[str, int]:
+def steps_lacking(windows: Windows) -> dict[str, int]:
     """Return how many steps lack each variable, of those that some step lacks."""
     columns = ((name, windows.columns[name]) for name in windows.schema.state_variables)
     found = {name: int(windows.counts[column.missing].sum()) for name, column in columns}

@@ -18,7 +18,7 @@ from rspmn.learn.aside import set_aside
 from rspmn.learn.config import LearnConfig, Report
 from rspmn.learn.em import em
 from rspmn.learn.estimate import estimate
-from rspmn.learn.info import RSPMNInfo
+from rspmn.learn.info import RSPMNInfo, steps_lacking
 from rspmn.learn.initial_template import initial_template
 from rspmn.learn.large_log import count_all, sample_of
 from rspmn.learn.never_taken import never_taken
@@ -126,6 +126,7 @@ def learn_rspmn(
     if config.availability == "declared":
         model = replace(model, never_taken=_never_taken(model, whole, here, config))
     info.windows, info.windows_used = len(windows), windows
+    info.lacking = steps_lacking(windows)
     clock = info.timed("estimate", clock)
     if config.em_passes:
         assert isinstance(log, Episodes)
