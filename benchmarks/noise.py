@@ -39,8 +39,9 @@ Each domain was learned from logs of {episodes} and from the same logs with colu
 drawn anew in each step, chains that keep their value in four of five steps, attributes that are
 constant in an episode, of 2 to 10 values each, and numbers of these three sorts. Interface nodes,
 the value of the policy, 0 for random and 1 for optimal actions, computed exactly, the share of the
-noise that was set aside, and the seconds of learning: means over {seeds} logs. A star marks nodes
-that differ by more than {nodes:.0%} from those without noise, and values by more than {value}.
+noise that was set aside, and the seconds of learning: means over logs, {seeds} of each sort. A star
+marks nodes that differ by more than {nodes:.0%} from those without noise, and values by more than
+{value}.
 
 """
 
@@ -173,7 +174,7 @@ def report(worlds: list[str], columns: list[int], episodes: int, seeds: int) -> 
     for name in worlds:
         plain = [measure(name, "", 0, episodes, seed) for seed in range(seeds)]
         lines.append(_line(name, "none", 0, plain, plain))
-        for kind, number in tqdm([*product(KINDS, columns)], name):
+        for kind, number in tqdm([*product(KINDS, filter(None, columns))], name):
             found = [measure(name, kind, number, episodes, seed) for seed in range(seeds)]
             lines.append(_line(name, kind, number, found, plain))
     return "\n".join(lines) + "\n"
