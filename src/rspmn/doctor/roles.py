@@ -12,7 +12,8 @@ from rspmn.schema import Kind
 #: Names by which the role of a column is recognized; the first that the table has is used.
 EPISODES = [
     "episode", "episode_id", "trajectory", "traj", "trajectory_id", "patient", "patient_id",
-    "subject", "session", "session_id", "user_id", "machine_id", "run", "case", "id",
+    "subject", "stay", "admission", "encounter", "session", "session_id", "user_id", "machine_id",
+    "run", "game", "trip", "case", "id",
 ]  # fmt: skip
 TIMES = [
     "time", "t", "step", "timestep", "time_step", "date", "datetime", "timestamp", "day", "hour",
