@@ -11,7 +11,7 @@ from rspmn.data.windows import Windows
 
 def windows_of(rng: np.random.Generator, steps: int, numbers: int) -> Windows:
     """Return a log of random walks: two actions, a reward that depends on the first number."""
-    x = np.clip(np.cumsum(rng.normal(0, 0.3, (steps, numbers)), axis=0), -0.9, 7.9)
+    x = np.clip(3 + np.cumsum(rng.normal(0, 0.3, (steps, numbers)), axis=0), -0.9, 7.9)
     log: dict[str, list[Any]] = {"episode": [0] * steps, "time": list(range(steps))}
     log |= {f"x{j}": x[:, j].tolist() for j in range(numbers)}
     log["a"] = rng.integers(0, 2, steps).tolist()

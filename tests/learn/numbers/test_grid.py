@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from effort import share_of_examples
 from number_worlds import windows_of
+from rspmn.errors import DataError
 from rspmn.infer.compiled.state_index import StateIndex
 from rspmn.learn import LearnConfig
 from rspmn.learn.numbers.grid import Grid, fit_grid, quantile_knots
@@ -55,6 +56,11 @@ def test_a_missing_number_is_shared_by_the_cells_that_agree() -> None:
     # every cell has a little weight of its own, UNSEEN / 4
     assert [of_x[k] for k in range(3)] == pytest.approx([3 / 8, 4 / 8, 1 / 8], abs=0.03)
     assert filled[5, 0] == pytest.approx(0.75, abs=0.06)
+
+
+def test_a_line_of_one_knot_is_refused() -> None:
+    with pytest.raises(DataError, match="two or more knots of number 0"):
+        fit_grid(codes(1), (), np.zeros((1, 1)), (np.array([0.0]),), np.ones(1))
 
 
 def test_categories_have_nodes_of_their_own() -> None:

@@ -17,6 +17,7 @@ from itertools import product
 import numpy as np
 
 from rspmn.data.keys import group_weights
+from rspmn.errors import DataError
 from rspmn.types import Array, Ints
 
 #: The steps that all cells together are given beyond those that were logged in them.
@@ -35,6 +36,11 @@ class Grid:
     knots: tuple[Array, ...]  # of each number
     cells: Ints  # [cells, variables]
     weights: Array  # [cells], the steps in each
+
+    def __post_init__(self) -> None:
+        for j, line in enumerate(self.knots):
+            if len(line) < 2:
+                raise DataError(f"Grid: expected two or more knots of number {j}, found {line}")
 
     @property
     def dimension(self) -> int:

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rspmn.data.keys import group_weights
 from rspmn.learn.numbers.steps import Steps, Variable
 from rspmn.learn.numbers.tree import fit_tree
+from rspmn.learn.structure.f_test import f_test
 from rspmn.types import Array, Bools, Ints
 
 #: The false-discovery rate over the variables that are tested in a round.
@@ -151,30 +151,9 @@ def _targets(steps: Steps, relevant: Sequence[Variable]) -> Iterator[Array]:
 
 def _f_test(codes: Ints, strata: Ints, target: Array, counts: Array) -> Dependence:
     """Return the F-test for equal means at all codes within each stratum."""
-    from scipy.special import fdtrc
-
-    known = (codes >= 0) & ~np.isnan(target)
-    if not known.any():
+    known = np.flatnonzero((codes >= 0) & ~np.isnan(target))
+    if not len(known):
         return Dependence(0.0, 1.0)
-    weights, u = counts[known], target[known]
-    stratum = np.unique(strata[known], return_inverse=True)[1]
-    size = int(codes.max()) + 1
-    cell = np.unique(stratum * size + codes[known], return_inverse=True)[1]
-    between, within = float(cell.max() - stratum.max()), float(weights.sum() - cell.max() - 1)
-    if between <= 0 or within <= 0:
-        return Dependence(0.0, 1.0)
-    total = float(weights @ u**2)
-    of_cells, of_strata = _explained(cell, weights, u), _explained(stratum, weights, u)
-    explained, left = of_cells - of_strata, total - of_cells
-    if not explained > 1e-12 * total:
-        return Dependence(0.0, 1.0)
-    if not left > 1e-12 * total:
-        return Dependence(-explained / float(weights.sum()), 0.0)
-    noise = left / within
-    beyond = (explained - between * noise) / float(weights.sum())
-    return Dependence(-beyond, float(fdtrc(between, within, explained / between / noise)))
-
-
-def _explained(group: Ints, weights: Array, u: Array) -> float:
-    """Return the sum of squares that the groups' means explain."""
-    return float((group_weights(group, weights * u) ** 2 / group_weights(group, weights)).sum())
+    weights = counts[known]
+    test = f_test(codes[known], strata[known], target[known], weights)
+    return Dependence(-test.explained / float(weights.sum()), test.p_value)
