@@ -133,8 +133,6 @@ def test_refit_of_the_same_log_changes_nothing(windows: Windows, successors: str
         return
     config = LearnConfig(successors=successors)
     model, info = learn_rspmn(windows, config)
-    if info.aside:  # refit does not know what was set aside
-        return
     again, check = refit(model, windows, config)
     assert_same(again, model)
     assert check.new_states + check.new_decisions + check.new_ends <= info.steps_left_out
@@ -143,12 +141,13 @@ def test_refit_of_the_same_log_changes_nothing(windows: Windows, successors: str
 @pytest.mark.parametrize("layout", mostly_soak(["final", "padded", "flags"], ["final"]))
 @pytest.mark.parametrize("name", list(DOMAINS))
 def test_refit_of_the_domains_changes_nothing(name: str, layout: Any) -> None:
-    windows = Windows.from_episodes(DOMAINS[name]().generate(200, 15, 0, layout))
+    episodes = 200 if name == "Taxi" else 60  # from 60, Taxi's destination is set aside
+    windows = Windows.from_episodes(DOMAINS[name]().generate(episodes, 15, 0, layout))
     model, info = learn_rspmn(windows)
     assert not info.aside  # what is set aside is not known to refit
     again, _ = refit(model, windows)
     assert_same(again, model)
     assert again.untried == model.untried
     assert replace(again, untried=None).values(5) == pytest.approx(
-        replace(model, untried=None).values(5), abs=1e-9
+        replace(model, untried=None).values(5), abs=1e-9, nan_ok=True
     )
