@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from rspmn.infer.meu import ExpectedUtility
     from rspmn.infer.policy import Policy
     from rspmn.infer.sample import Decide
-    from rspmn.trust import HonestValue
+    from rspmn.trust import HonestValue, Posterior
 
 
 #: Known values of a step, by variable; None, NaN and variables left out are unknown.
@@ -362,6 +362,13 @@ class RSPMN:
         from rspmn.trust import honest_value
 
         return honest_value(self, horizon, discount, draws, rng)
+
+    @cached_property
+    def posterior(self) -> "Posterior":
+        """The posterior of all weights, given the counts behind them."""
+        from rspmn.trust import Posterior
+
+        return Posterior(self)
 
     def values(
         self,

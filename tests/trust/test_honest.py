@@ -17,6 +17,7 @@ from rspmn.infer.compiled.planned import Planned
 from rspmn.infer.criterion import MEU
 from rspmn.trust import Posterior
 from rspmn.trust.draws import Worlds
+from rspmn.trust.rules import Best, Fixed
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +41,8 @@ def test_a_world_that_is_the_model_has_its_values(name: str, models: Mapping[str
     plan = Planned(model, 5, 0.9, MEU)
     best = fixed = np.zeros((3, model.num_interfaces))
     for after in range(5):
-        best, _ = worlds.update(best, 0.9, after == 0)
-        fixed, _ = worlds.update(fixed, 0.9, after == 0, list(plan.at(after).choices.chosen))
+        best = worlds.update(best, 0.9, after == 0, Best())
+        fixed = worlds.update(fixed, 0.9, after == 0, Fixed(plan.at(after).choices.chosen))
         expected = bellman.value(after + 1, 0.9)
         states = np.isfinite(expected)
         for found in (*best, *fixed):
@@ -54,8 +55,8 @@ def test_no_plan_is_worth_more_than_the_best(models: Mapping[str, RSPMN]) -> Non
     worlds = posterior.worlds(posterior.draw(20, np.random.default_rng(0)))
     best = fixed = np.zeros((20, model.num_interfaces))
     for after in range(8):
-        best, _ = worlds.update(best, 1.0, after == 0)
-        fixed, _ = worlds.update(fixed, 1.0, after == 0, list(plan.at(after).choices.chosen))
+        best = worlds.update(best, 1.0, after == 0, Best())
+        fixed = worlds.update(fixed, 1.0, after == 0, Fixed(plan.at(after).choices.chosen))
         assert (fixed <= best + 1e-12).all()
     assert model.end is not None
     assert (best[:, model.end] == 0).all()

@@ -4,17 +4,14 @@ Worlds differ in where the branches of the last decision lead and what they earn
 what is observed between two decisions, is the model's.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from rspmn.infer.compiled.bellman import Forms, Level
 from rspmn.trust.branches import BranchEvidence
-from rspmn.types import Array, Ints
-
-#: The branch that is taken at each max node, for each level of decisions: [max nodes], or
-#: [draws, max nodes] where each draw has its own.
-Choice = list[Ints]
+from rspmn.trust.rules import Rule
+from rspmn.types import Array
 
 
 class Worlds:
@@ -37,28 +34,25 @@ class Worlds:
         self.bellman, self.closed = evidence.bellman, evidence.closed
         self.earned, self.expect = earned, expect
 
-    def update(
-        self, after: Array, discount: float, last: bool, choice: Choice | None = None
-    ) -> tuple[Array, Choice]:
-        """Return what interface nodes are worth, given a step later, and the branches taken.
-
-        Those of a choice, or else the best. All values are [draws, interfaces].
-        """
+    def update(self, after: Array, discount: float, last: bool, rule: Rule) -> Array:
+        """Return what interface nodes are worth, given a step later: [draws, interfaces]."""
         bellman = self.bellman
         values = np.zeros((len(after), bellman.size))
         if not last:
             values[:, : bellman.interfaces] = discount * after
             if bellman.unknown is not None:
                 values[:, bellman.unknown] = 0.0
-        taken: Choice = []
         for number, level in enumerate(bellman.levels):
             worth = self._worth(level, values, last, innermost=number == 0)
-            chosen = _best(worth, level) if choice is None else choice[number]
-            taken.append(chosen)
-            rows = np.broadcast_to(chosen, (len(worth), len(level.nodes)))
-            values[:, level.slots] = np.take_along_axis(worth, rows, axis=1)
-        found = _averaged(bellman.roots, values)
-        return self._settled(found), taken
+            values[:, level.slots] = rule.settle(number, level, worth)
+        return self._settled(_averaged(bellman.roots, values))
+
+    def values(self, rules: Iterable[Rule], discount: float, draws: int) -> Array:
+        """Return what interface nodes are worth with a rule for each step, the last step first."""
+        found = np.zeros((draws, self.bellman.interfaces))
+        for after, rule in enumerate(rules):
+            found = self.update(found, discount, after == 0, rule)
+        return found
 
     def _worth(self, level: Level, values: Array, last: bool, innermost: bool) -> Array:
         if not innermost:
@@ -77,16 +71,6 @@ class Worlds:
             return found
         worst = np.where(lost, np.inf, found).min(axis=1, keepdims=True)
         return np.where(lost & np.isfinite(worst), worst, np.where(lost, 0.0, found))
-
-
-def _best(worth: Array, level: Level) -> Ints:  # [draws, max nodes]
-    """Return the first of the best branches of each max node."""
-    counts = np.diff(np.append(level.starts, worth.shape[1]))
-    best = np.maximum.reduceat(worth, level.starts, axis=1)
-    places = np.where(
-        worth >= np.repeat(best, counts, axis=1), np.arange(worth.shape[1]), worth.shape[1]
-    )
-    return np.asarray(np.minimum.reduceat(places, level.starts, axis=1))
 
 
 def _averaged(forms: Forms, values: Array) -> Array:  # [draws, rows]

@@ -17,8 +17,9 @@ from rspmn.infer.bellman import check_discount, check_steps
 from rspmn.infer.compiled.planned import Planned
 from rspmn.infer.criterion import MEU
 from rspmn.model import RSPMN
-from rspmn.trust.draws import Choice, Worlds
+from rspmn.trust.draws import Worlds
 from rspmn.trust.posterior import Posterior
+from rspmn.trust.rules import Best, Fixed
 from rspmn.types import Array
 
 #: The tails of the draws that the interval leaves out. The 90 % interval is that of 95 % of the
@@ -64,11 +65,11 @@ def honest_value(
     if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 2:
         raise EvidenceError(f"draws: expected 2 or more, found {draws!r}")
     rng, promise = np.random.default_rng(rng), model.meu(horizon=steps, discount=discount)
-    posterior = Posterior(model)
+    posterior = model.posterior
     if not math.isfinite(promise):
         return HonestValue(math.nan, math.nan, math.nan, float(promise), math.nan, math.nan)
     plan = Planned(model, steps, discount, MEU)
-    choices: list[Choice] = [list(plan.at(after).choices.chosen) for after in range(steps)]
+    rules = [Fixed(plan.at(after).choices.chosen) for after in range(steps)]
     mean, start = posterior.mean_world(), np.array(model.starts)
     shared: list[Array] = []
     anywhere: list[Array] = []
@@ -76,10 +77,10 @@ def honest_value(
     for count in _chunks(posterior, draws):
         found = posterior.draw(count, rng)
         worlds = posterior.worlds(found)
-        shared.append(_from_start(_values(worlds, choices, discount, count), found.starts))
+        shared.append(_from_start(worlds.values(rules, discount, count), found.starts))
         if posterior.leads_outside:
             outside = posterior.worlds(posterior.outside(found, rng))
-            values = _values(outside, choices, discount, count)
+            values = outside.values(rules, discount, count)
             anywhere.append(_from_start(values, found.starts))
         if sum(len(part) for part in optimism) < min(draws, FOR_OPTIMISM):
             best, worth = _best_and_its_worth(worlds, mean, steps, discount, count)
@@ -107,22 +108,15 @@ def _chunks(posterior: Posterior, draws: int) -> list[int]:
     return [min(most, draws - first) for first in range(0, draws, most)]
 
 
-def _values(worlds: Worlds, choices: list[Choice], discount: float, count: int) -> Array:
-    """Return what interface nodes are worth in each draw with fixed choices."""
-    values = np.zeros((count, worlds.bellman.interfaces))
-    for after, choice in enumerate(choices):
-        values, _ = worlds.update(values, discount, after == 0, choice)
-    return values
-
-
 def _best_and_its_worth(
     worlds: Worlds, mean: Worlds, steps: int, discount: float, count: int
 ) -> tuple[Array, Array]:
     """Return the best values in each draw, and what its best choices are worth in the mean."""
     best = worth = np.zeros((count, worlds.bellman.interfaces))
     for after in range(steps):
-        best, choice = worlds.update(best, discount, after == 0)
-        worth, _ = mean.update(worth, discount, after == 0, choice)
+        rule = Best()
+        best = worlds.update(best, discount, after == 0, rule)
+        worth = mean.update(worth, discount, after == 0, Fixed(rule.taken))
     return best, worth
 
 

@@ -1,0 +1,82 @@
+"""What is done at max nodes in several worlds at once: the best, what a plan says, or a mixture.
+
+A rule settles the max nodes of a level, given what their branches are worth in each draw.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from rspmn.infer.compiled.bellman import Level
+from rspmn.types import Array, Ints
+
+#: The branch that is taken at each max node, for each level of decisions: [max nodes], or
+#: [draws, max nodes] where each draw has its own.
+Choice = Sequence[Ints]
+
+
+class Rule(Protocol):
+    """Says what is done at max nodes."""
+
+    def settle(self, number: int, level: Level, worth: Array) -> Array:  # [draws, max nodes]
+        """Return what the max nodes of a level are worth.
+
+        Parameters
+        ----------
+        number
+            The number of the level; innermost decisions have 0.
+        level
+            The max nodes.
+        worth
+            What each branch is worth, -∞ where it is not known what follows. [draws, branches]
+        """
+        ...
+
+
+class Best:
+    """The best branch in each draw, the first of several; `taken` keeps which."""
+
+    def __init__(self) -> None:
+        self.taken: list[Ints] = []  # of each level, [draws, max nodes]
+
+    def settle(self, number: int, level: Level, worth: Array) -> Array:  # noqa: ARG002
+        """Return the highest worth of each max node."""
+        counts = np.diff(np.append(level.starts, worth.shape[1]))
+        best = np.maximum.reduceat(worth, level.starts, axis=1)
+        places = np.where(
+            worth >= np.repeat(best, counts, axis=1), np.arange(worth.shape[1]), worth.shape[1]
+        )
+        self.taken.append(np.asarray(np.minimum.reduceat(places, level.starts, axis=1)))
+        return np.asarray(best)
+
+
+class Fixed:
+    """The branches of a plan."""
+
+    def __init__(self, choice: Choice) -> None:
+        self.choice = choice
+
+    def settle(self, number: int, level: Level, worth: Array) -> Array:
+        """Return what the plan's branches are worth."""
+        rows = np.broadcast_to(self.choice[number], (len(worth), len(level.nodes)))
+        return np.take_along_axis(worth, rows, axis=1)
+
+
+class Mixed:
+    """Branches by their probabilities, as a policy that chooses at random takes them.
+
+    Branches of which it is not known what follows are left out, and the others make up for them.
+    Where nothing is left the node is worth -∞.
+    """
+
+    def __init__(self, probabilities: Sequence[Array]) -> None:
+        self.probabilities = probabilities  # of each level, [branches]
+
+    def settle(self, number: int, level: Level, worth: Array) -> Array:
+        """Return the mean worth of each max node."""
+        known = np.isfinite(worth)
+        shares = np.where(known, self.probabilities[number], 0.0)
+        total = np.add.reduceat(shares, level.starts, axis=1)
+        found = np.add.reduceat(shares * np.where(known, worth, 0.0), level.starts, axis=1)
+        return np.where(total > 0, found / np.maximum(total, 1e-300), -np.inf)
