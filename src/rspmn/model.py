@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,6 +99,8 @@ class RSPMN:
     never_taken: tuple[NeverTaken, ...] = ()
     #: The logged steps behind the weights of S_L; None when unknown.
     counts: SuccessorCounts | None = None
+    #: Variables of the state that nothing depends on: interface nodes do not differ by them.
+    set_aside: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         interfaces = len(self.template.roots)
@@ -116,6 +118,12 @@ class RSPMN:
             self._check_untried(self.untried)
         if self.counts is not None:
             self._check_counts(self.counts)
+        strange = [n for n in self.set_aside if n not in self.schema.information_sets[0]]
+        if strange:
+            raise CircuitError(
+                f"RSPMN: {strange[0]!r} was set aside, but the variables known before the first "
+                f"decision are {list(self.schema.information_sets[0])}"
+            )
         if not visits_of_states(self).any():
             raise CircuitError("RSPMN: expected an interface node that is a state and was visited")
 
@@ -206,7 +214,7 @@ class RSPMN:
             assert extra is not None, "a max node is never left out"
             roots[here] = with_branches(builder, roots[here], extra)
         template = builder.build(*roots)
-        return RSPMN(self.schema, self.top, template, self.visits, None, self.never_taken)
+        return replace(self, template=template, untried=None, counts=None)
 
     @cached_property
     def bottom(self) -> Network:

@@ -3,8 +3,8 @@
 {"format": "rspmn", "version": 1, "kind": "rspmn", "schema": …, "top": …, "template": …}
 
 Version 2 adds decisions that were never tried. Version 3 adds where decisions were never taken, and
-laws in the schema. Version 4 adds the counts behind the weights of S_L. Models without them are
-written as version 1.
+laws in the schema. Version 4 adds the counts behind the weights of S_L. Version 5 adds the names of
+variables that were set aside. Models without them are written as version 1.
 """
 
 import gzip
@@ -30,7 +30,7 @@ from rspmn.values import as_value
 
 FORMAT = "rspmn"
 #: Increased whenever an older rspmn could misread a newer file.
-VERSION = 4
+VERSION = 5
 
 
 def save(model: RSPMN | SPMN, path: str | Path) -> None:
@@ -51,6 +51,8 @@ def save(model: RSPMN | SPMN, path: str | Path) -> None:
             parts["untried_at"] = dumps(untried.at)
         if model.counts is not None:
             parts["counts"] = dumps(asdict(model.counts))
+        if model.set_aside:
+            parts["set_aside"] = dumps(model.set_aside)
     else:
         background = model.background
         parts = {
@@ -76,6 +78,8 @@ def save(model: RSPMN | SPMN, path: str | Path) -> None:
 
 def _version_of(model: RSPMN | SPMN) -> int:
     """Return the oldest version of the format that can hold a model."""
+    if isinstance(model, RSPMN) and model.set_aside:
+        return 5
     if isinstance(model, RSPMN) and model.counts is not None:
         return 4
     if model.never_taken or model.schema.laws:
@@ -126,7 +130,16 @@ def load_spmn(path: str | Path) -> SPMN:
 
 #: The parts of each kind of model.
 _KINDS = {
-    "rspmn": ["top", "template", "visits", "untried", "untried_at", "never_taken", "counts"],
+    "rspmn": [
+        "top",
+        "template",
+        "visits",
+        "untried",
+        "untried_at",
+        "never_taken",
+        "counts",
+        "set_aside",
+    ],
     "spmn": ["network", "background", "rows", "never_taken", "usual"],
 }
 
@@ -140,7 +153,8 @@ def _rspmn(fields: Fields, schema: Schema) -> RSPMN:
         untried = Untried(_network(fields, "untried"), tuple(map(int, at)))
     top, template = _network(fields, "top"), _network(fields, "template")
     visits, never = fields.numbers("visits"), _never_taken(fields)
-    return RSPMN(schema, top, template, visits, untried, never, _counts(fields))
+    aside = fields.texts("set_aside") if "set_aside" in fields.raw else ()
+    return RSPMN(schema, top, template, visits, untried, never, _counts(fields), aside)
 
 
 def _counts(fields: Fields) -> SuccessorCounts | None:

@@ -48,6 +48,20 @@ def two_states(cut: float, starts: tuple[float, float] = (200 / 201, 1 / 201)) -
     return RSPMN(SCHEMA, top, b.build(*roots), (30.0, 10.0, 2.0, 0.0, 0.0))
 
 
+def test_where_nothing_leads_anywhere_known() -> None:
+    """All that was logged is a step: with more steps to go nothing is known, however many."""
+    b = NetworkBuilder()
+    outcome = b.product([b.utility("u", 1.0, 10.0), b.sum([b.latent(1)], [1.0])])
+    state = b.product([b.leaf("x", Categorical.certain("A")), b.max("a", {"go": outcome})])
+    template = b.build(state, unknown_root(b, SCHEMA, 1))
+    model = RSPMN(SCHEMA, weighted_top([1.0, 0.0]), template, (10.0, 0.0))
+    assert model.values(1)[0] == 1.0
+    for horizon in (2, 3, 4):
+        assert np.isnan(model.values(horizon)).all()
+        assert np.isnan(model.meu(horizon=horizon))
+        assert np.isnan(model.action_values({"x": "A"}, horizon)[0].utility)
+
+
 def answers(model: RSPMN, state: str, horizon: int) -> dict[object, tuple[float, float, bool]]:
     found = model.action_values({"x": state}, horizon)
     return {a.value: (round(a.utility, 9), round(a.supported, 9), a.best) for a in found}

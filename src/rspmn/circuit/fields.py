@@ -84,6 +84,11 @@ class Fields:
         found = self._each(key, lambda item: type(item) in (int, float), "numbers")
         return tuple(_as_float(number, f"{self.where}: {key!r}") for number in found)
 
+    def texts(self, key: str) -> tuple[str, ...]:
+        """Return a list of strings."""
+        found = self._each(key, lambda item: type(item) is str, "strings")
+        return tuple(str(as_value(text, key)) for text in found)
+
     def values(self, key: str) -> tuple[Value, ...]:
         """Return a list of values; `{"end": true}` is END, `{"unknown": true}` UNKNOWN."""
         return tuple(_mark(item) or as_value(item, key) for item in self.array(key))

@@ -53,6 +53,7 @@ def show_info(arguments: argparse.Namespace) -> None:
     }
     if isinstance(model, RSPMN):
         facts |= {
+            "set aside": list(model.set_aside),
             "interface nodes": model.num_state_interfaces,
             "END interface node": model.end,
             "top nodes": len(model.top),

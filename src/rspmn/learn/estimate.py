@@ -212,9 +212,10 @@ def rebuild(
     else:  # all episodes start with a step that was left out
         top = weighted_top((flows.visits / flows.visits.sum()).tolist())
     found = copy.builder.build(*placed)
-    never = template.never_taken if isinstance(template, RSPMN) else ()
+    old = template if isinstance(template, RSPMN) else None
+    never, aside = (old.never_taken, old.set_aside) if old else ((), ())
     counts = _counts(copy, found, len(placed))
-    return RSPMN(template.schema, top, found, tuple(visits), untried, never, counts)
+    return RSPMN(template.schema, top, found, tuple(visits), untried, never, counts, aside)
 
 
 def _counts(copy: "_Copy", network: Network, interfaces: int) -> SuccessorCounts:

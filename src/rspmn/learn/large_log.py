@@ -23,6 +23,7 @@ from rspmn.infer.compiled.ways import RootTrees
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.estimate import assign_shared, count, rebuild, transitions_of
 from rspmn.learn.flows import Flows
+from rspmn.learn.set_aside import put_back, take_out, without_variables
 from rspmn.model import RSPMN
 from rspmn.schema import Kind, Schema
 from rspmn.types import Ints
@@ -74,11 +75,13 @@ def count_all(
     What weighs successors sees the sample only. What it adds to the counts there, it adds to the
     counts of all windows, if there is time left before the deadline.
     """
-    trees = RootTrees(model.template)
+    narrow, leaves = take_out(model)
+    trees = RootTrees(narrow.template)
 
     def flows_of(windows: Windows) -> str:
-        windows, assigned = assign_shared(model, windows, leaves=True)
-        flows = count(model, assigned, windows)
+        windows = without_variables(windows, model.set_aside)
+        windows, assigned = assign_shared(narrow, windows, leaves=True)
+        flows = count(narrow, assigned, windows)
         placed = (windows.counts * assigned.share)[assigned.here >= 0]
         return json.dumps([round(float(placed.sum())), flows.to_json()])
 
@@ -88,8 +91,8 @@ def count_all(
         total += Flows.from_json(flows)
         info.steps_placed += steps
         info.batches += 1
-    _add_prior(total, model, sample, config, deadline)
-    return rebuild(model, trees, total, model.untried)
+    _add_prior(total, narrow, without_variables(sample, model.set_aside), config, deadline)
+    return put_back(rebuild(narrow, trees, total, model.untried), model.schema, leaves)
 
 
 def _add_prior(

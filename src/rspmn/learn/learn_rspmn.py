@@ -24,7 +24,7 @@ from rspmn.learn.large_log import count_all, sample_of
 from rspmn.learn.never_taken import never_taken
 from rspmn.learn.numbers.learn_on_grid import learn_on_grid
 from rspmn.learn.one_step import one_step_of
-from rspmn.learn.set_aside import nodes_of_steps, put_back, without_variables
+from rspmn.learn.set_aside import fitted_leaves, located_without, put_back, without_variables
 from rspmn.learn.stages import Stages, tied_network
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.two_step import TwoSteps, grow_two_steps, two_step_network, wrap
@@ -121,8 +121,10 @@ def learn_rspmn(
     info.count(model, two.windows, template, found)
     here = found.located.of_steps()
     if aside:
-        here = nodes_of_steps(model, windows, aside)
-        model = put_back(model, whole, aside, here, config.leaves)
+        here = located_without(model, windows, aside).of_steps()
+        of_rows, nodes = here[whole.rows.origin], model.num_interfaces
+        leaves = fitted_leaves(whole.rows, aside, of_rows, nodes, config.leaves)
+        model = put_back(model, windows.schema, leaves)
     if config.availability == "declared":
         model = replace(model, never_taken=_never_taken(model, whole, here, config))
     info.windows, info.windows_used = len(windows), windows

@@ -12,11 +12,12 @@ import numpy as np
 from rspmn.data.columns import Column
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.windows import Windows
-from rspmn.infer.compiled.assign import NOWHERE, SEVERAL
+from rspmn.infer.compiled.assign import NOWHERE, SEVERAL, Located
 from rspmn.learn.config import LearnConfig
-from rspmn.learn.estimate import Estimate, estimate
+from rspmn.learn.estimate import estimate
 from rspmn.learn.numbers.learn_on_grid import estimate_on_grid
 from rspmn.learn.numbers.read_grid import grid_of
+from rspmn.learn.set_aside import located_without, put_back, take_out, without_variables
 from rspmn.learn.structure.independence import pair_statistics
 from rspmn.learn.structure.rows import Rows, table_of
 from rspmn.model import RSPMN
@@ -94,7 +95,12 @@ def refit(
     grid = grid_of(model)
     if grid is not None:
         return _refit_on_grid(windows, config or LearnConfig(), *grid)
-    found, estimated = estimate(model, windows, config or LearnConfig())
+    narrow, leaves = take_out(model)
+    log = without_variables(windows, model.set_aside)
+    found, estimated = estimate(narrow, log, config or LearnConfig())
+    located = located_without(found, windows, model.set_aside)
+    found = put_back(found, model.schema, leaves)
+    apart = _no_longer_alike(windows, located, found)
     assigned, windows = estimated.assigned, estimated.windows
     here, after, counts = assigned.here, assigned.after, windows.counts * assigned.share
     ended = windows.followed == Followed.END
@@ -108,7 +114,7 @@ def refit(
         new_decisions=_whole(counts[(here >= 0) & led & ~reached]),
         new_ends=_whole(counts[ended & (after == NOWHERE)]),
         doubtful=_whole(counts[(here == SEVERAL) | (after == SEVERAL)]),
-        apart=_no_longer_alike(windows, estimated),
+        apart=apart,
         future=estimated.info,
     )
 
@@ -131,31 +137,30 @@ def _whole(steps: Array) -> int:
     return round(float(steps.sum()))
 
 
-def _no_longer_alike(windows: Windows, estimated: Estimate) -> list[int]:
+def _no_longer_alike(windows: Windows, located: Located, model: RSPMN) -> list[int]:
     """Return the interface nodes in which utility or successor depend on the state.
 
-    Steps that are shared take no part: where they belong was found by what followed them.
+    Or on a variable that was set aside. Steps that may be in several interface nodes take no part:
+    where they belong was found by what followed them.
     """
-    assigned = estimated.assigned
-    state, here, after = assigned.located.states.of_steps, assigned.here, assigned.after
-    known = (after >= 0) & (here >= 0) & ~estimated.shared
-    schema = windows.schema
-    columns = {
-        "state": _categories(state),
-        "after": _categories(after),
-        "u": windows.columns[schema.utility],
-    } | {name: windows.columns[name] for name in schema.decisions}
+    here, after = located.of_steps(), located.of_successors(windows, model.end)
+    known, schema = (after >= 0) & (here >= 0), windows.schema
+    tested = {"state": _categories(located.states.of_steps)}
+    tested |= {f"aside {k}": windows.columns[n] for k, n in enumerate(model.set_aside)}
+    outcome = {"after": _categories(after), "utility": windows.columns[schema.utility]}
+    made = {f"made {k}": windows.columns[name] for k, name in enumerate(schema.decisions)}
     counts = windows.counts.astype(np.float64)
-    table = table_of(columns, np.where(known, counts, 0.0), bins=10)
+    table = table_of(tested | outcome | made, np.where(known, counts, 0.0), bins=10)
     found = []
     nodes = np.unique(here[known])
     for node in nodes.tolist():
         index = np.flatnonzero(known & (here == node))
         rows = Rows(table, index, counts[index])
-        if rows.varies("state"):
-            strata = rows.joint_codes(schema.decisions)
-            p = pair_statistics(rows, ["state"], ["after", "u"], strata).p_values()
-            if p.min() < ALPHA / (2 * len(nodes)):
+        names = rows.varying([*tested])
+        if names:
+            strata = rows.joint_codes([*made])
+            p = pair_statistics(rows, names, [*outcome], strata).p_values()
+            if p.min() < ALPHA / (len(outcome) * len(tested) * len(nodes)):
                 found.append(node)
     return found
 

@@ -1,23 +1,24 @@
 """Variables of the state that are set aside: left out of learning, then put back as factors.
 
 Interface nodes do not differ by them. Each node has their distribution, so that the model still
-describes whole steps, and a state is found whatever their values are.
+describes whole steps, and a state is found whatever their values are. A model remembers their
+names. To estimate it again they are taken out, and put back afterwards.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from rspmn.circuit import Categorical, Leaf, NetworkBuilder, Product, StudentT
+from rspmn.circuit import Categorical, Leaf, Network, NetworkBuilder, Product, StudentT
 from rspmn.circuit.rewrite import graft
 from rspmn.data.keys import group_weights
 from rspmn.data.windows import Windows, distinct_states, group_windows
-from rspmn.infer.compiled.assign import locate
+from rspmn.errors import CircuitError
+from rspmn.infer.compiled.assign import Located, locate
 from rspmn.learn.structure.independence import PairStatistics, stratum_statistics
 from rspmn.learn.structure.leaves import Families, asked_family, fit_leaf
 from rspmn.learn.structure.rows import Rows
-from rspmn.learn.two_step import TwoSteps
 from rspmn.model import RSPMN
 from rspmn.schema import Schema
 from rspmn.types import Array, Ints
@@ -36,66 +37,120 @@ def without_variables(windows: Windows, names: Sequence[str]) -> Windows:
 
 def _narrowed(windows: Windows, names: Sequence[str]) -> Windows:
     """Return the same windows without some variables; equal ones are not added up."""
-    schema = windows.schema
-    order = [[name for name in group if name not in names] for group in schema.order]
-    kinds = {name: kind for name, kind in schema.kinds.items() if name not in names}
     return replace(
         windows,
-        schema=Schema(
-            filter(None, order),
-            schema.decisions,
-            schema.utility,
-            kinds,
-            schema.log,
-            schema.available,
-        ),
+        schema=_narrowed_schema(windows.schema, names),
         columns={n: c for n, c in windows.columns.items() if n not in names},
         next_columns={n: c for n, c in windows.next_columns.items() if n not in names},
     )
 
 
-def nodes_of_steps(model: RSPMN, windows: Windows, names: Sequence[str]) -> Ints:  # [num_windows]
-    """Return the interface node of each window's step, in a model learned without some names."""
-    return locate(model, distinct_states(_narrowed(windows, names))).of_steps()
+def _narrowed_schema(schema: Schema, names: Sequence[str]) -> Schema:
+    order = [[name for name in group if name not in names] for group in schema.order]
+    kinds = {name: kind for name, kind in schema.kinds.items() if name not in names}
+    return Schema(
+        filter(None, order), schema.decisions, schema.utility, kinds, schema.log, schema.available
+    )
 
 
-def put_back(
-    model: RSPMN, two: TwoSteps, names: Sequence[str], here: Ints, families: Families
-) -> RSPMN:
+def located_without(model: RSPMN, windows: Windows, names: Sequence[str]) -> Located:
+    """Return the interface nodes of a log's states in a model that some variables are not in."""
+    return locate(model, distinct_states(_narrowed(windows, names)))
+
+
+def put_back(model: RSPMN, schema: Schema, leaves: Mapping[str, Sequence[Leaf]]) -> RSPMN:
     """Return a model with leaves for variables that it was learned without.
 
     Parameters
     ----------
     model
         The model.
-    two
+    schema
+        The schema with the variables.
+    leaves
+        For each variable, the leaf in each interface node that is a state. [num_interfaces]
+    """
+    if not leaves:
+        return model
+    marks = {model.end: END, model.unknown: UNKNOWN}
+
+    def widened(builder: NetworkBuilder, number: int, children: list[int]) -> list[int]:
+        mark = marks.get(number)
+        added = [_marked(n, mark) if mark else of_nodes[number] for n, of_nodes in leaves.items()]
+        return [*map(builder.add, added), *children]
+
+    template = _with_roots(model.template, widened)
+    # A copy has the same outcomes in the same order: the counts still fit.
+    return replace(model, schema=schema, template=template, set_aside=tuple(leaves))
+
+
+def take_out(model: RSPMN) -> tuple[RSPMN, dict[str, list[Leaf]]]:
+    """Return a model without the variables that were set aside, and the leaves to put back."""
+    if not model.set_aside:
+        return model, {}
+    nodes = model.template.nodes
+    leaves = {name: [_leaf_of(model, root, name) for root in model.template.roots]
+              for name in model.set_aside}  # fmt: skip
+
+    def narrowed(_: NetworkBuilder, number: int, children: list[int]) -> list[int]:
+        root = nodes[model.template.roots[number]]
+        below = (nodes[child] for child in root.children)
+        gone = [isinstance(n, Leaf) and n.variable in model.set_aside for n in below]
+        return [child for child, out in zip(children, gone, strict=True) if not out]
+
+    template = _with_roots(model.template, narrowed)
+    schema = _narrowed_schema(model.schema, model.set_aside)
+    return replace(model, schema=schema, template=template, set_aside=()), leaves
+
+
+def _leaf_of(model: RSPMN, root: int, name: str) -> Leaf:
+    below = (model.template.nodes[child] for child in model.template.nodes[root].children)
+    for node in below:
+        if isinstance(node, Leaf) and node.variable == name:
+            return node
+    raise CircuitError(
+        f"RSPMN: {name!r} was set aside: expected a leaf of it below each interface node, "
+        f"found none below node {root} of the template"
+    )
+
+
+def _with_roots(
+    template: Network, changed: Callable[[NetworkBuilder, int, list[int]], list[int]]
+) -> Network:
+    """Return a template whose roots are products of other children.
+
+    `changed` returns the children of root i, given those that it has: itself, if it is no product.
+    """
+    builder = NetworkBuilder()
+    placed = graft(builder, template, rename=None, latent=builder.latent)
+    roots = []
+    for number, root in enumerate(template.roots):
+        top = template.nodes[root]
+        below = (placed[i] for i in (top.children if isinstance(top, Product) else (root,)))
+        children = changed(builder, number, [b for b in below if b is not None])
+        roots.append(children[0] if len(children) == 1 else builder.product(children))
+    return builder.build(*roots)
+
+
+def fitted_leaves(
+    rows: Rows, names: Sequence[str], here: Ints, nodes: int, families: Families
+) -> dict[str, list[Leaf]]:
+    """Return the distribution of variables in each interface node.
+
+    Parameters
+    ----------
+    rows
         The log, with the variables.
     names
         The variables.
     here
-        The interface node of each window's step. [num_windows]
+        The interface node of each row. [num_rows]
+    nodes
+        The number of interface nodes.
     families
         Families of leaves that were asked for.
     """
-    builder = NetworkBuilder()
-    placed = graft(builder, model.template, rename=None, latent=builder.latent)
-    here = here[two.rows.origin]
-    leaves = [_leaves(two.rows, name, here, model.num_interfaces, families) for name in names]
-    roots = []
-    for number, root in enumerate(model.template.roots):
-        mark = {model.end: END, model.unknown: UNKNOWN}.get(number)
-        added = [
-            builder.add(_marked(name, mark) if mark else of_nodes[number])
-            for name, of_nodes in zip(names, leaves, strict=True)
-        ]
-        kept = placed[root]
-        assert kept is not None, "a root has variables of its own"
-        top = model.template.nodes[root]
-        below = [placed[c] for c in top.children] if isinstance(top, Product) else [kept]
-        roots.append(builder.product([*added, *(b for b in below if b is not None)]))
-    template = builder.build(*roots)
-    # A copy has the same outcomes in the same order: the counts still fit.
-    return RSPMN(two.schema, model.top, template, model.visits, model.untried, counts=model.counts)
+    return {name: _leaves(rows, name, here, nodes, families) for name in names}
 
 
 def _marked(name: str, mark: Mark) -> Leaf:

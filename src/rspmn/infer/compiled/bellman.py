@@ -143,7 +143,7 @@ class Bellman:
 
         `last` says that nothing follows this step.
         """
-        values, shares = self._future(after, discount, last), self._shares(last, criterion)
+        values, shares = self._future(after, discount, last), self._shares(after, last, criterion)
         for level in self.levels:
             worth, known = level.worth(values, shares)
             if known is None or shares is None:
@@ -196,13 +196,18 @@ class Bellman:
                 values[self.unknown] = 0.0  # its share is 0
         return values
 
-    def _shares(self, last: bool, criterion: Criterion) -> Array | None:  # [unknowns]
-        """Return how much is known of each unknown: all, but of unknown successors nothing."""
+    def _shares(self, after: Array, last: bool, criterion: Criterion) -> Array | None:  # [unknowns]
+        """Return how much is known of each unknown: all, but of unknown successors nothing.
+
+        Nor of any, where no interface node has a decision that leads to something known.
+        """
         if self.all_known(criterion):
             return None
         shares = np.ones(self.size)
-        if self.unknown is not None and not last:
-            shares[self.unknown] = 0.0
+        if not last:
+            shares[: self.interfaces][np.isneginf(after)] = 0.0
+            if self.unknown is not None:
+                shares[self.unknown] = 0.0
         return shares
 
     def _at_roots(self, values: Array, shares: Array | None) -> Array:  # [interfaces]
@@ -240,7 +245,7 @@ class Bellman:
         Branches tie if their scores differ by no more than `tie` times the largest, or `within`.
         Without delays the first of those that tie is chosen.
         """
-        values, shares = self._future(after, discount, last), self._shares(last, criterion)
+        values, shares = self._future(after, discount, last), self._shares(after, last, criterion)
         late = np.zeros(self.size)
         if delays is not None:
             promised = np.where(np.isfinite(after), after, 0.0)

@@ -123,11 +123,13 @@ def _model(
     layout = _layout(learner, rows, windows, steps, chosen)
     starts = _starts(windows, solved.grid, chosen)
     model = model_of(layout, solved.grid, solved.follows, solved.led, starts, learner.builder)
+    matter = *chosen.numbers, *chosen.categories
+    aside = tuple(n for n in windows.schema.information_sets[0] if n not in matter)
     if config.availability == "observed":
-        return model
+        return replace(model, set_aside=aside)
     least = config.unavailable_from
     never = never_taken(rows, windows.schema, solved.here, solved.grid.size, least)
-    return replace(model, never_taken=never)
+    return replace(model, never_taken=never, set_aside=aside)
 
 
 def _resolved(steps: Steps, chosen: Chosen, deadline: float) -> tuple[Solved, dict[int, float]]:
