@@ -32,6 +32,7 @@ LAYERS: list[set[str]] = [
 DOORS: dict[str, set[str]] = {
     "model": {"model_file", "infer", "trust"},
     "spmn": {"model_file", "infer"},
+    "infer": {"trust"},
 }
 
 

@@ -13,7 +13,7 @@ given alone: `ActionValue.averaged_over` names the variables that it was made wi
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,9 @@ from rspmn.model import RSPMN
 from rspmn.schema import Schema
 from rspmn.types import Ints
 from rspmn.values import Value, as_value, is_missing, show
+
+if TYPE_CHECKING:
+    from rspmn.trust.how_sure import DrawnPlan, HowSure
 
 #: What to do where the model knows nothing: a value, or one for each decision.
 Otherwise = Value | Mapping[str, Value] | None
@@ -147,6 +150,41 @@ class Policy:
             return answers
         return mark_extrapolated(answers, self._tried(known, decision))
 
+    def how_sure(self, state: object = None, t: int = 0) -> "HowSure":
+        """Return how sure the next decision is: intervals of all actions, and which is best.
+
+        In each of many draws of all weights, given what was logged, an action is taken now and
+        this policy followed after it. Each action has the mean and the 90 % interval of that, and
+        the share of draws in which it is best. Where the model has no counts, or nothing is known
+        of an action, they are NaN, and notes say why.
+
+        Examples
+        --------
+        >>> from rspmn.envs.frozen_lake import frozen_lake
+        >>> from rspmn.learn import learn_rspmn
+        >>> model, _ = learn_rspmn(frozen_lake().generate(2000, 8, 0))
+        >>> found = model.policy(8).how_sure({"cell": 14})
+        >>> found.recommended.action.value, found.too_close
+        ('down', False)
+        """
+        from rspmn.trust.how_sure import how_sure
+        from rspmn.trust.unseen import never_logged
+
+        known = self._known(state)
+        answers = self.action_values(state, t)
+        notes = never_logged(self._observed, known or {})
+        situation = self._situation(self._planned.offers, known) or self._later_situation(known)
+        if self.model.counts is None:
+            notes += ("the model has no counts of logged steps: no intervals",)
+            situation = None
+        return how_sure(answers, self._drawn, situation, self._planned.after(t), notes)
+
+    @cached_property
+    def _drawn(self) -> "DrawnPlan":
+        from rspmn.trust.how_sure import DrawnPlan
+
+        return DrawnPlan(self._planned)
+
     def value(self, state: object = None, t: int = 0) -> ExpectedUtility:
         """Return what a state is worth at time t, the best done in it and after it.
 
@@ -238,6 +276,19 @@ class Policy:
             return None
         at = offers.first[beliefs.nodes]
         return None if (at < 0).any() else Situation(offers, beliefs, at, self._planned.together[0])
+
+    def _later_situation(self, known: Known | None) -> Situation | None:
+        """Return a state before a later decision; None if more is known than comes before it."""
+        decision, _ = self._offered(known)
+        network, nodes = self.model.from_anywhere, self.model.template.nodes
+        before = self.model.schema.known_before(decision)
+        if known is None or not set(known) <= set(before) or network.nodes[: len(nodes)] != nodes:
+            return None
+        reached = actions.reached_nodes(network, known, decision, (), MEU)
+        flows = {self._planned.offers.number[i]: flow for i, (flow, _) in reached.items() if flow}
+        at, weights = np.array([*flows], np.int64), np.array([*flows.values()])
+        beliefs = Beliefs(np.array([0, len(at)]), at, weights)
+        return Situation(self._planned.offers, beliefs, at, decision)
 
     def _tried(self, known: Known | None, decision: str) -> Mapping[Value, float]:
         """Return how probable a state is in which each value of a decision was tried."""

@@ -80,3 +80,16 @@ class Mixed:
         total = np.add.reduceat(shares, level.starts, axis=1)
         found = np.add.reduceat(shares * np.where(known, worth, 0.0), level.starts, axis=1)
         return np.where(total > 0, found / np.maximum(total, 1e-300), -np.inf)
+
+
+class Recorded:
+    """Does as another rule does, and keeps what branches are worth."""
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+        self.worth: list[Array] = []  # of each level, [draws, branches]
+
+    def settle(self, number: int, level: Level, worth: Array) -> Array:
+        """Return what the max nodes of a level are worth by the other rule."""
+        self.worth.append(worth)
+        return self.rule.settle(number, level, worth)

@@ -159,12 +159,13 @@ class Planned:
                 following = self._settled[1][after]
                 supported = bellman.supports(found, following, self.discount, last)[1]
         numbers = (found.worth, found.delay, known, supported)
-        worth, delay, share, support = map(self._in_order, numbers)
+        worth, delay, share, support = map(self.in_order, numbers)
         return At(found, delays, _numbers(bellman, found), worth, delay, share, support)
 
-    def _in_order(self, of_levels: tuple[Array, ...]) -> Array:  # [branches + 1]
-        """Return numbers of branches in the order of `Offers`."""
-        found = np.zeros(int(self.offers.starts[-1]) + 1)
+    def in_order(self, of_levels: tuple[Array, ...]) -> Array:  # [branches + 1, ...]
+        """Return numbers of branches, [branches, ...] for each level, in the order of `Offers`."""
+        more = of_levels[0].shape[1:] if of_levels else ()
+        found = np.zeros((int(self.offers.starts[-1]) + 1, *more))
         for level, numbers in zip(self.model.bellman.levels, of_levels, strict=True):
             number = np.array([self.offers.number[node] for node in level.nodes.tolist()])
             starts = self.offers.starts

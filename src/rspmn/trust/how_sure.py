@@ -1,0 +1,212 @@
+"""How sure a decision is: what each action is worth in draws from the posterior.
+
+In each draw of all weights, an action is taken now and the policy followed after it. The draws of a
+policy are made once and valued once for each number of steps to go; then a state is a lookup.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from rspmn.errors import EvidenceError
+from rspmn.infer.actions import ActionValue, best_among
+from rspmn.infer.compiled.mixture import Situation
+from rspmn.infer.compiled.planned import Planned
+from rspmn.infer.criterion import LEAST_KNOWN, TIE
+from rspmn.infer.meu import show_share
+from rspmn.trust.draws import Worlds
+from rspmn.trust.honest import TAIL
+from rspmn.trust.rules import Fixed, Recorded
+from rspmn.types import Array
+
+#: Draws from the posterior, and the seed that they are made with.
+DRAWS, SEED = 200, 0
+#: A decision is too close to call if its action is best in a smaller share of draws.
+SURE = 0.9
+#: Without a horizon, values are updated until they change by less than this share; so often at
+#: most.
+SETTLED, MOST_UPDATES = 1e-6, 10_000
+#: What branches are worth is kept for so many different numbers of steps to go.
+KEPT = 8
+
+
+@dataclass(frozen=True)
+class ActionInterval:
+    """What an action is worth, as far as the log can tell; NaN where nothing is known."""
+
+    action: ActionValue  # with its value in the model, the logged steps behind it, its flags
+    mean: float  # over draws
+    low: float  # the 90 % interval
+    high: float
+    best: float  # the probability that it is the best; ties count for each
+    notes: tuple[str, ...] = ()  # why not to trust it
+
+
+@dataclass(frozen=True)
+class HowSure:
+    """How sure a decision is. Made by `Policy.how_sure`."""
+
+    actions: tuple[ActionInterval, ...]  # all values of the decision, as `action_values` has them
+    notes: tuple[str, ...] = ()  # what was never logged of the state
+
+    @property
+    def recommended(self) -> ActionInterval | None:
+        """The action that the policy takes; None if it knows none."""
+        best = best_among([each.action for each in self.actions])
+        return next((each for each in self.actions if best and each.action is best[0]), None)
+
+    @property
+    def rivals(self) -> tuple[ActionInterval, ...]:
+        """The other actions that may be as good as the recommended one, the likeliest first."""
+        taken = self.recommended
+        others = [a for a in self.actions if a is not taken and a.best > (1 - SURE) / 2]
+        return tuple(sorted(others, key=lambda each: -each.best)) if taken else ()
+
+    @property
+    def too_close(self) -> bool:
+        """Whether the decision is too close to call: the best action may well be another."""
+        taken = self.recommended
+        return taken is not None and taken.best < SURE
+
+
+class DrawnPlan:
+    """What the branches of a template are worth in draws, a plan being followed after them."""
+
+    def __init__(self, planned: Planned, draws: int = DRAWS, seed: int = SEED) -> None:
+        self.planned, self.draws, self.seed = planned, draws, seed
+        self._values: list[Array] = []  # with 1, 2, … steps to go, [draws, interfaces]
+        self._worth: dict[int, Array] = {}
+
+    @cached_property
+    def _worlds(self) -> Worlds:
+        posterior = self.planned.model.posterior
+        return posterior.worlds(posterior.draw(self.draws, np.random.default_rng(self.seed)))
+
+    def worth(self, after: int) -> Array:  # [draws, branches + 1]
+        """Return what branches are worth with so many steps after this one, as `Offers` has them.
+
+        -∞ where it is not known what follows; the last is that of no branch.
+        """
+        if after not in self._worth:
+            if len(self._worth) >= KEPT:
+                self._worth.clear()
+            self._worth[after] = self._in_order(after)
+        return self._worth[after]
+
+    def _in_order(self, after: int) -> Array:
+        rule = Recorded(self._rule(after))
+        last = self.planned.horizon is not None and after == 0
+        self._worlds.update(self._following(after), self.planned.discount, last, rule)
+        found = self.planned.in_order(tuple(worth.T for worth in rule.worth))
+        found[-1] = -np.inf
+        return found.T
+
+    def _rule(self, after: int) -> Fixed:
+        return Fixed(self.planned.at(after).choices.chosen)
+
+    def _following(self, after: int) -> Array:  # [draws, interfaces]
+        """Return what interface nodes are worth a step later."""
+        if not self._values:
+            shape = self.draws, self.planned.model.num_interfaces
+            self._values = [np.zeros(shape) if self.planned.horizon else self._limit(shape)]
+        while len(self._values) <= after:
+            before = len(self._values) - 1
+            self._values.append(
+                self._worlds.update(
+                    self._values[-1], self.planned.discount, before == 0, self._rule(before)
+                )
+            )
+        return self._values[after]
+
+    def _limit(self, shape: tuple[int, int]) -> Array:
+        rule, found = self._rule(0), np.zeros(shape)
+        for _ in range(MOST_UPDATES):
+            before = found
+            found = self._worlds.update(before, self.planned.discount, False, rule)
+            if np.abs(found - before).max() <= SETTLED * max(1.0, float(np.abs(found).max())):
+                return found
+        raise EvidenceError(
+            "how sure: the values of draws do not converge without a horizon: make the policy "
+            "with a horizon, or a discount below 1"
+        )
+
+
+def how_sure(
+    answers: Sequence[ActionValue],
+    plan: DrawnPlan,
+    situation: Situation | None,
+    after: int,
+    notes: tuple[str, ...] = (),
+) -> HowSure:
+    """Return how sure a decision is; see `Policy.how_sure`.
+
+    Parameters
+    ----------
+    answers
+        The values of the decision.
+    plan
+        What branches are worth in draws.
+    situation
+        Which max nodes the state may be at; None where that cannot be said.
+    after
+        The number of steps after this one.
+    notes
+        Of the state.
+    """
+    worth = np.full((plan.draws, len(answers)), -np.inf)
+    if situation is not None and len(situation.at):
+        worth = _averages(plan.worth(after), situation)
+        offered = situation.offers.values(situation.decision)
+        worth = worth[:, [offered.index(answer.value) for answer in answers]]
+    worth[:, [not answer.available for answer in answers]] = -np.inf
+    known = np.isfinite(worth).all(axis=0)
+    competes = known & _competing(answers)
+    shares = _shares_best(np.where(competes, worth, -np.inf))
+    found = []
+    for k, answer in enumerate(answers):
+        drawn = worth[:, k] if known[k] else np.full(1, math.nan)
+        low, high = np.quantile(drawn, [TAIL, 1 - TAIL]).tolist()
+        best = float(shares[k]) if known.any() else math.nan
+        found.append(ActionInterval(answer, float(drawn.mean()), low, high, best, _notes(answer)))
+    return HowSure(tuple(found), notes)
+
+
+def _averages(worth: Array, situation: Situation) -> Array:  # [draws, values]
+    """Return what values are worth in each draw, averaged over the max nodes that offer them."""
+    found = np.full((len(worth), situation.branches.shape[1]), -np.inf)
+    for k, branches in enumerate(situation.branches.T):
+        here = worth[:, branches]  # [draws, pairs]
+        weights = np.where(np.isfinite(here), situation.beliefs.weights, 0.0)
+        total = weights.sum(axis=1)
+        sums = (weights * np.where(weights > 0, here, 0.0)).sum(axis=1)
+        np.divide(sums, total, out=found[:, k], where=total > 0)
+    return found
+
+
+def _competing(answers: Sequence[ActionValue]) -> list[bool]:
+    """Return which actions can be chosen: those of which about as much is known as of any."""
+    most = max([answer.known for answer in answers if answer.available], default=0.0)
+    return [answer.available > 0 and answer.known >= LEAST_KNOWN * most for answer in answers]
+
+
+def _shares_best(worth: Array) -> Array:  # [values]
+    """Return the share of draws in which each action is the best, or as good."""
+    most = worth.max(axis=1, keepdims=True, initial=-np.inf)
+    apart = TIE * np.abs(np.where(np.isfinite(most), most, 0.0))
+    return np.asarray((np.isfinite(worth) & (worth >= most - apart)).mean(axis=0))
+
+
+def _notes(answer: ActionValue) -> tuple[str, ...]:
+    if not answer.available:
+        return ("not offered",)
+    found = [] if answer.tried else ["never tried here: extrapolated"]
+    if math.isnan(answer.utility):
+        found.append("unsupported: the log does not know what follows")
+    elif answer.supported < 1:
+        found.append(f"supported {show_share(answer.supported)}")
+    if answer.available < 1:
+        found.append(f"offered with probability {show_share(answer.available)}")
+    return (*found, *map(str, answer.never_taken))
