@@ -92,6 +92,25 @@ def test_messages_name_the_option(clinic: Path, capsys: pytest.CaptureFixture[st
     assert "steps are missing; if they are not, allow gaps (gaps='allow' in" in said(capsys)
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("learn log.csv --shcema s.toml -o m.json", "option '--shcema': did you mean '--schema'?"),
+        ("act m.json --horizn=3", "unknown option '--horizn': did you mean '--horizon'?"),
+        ("lern log.csv", "unknown command 'lern': did you mean 'learn'?"),
+        ("--vresion", "unknown option '--vresion': did you mean '--version'?"),
+        ("meu m.json --state x=--zeta -- --horizn", "unrecognized arguments: -- --horizn"),
+    ],
+)
+def test_a_misspelled_name_is_named(
+    command: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(command.split())
+    assert caught.value.code == 2
+    assert said in capsys.readouterr().err
+
+
 def test_several_files(clinic: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Patterns that the shell resolved, or a list of paths."""
     log = pl.read_csv(clinic / "clinic.csv")

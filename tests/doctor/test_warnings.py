@@ -65,7 +65,8 @@ def test_nothing_to_warn_of() -> None:
 
 def test_steps_that_are_all_distinct() -> None:
     numbers: Any = {"lactate": "limits"}
-    found = finding(WARD, schema("lactate", "age", "fever", numbers=numbers), "distinct")
+    table = WARD | {"cost": [float(x.strip("<")) + x.count("3") for x in WARD["lactate"]]}
+    found = finding(table, schema("lactate", "age", "fever", numbers=numbers), "distinct")
     assert f"of {len(WARD['age'])} steps are distinct: no state occurs twice" in found.found
     assert found.level == "note"  # nothing has to be done
     assert "lactate" in found.advice
@@ -85,7 +86,30 @@ def test_integers_of_many_values_are_too_fine() -> None:
 def test_attributes() -> None:
     found = finding(WARD, schema("fever", "age"), "attribute")
     assert found.found == "'age' does not change within episodes"
-    assert found.line == 'order = [["fever"], ["treatment"]]'
+    assert found.advice.startswith("Learning uses it where something depends on it")
+
+
+def test_states_are_judged_by_what_matters() -> None:
+    """Two numbers that nothing depends on make all steps distinct: that is no fault of the log."""
+    rng = np.random.default_rng(0)
+    log: Table = {name: [] for name in ("episode", "time", "x", "age", "noise", "a", "u")}
+    for episode in range(200):
+        x, age = int(rng.integers(3)), float(rng.normal())
+        for time in range(6):
+            a = int(rng.integers(2))
+            row = (episode, time, x, age, int(rng.integers(1000)), a, float(x == 2))
+            for name, value in zip(log, row, strict=True):
+                log[name].append(value)
+            x = min(2, x + 1) if a else max(0, x - 1)
+    found = examine(pl.DataFrame(log), Schema([["x", "age"], ["a"]], ["a"], "u"), ending="cut")
+    assert list(found.aside) == ["age"]
+    assert found.coverage is not None
+    assert (found.coverage.states, found.coverage.pairs) == (3, 6)
+    assert found.markov is not None
+    assert (found.markov.not_tested, found.markov.dependences) == ("", ())
+    assert {f.about for f in found.findings} == {
+        "unused", "attribute", "set aside", "successors"
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -172,6 +196,19 @@ def test_ends_are_seen_in_the_log() -> None:
     assert "terminated" not in skills.found
     assert len(skills.state) > 8
     assert "does say" not in skills.toml().lower()
+
+
+def test_several_treatments_are_decisions() -> None:
+    """By their names; what only looks like one of them is asked about."""
+    table = WARD | {"antibiotics": [int(x) for x in WARD["fever"]]}
+    del table["treatment"]
+    given = np.random.default_rng(1).integers(2, size=(2, len(WARD["age"]))).tolist()
+    both = proposal(table | {"vasopressor": given[0]})
+    assert both.decisions == ("antibiotics", "vasopressor")
+    found = proposal(table | {"paddles": given[0], "alarm": given[1]})
+    assert found.decisions == ("antibiotics",)
+    assert found.alike == (("paddles", "antibiotics"),)
+    assert "# paddles has the values of antibiotics, beside it: if it was chosen" in found.toml()
 
 
 def test_a_proposal_reads_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

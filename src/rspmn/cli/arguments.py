@@ -3,17 +3,21 @@
 import argparse
 import os
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from rspmn import __version__
+from rspmn.errors import did_you_mean
 from rspmn.log_format import LogOptions
 
 
 def parser(summaries: Mapping[str, str]) -> argparse.ArgumentParser:
     """Return the parser of all commands, given a line about each."""
-    found = argparse.ArgumentParser(
+    found = _Parser(
         prog="rspmn", description="Recurrent sum-product-max networks: decisions from logs."
     )
+    found.commands = tuple(summaries)
     found.add_argument("--version", action="version", version=f"rspmn {__version__}")
     commands = found.add_subparsers(
         title="commands", required=True, metavar="COMMAND", dest="command"
@@ -67,6 +71,30 @@ def parser(summaries: Mapping[str, str]) -> argparse.ArgumentParser:
     for sub in subs.values():
         sub.add_argument("--json", action="store_true", help="print JSON")
     return found
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that names what it does not know, and the nearest that it does.
+
+    Names are looked at first: who misspells a required option is not told that it is lacking.
+    """
+
+    commands: Collection[str] = ()  # the parser of a command has none
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse arguments, the names among them being known."""
+        given = list(sys.argv[1:] if args is None else args)
+        before = given[: given.index("--")] if "--" in given else given
+        options = [option for option in self._option_string_actions if option.startswith("--")]
+        for word in before[:1] if self.commands else before:  # the rest is the command's to judge
+            name = word.split("=")[0]
+            if name.startswith("--") and name not in options:
+                self.error(f"unknown option {name!r}: {did_you_mean(name, options)}")
+            if self.commands and name[:1] not in ("", "-") and name not in self.commands:
+                self.error(f"unknown command {name!r}: {did_you_mean(name, self.commands)}")
+        return super().parse_known_args(given, namespace)
 
 
 def _add_question(sub: argparse.ArgumentParser) -> None:

@@ -27,6 +27,10 @@ from rspmn.doctor.steps import (
     step_findings,
 )
 from rspmn.errors import DataError
+from rspmn.learn.aside import Reason, set_aside
+from rspmn.learn.config import LearnConfig
+from rspmn.learn.set_aside import without_variables
+from rspmn.learn.two_step import wrap
 from rspmn.log_format import SILENT, LogFormat, LogOptions
 from rspmn.schema import Schema, schema_of_log
 
@@ -49,7 +53,10 @@ class Diagnosis:
     steps_without_successor: int = 0
     duplicates: int = 0  # rows of an episode and a time that another row has
     balance: dict[str, dict[str, int]] = field(default_factory=dict)  # of decisions
-    coverage: Coverage | None = None
+    aside: dict[str, Reason] = field(
+        default_factory=dict
+    )  # what nothing depends on, and what it is
+    coverage: Coverage | None = None  # of states that differ in what matters
     markov: MarkovTest | None = None
 
     @property
@@ -105,7 +112,7 @@ def examine(
             found.findings += column_findings(found.survey, found.schema, others, stats)
         try:
             _look_at_steps(found, opened)
-            found.markov = markov_test(_sample(opened, found))
+            found.markov = markov_test(_sample(opened, found), without=[*found.aside])
             found.findings += found.markov.findings
         except DataError as error:
             advice = "Correct the log, or its format in the schema, and examine it again"
@@ -165,10 +172,15 @@ def _look_at_steps(found: Diagnosis, source: Engine) -> None:
     found.windows = len(windows)
     found.steps_without_successor = int(windows.counts[windows.followed == Followed.UNKNOWN].sum())
     found.balance = balance_of(windows)
-    found.coverage = coverage_of(windows)
-    found.findings += step_findings(windows, found.coverage)
+    config = LearnConfig()
+    two = wrap(windows, config)
+    if windows.schema.decisions and (windows.followed != Followed.UNKNOWN).any():
+        found.aside = set_aside(two, config)[0]
+        found.findings += habit_findings(two, found.aside, config)
+    matters = without_variables(windows, [*found.aside])  # states differ by nothing else
+    found.coverage = coverage_of(matters)
+    found.findings += step_findings(matters, found.coverage)
     found.findings += leak_findings(windows)
-    found.findings += habit_findings(windows)
 
 
 def _summary(lengths: Lengths) -> dict[str, float]:

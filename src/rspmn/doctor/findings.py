@@ -177,8 +177,8 @@ def _state_findings(
             "note",
             "attribute",
             f"{name!r} does not change within episodes",
-            "It divides the log into parts: leave it out if nothing depends on it",
-            without,
+            "Learning uses it where something depends on it. If the log shows that nothing does, "
+            "it is set aside",
         )
 
 

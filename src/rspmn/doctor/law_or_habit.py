@@ -5,18 +5,16 @@ Both are asked about, with the line of the schema that makes a law of it.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from rspmn.availability import NeverTaken, label
-from rspmn.data.episodes import Followed
-from rspmn.data.windows import Windows
 from rspmn.doctor.findings import Finding
-from rspmn.learn.aside import Reason, set_aside, told
+from rspmn.learn.aside import Reason, told
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.never_taken import never_taken
-from rspmn.learn.two_step import wrap
+from rspmn.learn.two_step import TwoSteps
 from rspmn.schema import Schema
 from rspmn.values import Value, show
 
@@ -30,13 +28,13 @@ BARE_KEY, BARE_NAME = re.compile(r"[A-Za-z0-9_-]+"), re.compile(r"[A-Za-z_]\w*")
 IF_LAW = ". If it is a law, declare it"
 
 
-def habit_findings(windows: Windows) -> Iterator[Finding]:
-    """Return what looks like a habit of the logger, or like a law of the world."""
-    if not windows.schema.decisions or (windows.followed == Followed.UNKNOWN).all():
-        return
-    config = LearnConfig()
-    two = wrap(windows, config)
-    aside = set_aside(two, config)[0]
+def habit_findings(
+    two: TwoSteps, aside: Mapping[str, Reason], config: LearnConfig
+) -> Iterator[Finding]:
+    """Return what looks like a habit of the logger, or like a law of the world.
+
+    `aside` are the variables that nothing depends on, and what each is.
+    """
     habits = [name for name, reason in aside.items() if reason is Reason.HABIT]
     others = {name: reason for name, reason in aside.items() if reason is not Reason.HABIT}
     here = np.zeros(len(two.rows), dtype=np.int64)
@@ -62,8 +60,8 @@ def habit_findings(windows: Windows) -> Iterator[Finding]:
             "note",
             "set aside",
             f"nothing depends on {told(others)}",
-            "States will not differ by them; without these columns learning is the same, and "
-            "faster",
+            "Learning sets them aside: states will not differ by them. Without these columns it is "
+            "the same, and faster",
         )
     for name in dict.fromkeys(n.variable for n in never if n.variable not in aside):
         lacking = [n for n in never if n.variable == name]

@@ -5,6 +5,7 @@ variable. The test is the stratified G-test of learning: the variables of step t
 step t+1 and the utility of step t, given the state and the decisions of step t.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,15 +51,16 @@ class MarkovTest:
         ]
 
 
-def markov_test(log: Episodes, alpha: float = ALPHA) -> MarkovTest:
-    """Test the Markov property on a log.
+def markov_test(log: Episodes, alpha: float = ALPHA, without: Collection[str] = ()) -> MarkovTest:
+    """Test the Markov property on a log, of all variables but some that nothing depends on.
 
     >>> from rspmn.envs.frozen_lake import frozen_lake
     >>> markov_test(frozen_lake().generate(2000, 20, 0)).dependences
     ()
     """
     schema = log.schema
-    numbers = [n for n in schema.state_variables if log.columns[n].kind is Kind.CONTINUOUS]
+    state = [name for name in schema.state_variables if name not in without]
+    numbers = [n for n in state if log.columns[n].kind is Kind.CONTINUOUS]
     if numbers:
         # given a bin of a number, its exact value still matters: the test would always find that
         return MarkovTest(0, 0, (), f"numbers that are not whole: {', '.join(numbers)}")
@@ -68,10 +70,11 @@ def markov_test(log: Episodes, alpha: float = ALPHA) -> MarkovTest:
     now = np.flatnonzero(inside)
     if not len(now):
         return MarkovTest(0, 0, (), "no episode has three steps")
-    given = [*schema.state_variables, *schema.decisions]
+    given = [*state, *schema.decisions]
     columns = {f"now {name}": log.columns[name].take(now) for name in given}
     before = {f"before {n}": log.columns[n].take(now - 1) for n in (*given, schema.utility)}
-    after = {f"after {n}": log.columns[n].take(now + 1) for n in schema.information_sets[0]}
+    known_first = [name for name in schema.information_sets[0] if name in state]
+    after = {f"after {n}": log.columns[n].take(now + 1) for n in known_first}
     after[f"now {schema.utility}"] = log.columns[schema.utility].take(now)
     decisions = [f"now {name}" for name in schema.decisions]
     rows = group_rows(columns | before | after, np.ones(len(now)), 10, decisions)

@@ -1,8 +1,9 @@
 """A schema proposed for a log, to be edited."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import tomli_w
@@ -37,6 +38,7 @@ class Proposal:
     attributes: tuple[str, ...]  # of the state, what does not change in an episode
     left_out: tuple[tuple[str, str], ...]  # columns, and why
     kinds: tuple[tuple[str, Kind], ...]
+    alike: tuple[tuple[str, str], ...] = ()  # of the state, what looks like a decision beside it
     outcomes: tuple[str, ...] = ()  # examples of values for words that say how episodes end
 
     @property
@@ -67,8 +69,12 @@ class Proposal:
             + ("" if self.utility else " NAME IT HERE: no column looks like it."),
             tomli_w.dumps({"utility": self.utility or ""}).strip(),
             *(
-                f"# {name} does not change in an episode: leave it out if nothing depends on it"
+                f"# {name} does not change in an episode: it is used if something depends on it"
                 for name in self.attributes
+            ),
+            *(
+                f"# {name} has the values of {other}, beside it: if it was chosen, decide it, too"
+                for name, other in self.alike
             ),
             *(f"# left out: {name}: {why}" for name, why in self.left_out),
             *(
@@ -149,12 +155,25 @@ def propose(
             for c in (*state, *(found[name] for name in roles.decisions))
             if c.kind is not None
         ),
+        tuple(_alike(found, state, roles.decisions)),
         tuple(
             _worths(name, words)
             for name, words in roles.outcomes.items()
             if found[name].kind is Kind.CATEGORICAL
         ),
     )
+
+
+def _alike(
+    found: Survey, state: Sequence[SurveyedColumn], decisions: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """Return state variables that are beside a decision in the table, with the same few values."""
+    for one, other in pairwise(found.columns):
+        for column, decision in ((one, other), (other, one)):
+            if decision.name in decisions and column in state:
+                shape = [(c.kind, c.distinct, c.least, c.most) for c in (column, decision)]
+                if shape[0] == shape[1] and column.kind is not Kind.CATEGORICAL:
+                    yield column.name, decision.name
 
 
 def _worth(column: SurveyedColumn, stats: EpisodeStats | None) -> str:

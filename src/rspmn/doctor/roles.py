@@ -20,9 +20,22 @@ TIMES = [
     "minute", "minutes", "visit", "seq", "order",
 ]  # fmt: skip
 TERMINATED = ["terminated", "terminal", "done", "is_terminal", "end", "ended"]
+#: Those of decisions, a group of words at a time: the first group that the table has is used.
 DECISIONS = [
-    "action", "decision", "act", "treatment", "treat", "choice", "dose", "control", "move",
-    "intervention", "drug", "medication", "therapy", "antibiotic", "antibiotics", "a", "d",
+    *(
+        (word,)
+        for word in (
+            "action", "decision", "act", "treatment", "treat", "choice", "dose", "control", "move",
+            "intervention",
+        )
+    ),
+    (
+        "drug", "medication", "therapy", "antibiotic", "antibiotics", "vasopressor",
+        "vasopressors", "fluid", "fluids", "insulin", "steroid", "steroids", "sedation",
+        "ventilation", "dialysis", "transfusion", "surgery",
+    ),
+    ("a",),
+    ("d",),
 ]  # fmt: skip
 UTILITIES = [
     "reward", "utility", "payoff", "return", "outcome", "score", "profit", "r", "u",
@@ -138,16 +151,12 @@ def _named(
 
 def _decisions(columns: Sequence[SurveyedColumn]) -> list[str]:
     """Return the columns that are named as decisions are, numbered ones too."""
-    for word in DECISIONS:
-        found = [
-            column.name
-            for column in columns
-            if column.kind is not Kind.CONTINUOUS
-            and (
-                column.name.lower() == word
-                or (len(word) > 1 and column.name.lower().startswith((f"{word}_", f"{word}s_")))
-            )
-        ]
-        if found:
-            return found
-    return []
+    named = [column for column in columns if column.kind is not Kind.CONTINUOUS]
+    several = ([c.name for c in named if _is_called(c.name.lower(), group)] for group in DECISIONS)
+    return next(filter(None, several), [])
+
+
+def _is_called(name: str, words: Sequence[str]) -> bool:
+    """Return whether a name is one of some words, or begins with one of them and an underscore."""
+    longer = tuple(f"{word}{end}" for word in words if len(word) > 1 for end in ("_", "s_"))
+    return name in words or name.startswith(longer)
