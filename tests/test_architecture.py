@@ -21,6 +21,7 @@ LAYERS: list[set[str]] = [
     {"spmn"},
     {"model_file", "infer"},
     {"trust"},
+    {"explain"},
     {"envs", "learn"},
     {"doctor", "evaluate", "testing"},
     {"__init__"},
@@ -32,7 +33,7 @@ LAYERS: list[set[str]] = [
 DOORS: dict[str, set[str]] = {
     "model": {"model_file", "infer", "trust"},
     "spmn": {"model_file", "infer"},
-    "infer": {"trust"},
+    "infer": {"trust", "explain"},
 }
 
 

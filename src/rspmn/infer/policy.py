@@ -41,10 +41,11 @@ from rspmn.infer.lawful import checked, is_lawful
 from rspmn.infer.meu import ExpectedUtility, recurrent_meu
 from rspmn.model import RSPMN
 from rspmn.schema import Schema
-from rspmn.types import Ints
+from rspmn.types import Array, Ints
 from rspmn.values import Value, as_value, is_missing, show
 
 if TYPE_CHECKING:
+    from rspmn.explain import ReturnDistribution
     from rspmn.trust.how_sure import DrawnPlan, HowSure
 
 #: What to do where the model knows nothing: a value, or one for each decision.
@@ -199,6 +200,47 @@ class Policy:
         left = None if self.horizon is None else after + 1
         return recurrent_meu(self.model, known, left, self.discount, self.criterion)
 
+    def returns(
+        self,
+        horizon: int | None = None,
+        state: object = None,
+        t: int = 0,
+        *,
+        episodes: int | None = None,
+        rng: np.random.Generator | int = 0,
+        points: int = 10_000,
+    ) -> "ReturnDistribution":
+        """Return the distribution of the return: mean, quantiles, tails.
+
+        It is computed on a grid, exactly where rewards are multiples of a common unit, and has the
+        value that the policy promises as its mean: in each interface node the planned decision is
+        made. Rewards of an outcome that vary are normal, as `RSPMN.sample` draws them.
+
+        Parameters
+        ----------
+        horizon
+            The steps that count, at most those that are left; by default all. A policy for ever
+            needs it.
+        state, t
+            Where the episode is: by default, at its start.
+        episodes
+            Simulate so many episodes instead, the policy acting on the states that it sees.
+        rng
+            A generator, or a seed for one, for that.
+        points
+            Points of the grid: with more of them, `error` is less.
+
+        Examples
+        --------
+        >>> from rspmn.envs.paper_grid import paper_grid
+        >>> found = paper_grid().policy(horizon=4).returns(state={"x": 0, "y": 0})
+        >>> found.mean, found.quantile(0.05), found.error
+        (16.0, 16.0, 0.0)
+        """
+        from rspmn.explain.returns import policy_returns
+
+        return policy_returns(self, horizon, state, t, episodes, np.random.default_rng(rng), points)
+
     def act_many(self, states: object, t: int = 0, otherwise: Otherwise = None) -> Any:
         """Return what to do in each row of a table of states: an array of values.
 
@@ -238,6 +280,24 @@ class Policy:
         return policy_table(self, t)
 
     # ---- interface nodes -----------------------------------------------------------
+
+    @property
+    def planned(self) -> Planned:
+        """What is best at each max node, for every number of steps to go."""
+        return self._planned
+
+    def nodes(self, state: object = None) -> Array:  # [interfaces]
+        """Return how probable each interface node is in a state before the first decision.
+
+        All are 0 in a state that the model never saw.
+        """
+        beliefs = self._beliefs(self._known(state))
+        if beliefs is None:
+            first = self.model.schema.decisions[0]
+            raise EvidenceError(f"expected a state before {first!r}, found more than that")
+        found = np.zeros(self.model.num_interfaces)
+        found[beliefs.nodes] = beliefs.weights / (beliefs.weights.sum() or 1.0)
+        return found
 
     def choices(self, node: int, t: int = 0) -> tuple[dict[str, Value], float]:
         """Return the best decisions at an interface node, up to what is observed between them.

@@ -299,10 +299,14 @@ class Bellman:
     def chain(self, choices: Choices) -> Chain:
         """Return the Markov chain of choices; a frontier node does as the worst of others."""
         rewards, follows = self._composed(choices, choices.shares)
-        copied = self._copied(self._at_roots(choices.values, choices.shares))
+        copied = self.copied(choices)
         from scipy.sparse import csr_array
 
         return Chain(rewards[copied], csr_array(follows[copied]))
+
+    def copied(self, choices: Choices) -> Ints:  # [interfaces]
+        """Return the interface node that each one does as: itself or, for a frontier, the worst."""
+        return self._copied(self._at_roots(choices.values, choices.shares))
 
     def leaking_chain(self, choices: Choices) -> Any:  # sparse [interfaces, interfaces]
         """Return where choices lead to; what is not known is lost, so rows sum to less than 1."""

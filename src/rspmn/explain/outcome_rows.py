@@ -1,0 +1,184 @@
+"""One step of a template by outcome: what each branch may earn, and where that leads.
+
+An outcome is a product of a utility and an S_L, or an S_L alone. `Bellman` has the mean of what
+branches earn; here the outcomes are kept apart, so that the distribution of a step can be asked
+for, not only its mean.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from rspmn.circuit import Network, Utility
+from rspmn.errors import EvidenceError
+from rspmn.infer.compiled.bellman import Choices
+from rspmn.infer.compiled.layers import KINDS, Flat, flatten
+from rspmn.infer.compiled.offers import Offers
+from rspmn.infer.compiled.outcomes import outcomes_of
+from rspmn.infer.compiled.ways import Sites
+from rspmn.model import RSPMN
+from rspmn.types import Array, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Mixtures of decisions that follow within the step, and of outcomes."""
+
+    decisions: Any  # sparse [rows, max nodes], as `Offers` numbers them
+    outcomes: Any  # sparse [rows, outcomes]
+
+    def __getitem__(self, rows: Ints) -> "Rows":
+        return Rows(self.decisions[rows], self.outcomes[rows])
+
+
+class OutcomeRows:
+    """The branches and interface nodes of a template as mixtures of outcomes.
+
+    Parameters
+    ----------
+    model
+        The model.
+    offers
+        Numbers its max nodes and branches.
+    """
+
+    def __init__(self, model: RSPMN, offers: Offers) -> None:
+        self.model, self.offers = model, offers
+        template, flat = model.template, flatten(model.template)
+        ends, site, utility, sites = _ends(template, flat)
+        elsewhere = _utility_elsewhere(flat, utility, ends)
+        if elsewhere is not None:
+            raise EvidenceError(
+                f"node {elsewhere} of the template has a utility that is not beside an S_L: what "
+                "a step earns cannot be told apart by outcome"
+            )
+        nodes = [template.nodes[k] if k >= 0 else None for k in utility.tolist()]
+        moments = [(n.mean, n.variance) if isinstance(n, Utility) else (0.0, 0.0) for n in nodes]
+        self.earned, self.variance = np.array(moments).reshape(-1, 2).T  # [outcomes] each
+        self.leads = _leads(sites, model.num_interfaces)[site]  # sparse
+        rows = _rows(flat, np.array(offers.maxes, dtype=np.int64), ends)
+        children = [c for i in offers.maxes for c in template.nodes[i].children]
+        self.branches = rows[np.array(children, dtype=np.int64)]
+        self.roots = rows[flat.roots]
+
+    @staticmethod
+    def serves(template: Network) -> bool:
+        """Tell whether a template earns utilities in outcomes only."""
+        flat = flatten(template)
+        ends, _, utility, _ = _ends(template, flat)
+        return _utility_elsewhere(flat, utility, ends) is None
+
+    @cached_property
+    def unknown(self) -> Array:  # [outcomes]
+        """The probability that it is not known what follows."""
+        if self.model.unknown is None:
+            return np.zeros(len(self.earned))
+        return np.asarray(self.leads[:, [self.model.unknown]].toarray().ravel())
+
+    @cached_property
+    def levels(self) -> list[Ints]:
+        """The numbers of max nodes by level, innermost decisions first."""
+        number = self.offers.number
+        return [
+            np.array([number[node] for node in level.nodes.tolist()])
+            for level in self.model.bellman.levels
+        ]
+
+    def chosen(self, choices: Choices) -> Ints:  # [max nodes]
+        """Return the branch that choices take at each max node, as `Offers` numbers them."""
+        found = np.zeros(len(self.offers.maxes), dtype=np.int64)
+        levels = zip(self.levels, self.model.bellman.levels, choices.chosen, strict=True)
+        for numbers, level, chosen in levels:
+            found[numbers] = self.offers.starts[numbers] + chosen - level.starts
+        return found
+
+    def shares(self, choices: Choices) -> Array:  # [max nodes]
+        """Return how much is known of what choices lead to at each max node."""
+        found = np.ones(len(self.offers.maxes))
+        if choices.shares is not None:
+            for numbers, level in zip(self.levels, self.model.bellman.levels, strict=True):
+                found[numbers] = choices.shares[level.slots]
+        return found
+
+    def after_choices(self, choices: Choices) -> Any:  # sparse [branches, outcomes]
+        """Return the outcomes of each branch, choices being made at the decisions below it."""
+        from scipy.sparse import csr_array, diags_array
+
+        if len(self.levels) == 1:
+            return self.branches.outcomes
+        chosen, size = self.chosen(choices), len(self.offers.maxes)
+        shares = diags_array(self.shares(choices))
+        below = csr_array((size, len(self.earned)))  # [max nodes, outcomes], those done so far
+        for numbers in self.levels:
+            rows = self.branches[chosen[numbers]]
+            found = csr_array(_of_whole(rows.decisions @ shares, rows.outcomes) @ below)
+            place = csr_array(
+                (np.ones(len(numbers)), (numbers, np.arange(len(numbers)))),
+                shape=(size, len(numbers)),
+            )
+            below = below + place @ (found + rows.outcomes)
+        weighed = _of_whole(self.branches.decisions @ shares, self.branches.outcomes)
+        return csr_array(weighed @ below + self.branches.outcomes)
+
+
+def _of_whole(decisions: Any, outcomes: Any) -> Any:
+    """Return shares of decisions so that, with outcomes, they are all of a row."""
+    from scipy.sparse import csr_array, diags_array
+
+    left = 1.0 - np.asarray(outcomes.sum(axis=1)).ravel()
+    known = np.asarray(decisions.sum(axis=1)).ravel()
+    scale = np.divide(left, known, out=np.zeros(len(known)), where=known > 0)
+    return csr_array(diags_array(scale) @ decisions)
+
+
+def _ends(template: Network, flat: Flat) -> tuple[Ints, Ints, Ints, Sites]:
+    """Return the outcomes of a template: their nodes, sites and utilities; and all sites.
+
+    A site that is reached otherwise than in a product is an outcome of its own, without utility.
+    """
+    found = outcomes_of(template)
+    parent = np.repeat(np.arange(len(flat.kind)), np.diff(flat.starts))
+    alone = np.isin(flat.children, found.sites.nodes) & ~np.isin(parent, found.nodes)
+    more = np.unique(flat.children[alone])
+    return (
+        np.concatenate([found.nodes, more]),
+        np.concatenate([found.site, np.searchsorted(found.sites.nodes, more)]),
+        np.concatenate([found.utility, np.full(len(more), -1)]),
+        found.sites,
+    )
+
+
+def _utility_elsewhere(flat: Flat, utility: Ints, ends: Ints) -> int | None:
+    """Return a node that has a utility and is no outcome; None if there is none."""
+    parent = np.repeat(np.arange(len(flat.kind)), np.diff(flat.starts))
+    earns = flat.kind[flat.children] == KINDS[Utility]
+    known = set(zip(ends.tolist(), utility.tolist(), strict=True))
+    pairs = zip(parent[earns].tolist(), flat.children[earns].tolist(), strict=True)
+    return next((pair[0] for pair in pairs if pair not in known), None)
+
+
+def _leads(sites: Sites, interfaces: int) -> Any:  # sparse [sites, interfaces]
+    from scipy.sparse import csr_array
+
+    shape = len(sites.nodes), interfaces
+    return csr_array((sites.weights, sites.interfaces, sites.starts), shape=shape)
+
+
+def _rows(flat: Flat, maxes: Ints, ends: Ints) -> Rows:
+    """Return every node of a template as a mixture of max nodes and outcomes."""
+    from scipy.sparse import csr_array, diags_array
+
+    places = np.concatenate([maxes, ends])
+    shape = len(flat.kind), len(places)
+    own = csr_array((np.ones(len(places)), (places, np.arange(len(places)))), shape=shape)
+    inner = np.ones(len(flat.kind))
+    inner[ends] = 0.0
+    linear = csr_array(diags_array(inner) @ flat.linear())
+    found = passed = own
+    while passed.nnz:  # once for each layer of sums and products between two max nodes
+        passed = csr_array(linear @ passed)
+        passed.eliminate_zeros()
+        found = csr_array(found + passed)
+    return Rows(csr_array(found[:, : len(maxes)]), csr_array(found[:, len(maxes) :]))
