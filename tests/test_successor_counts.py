@@ -1,5 +1,6 @@
 """Counts behind the weights of S_L: counted by hand, kept in files, refused if they do not fit."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,6 +49,11 @@ def test_counts_by_hand(tmp_path: Path) -> None:
     assert found.pop((1.0, y)) == 30
     assert found.pop((5.0, model.end)) == 30
     assert sum(found.values()) == 50
+    # "stay" in x: 0 where it stays, 2 where it is the last step. Each is certain.
+    paid = {to: u for o, to, u in zip(counts.outcome, counts.to, counts.mean, strict=True) if
+            round(means[o], 9) not in (1.0, 5.0)}  # fmt: skip
+    assert paid == {x: 0.0, model.end: 2.0}
+    assert not any(counts.variance)
     assert counts.starts[x] == 40
     assert sum(counts.starts) == 40
 
@@ -59,7 +65,7 @@ def test_counts_fit_weights_and_utilities(name: str, tmp_path: Path) -> None:
     model, _ = learn_rspmn(log)
     counts, found = model.counts, outcomes_of(model.template)
     assert counts is not None
-    assert (counts.strength > 0) == (name == "Elevators")  # FrozenLake has one variable
+    assert (counts.factors is not None) == (name == "Elevators")  # FrozenLake has one variable
     steps = np.bincount(counts.outcome, counts.steps, len(found.nodes))
     for outcome, node in enumerate(found.utility):
         utility = model.template.nodes[node]
@@ -71,14 +77,36 @@ def test_counts_fit_weights_and_utilities(name: str, tmp_path: Path) -> None:
 
 
 def test_counts_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(CircuitError, match="counts: 2 outcomes, but 1 of 'to'"):
-        SuccessorCounts((1.0,), (0, 1), (0,), (1.0, 1.0))
+    def counts(to: int = 0, steps: float = 1.0, mean: float = 0.0) -> SuccessorCounts:
+        return SuccessorCounts((1.0,), (0,), (to,), (steps,), (mean,), (0.0,))
+
+    with pytest.raises(CircuitError, match="counts: 2 of 'outcome', but 1 of 'to'"):
+        replace(counts(), outcome=(0, 1))
     with pytest.raises(CircuitError, match="counts: steps: expected numbers from 0, found -1"):
-        SuccessorCounts((1.0,), (0,), (0,), (-1.0,))
+        counts(steps=-1.0)
+    with pytest.raises(CircuitError, match="counts: mean: expected finite numbers, found nan"):
+        counts(mean=math.nan)
     world = DOMAINS["FrozenLake"]()
     model, _ = learn_rspmn(world.generate(300, 8, 1))
     with pytest.raises(CircuitError, match=r"counts of 1 starts, but the template has \d+ roots"):
-        replace(model, counts=SuccessorCounts((1.0,), (0,), (0,), (1.0,)))
+        replace(model, counts=counts())
     starts = (1.0,) * model.num_interfaces
     with pytest.raises(CircuitError, match="counts name interface node 99"):
-        replace(model, counts=SuccessorCounts(starts, (0,), (99,), (1.0,)))
+        replace(model, counts=replace(counts(to=99), starts=starts))
+
+
+def test_factors_that_do_not_fit_are_refused() -> None:
+    model, _ = learn_rspmn(DOMAINS["Elevators"]().generate(100, 10, 1))
+    assert model.counts is not None
+    factors = model.counts.factors
+    assert factors is not None
+    with pytest.raises(CircuitError, match="factors: .* of 'leaf', but 1 of 'value'"):
+        replace(factors, value=(0,))
+    with pytest.raises(CircuitError, match="leaves do not make combinations of 7 components"):
+        replace(factors, components=7, leaves=factors.leaves[:10])
+    with pytest.raises(CircuitError, match="names a leaf in which nothing was seen"):
+        replace(factors, leaves=(99_999,) * factors.components)
+    with pytest.raises(CircuitError, match=r"expected one of \d+ combinations, found 99999"):
+        replace(factors, combination=(99_999,) * len(factors.combination))
+    with pytest.raises(CircuitError, match="but 1 left out by the factors"):
+        replace(model.counts, factors=replace(factors, left_out=(1.0,)))

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from dataclasses import fields as dataclass_fields
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from rspmn.availability import NeverTaken
 from rspmn.circuit import Network
@@ -25,7 +25,7 @@ from rspmn.files import write_atomically
 from rspmn.model import RSPMN, Untried
 from rspmn.schema import Schema
 from rspmn.spmn import SPMN
-from rspmn.successor_counts import SuccessorCounts
+from rspmn.successor_counts import SharedFactors, SuccessorCounts
 from rspmn.values import as_value
 
 FORMAT = "rspmn"
@@ -161,13 +161,23 @@ def _counts(fields: Fields) -> SuccessorCounts | None:
     """Read the counts behind the weights of S_L."""
     if "counts" not in fields.raw:
         return None
-    names = [field.name for field in dataclass_fields(SuccessorCounts)]
-    part = Fields(fields.raw["counts"], f"{fields.where}, counts", names)
-    return SuccessorCounts(
-        part.numbers("starts"), part.integers("outcome"), part.integers("to"),
-        part.numbers("steps"), part.number("strength"), part.numbers("left_out"),
-        part.numbers("outside"), part.numbers("pooled"),
-    )  # fmt: skip
+    part = Fields(fields.raw["counts"], f"{fields.where}, counts")
+    factors = None
+    if part.raw.get("factors") is not None:
+        inner = Fields(part.raw["factors"], f"{part.where}, factors")
+        factors = SharedFactors(**_numbers(SharedFactors, inner))
+    return SuccessorCounts(**_numbers(SuccessorCounts, part), factors=factors)
+
+
+def _numbers(kind: type, fields: Fields) -> dict[str, Any]:
+    """Read the fields of a dataclass that are numbers or lists of numbers."""
+    parts = dataclass_fields(kind)
+    fields.only([part.name for part in parts])
+    read: dict[object, Callable[[str], object]] = {
+        int: fields.integer, float: fields.number, tuple[int, ...]: fields.integers,
+        tuple[float, ...]: fields.numbers,
+    }  # fmt: skip
+    return {part.name: read[part.type](part.name) for part in parts if part.type in read}
 
 
 def _never_taken(fields: Fields) -> tuple[NeverTaken, ...]:

@@ -4,9 +4,64 @@ The weights of a template are estimates. What they were estimated from says how 
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rspmn.errors import CircuitError
+
+
+@dataclass(frozen=True)
+class SharedFactors:
+    """Factors of the next state that outcomes share.
+
+    The state has components. Each has distributions, called leaves, given by how often each value
+    followed. A combination is a leaf of each component: the state is distributed as their product.
+    A box is a set of states: all that have certain values of each component. What follows an
+    outcome is a mixture of combinations, each over boxes, and a box belongs to interface nodes.
+    """
+
+    strength: float  # κ: the number of steps that the factors are worth
+    components: int
+    leaf: tuple[int, ...]  # [cells]
+    value: tuple[int, ...]  # [cells], numbered over all components
+    steps: tuple[float, ...]  # [cells], how often the value followed in the leaf
+    leaves: tuple[int, ...]  # [combinations · components], by combination
+    member: tuple[int, ...]  # [members], a value
+    member_of: tuple[int, ...]  # [members], a box that has it
+    box: tuple[int, ...]  # [shares of boxes]
+    interface: tuple[int, ...]  # [shares of boxes], an interface node
+    box_share: tuple[float, ...]  # [shares of boxes], sums to 1 for each box
+    outcome: tuple[int, ...] = ()  # [uses], sorted
+    combination: tuple[int, ...] = ()  # [uses]
+    share: tuple[float, ...] = ()  # [uses], sums to 1 for each outcome
+    #: What the factors give each edge of the counts if one of its steps is left out.
+    left_out: tuple[float, ...] = ()  # [edges]
+
+    def __post_init__(self) -> None:
+        for names in (
+            ("leaf", "value", "steps"), ("member", "member_of"), ("box", "interface", "box_share"),
+            ("outcome", "combination", "share"),
+        ):  # fmt: skip
+            _same_length("factors", {name: getattr(self, name) for name in names})
+        for name in ("leaf", "value", "leaves", "member", "member_of", "box", "interface",
+                     "outcome", "combination"):  # fmt: skip
+            _from_zero("factors", name, getattr(self, name))
+        for name in ("steps", "box_share", "share", "left_out"):
+            _from_zero("factors", name, getattr(self, name))
+        _from_zero("factors", "strength", [self.strength])
+        if self.components < 1 or len(self.leaves) % self.components:
+            raise CircuitError(
+                f"factors: {len(self.leaves)} leaves do not make combinations of "
+                f"{self.components} components"
+            )
+        known, combinations = set(self.leaf), len(self.leaves) // self.components
+        if not known.issuperset(self.leaves):
+            raise CircuitError("factors: a combination names a leaf in which nothing was seen")
+        if max(self.combination, default=-1) >= combinations:
+            raise CircuitError(
+                f"factors: expected one of {combinations} combinations, found "
+                f"{max(self.combination)}"
+            )
 
 
 @dataclass(frozen=True)
@@ -21,31 +76,36 @@ class SuccessorCounts:
     outcome: tuple[int, ...]  # [edges]
     to: tuple[int, ...]  # [edges], interface node
     steps: tuple[float, ...]  # [edges], above 0
-    #: The steps that factors shared by branches are worth; with 0, counts are all the evidence.
-    strength: float = 0.0
-    #: What the factors give each edge if one of its steps is left out. [edges], or ()
-    left_out: tuple[float, ...] = ()
-    #: The mass that the factors put on states of no interface node. [outcomes], or ()
-    outside: tuple[float, ...] = ()
-    #: Steps behind the least known of the factors. [outcomes], or ()
-    pooled: tuple[float, ...] = ()
+    mean: tuple[float, ...]  # [edges], of the utility in these steps
+    variance: tuple[float, ...]  # [edges]
+    #: What weights were estimated from beside counts; None if from counts alone.
+    factors: SharedFactors | None = None
 
     def __post_init__(self) -> None:
-        edges = len(self.outcome)
-        for name, numbers in (("to", self.to), ("steps", self.steps)):
-            if len(numbers) != edges:
-                raise CircuitError(f"counts: {edges} outcomes, but {len(numbers)} of {name!r}")
-        if self.left_out and len(self.left_out) != edges:
-            raise CircuitError(f"counts: {edges} outcomes, but {len(self.left_out)} left out")
-        if len(self.outside) != len(self.pooled):
+        names = ("outcome", "to", "steps", "mean", "variance")
+        _same_length("counts", {name: getattr(self, name) for name in names})
+        for name in ("starts", "outcome", "to", "steps", "variance"):
+            _from_zero("counts", name, getattr(self, name))
+        odd = [number for number in self.mean if not math.isfinite(number)]
+        if odd:
+            raise CircuitError(f"counts: mean: expected finite numbers, found {odd[0]}")
+        if self.factors is not None and len(self.factors.left_out) != len(self.outcome):
             raise CircuitError(
-                f"counts: {len(self.outside)} of 'outside', but {len(self.pooled)} of 'pooled'"
+                f"counts: {len(self.outcome)} of 'outcome', but {len(self.factors.left_out)} left "
+                "out by the factors"
             )
-        for name in ("starts", "steps", "left_out", "outside", "pooled"):
-            odd = [n for n in getattr(self, name) if not 0 <= n < math.inf]
-            if odd:
-                raise CircuitError(f"counts: {name}: expected numbers from 0, found {odd[0]}")
-        if not 0 <= self.strength < math.inf:
-            raise CircuitError(f"counts: expected a strength from 0, found {self.strength}")
-        if edges and min(*self.outcome, *self.to) < 0:
-            raise CircuitError("counts: expected outcomes and interface nodes from 0")
+
+
+def _same_length(what: str, lists: dict[str, Sequence[float]]) -> None:
+    first, *others = lists
+    for name in others:
+        if len(lists[name]) != len(lists[first]):
+            raise CircuitError(
+                f"{what}: {len(lists[first])} of {first!r}, but {len(lists[name])} of {name!r}"
+            )
+
+
+def _from_zero(what: str, name: str, numbers: Sequence[float]) -> None:
+    odd = [number for number in numbers if not 0 <= number < math.inf]
+    if odd:
+        raise CircuitError(f"{what}: {name}: expected numbers from 0, found {odd[0]}")

@@ -206,6 +206,11 @@ def test_factors_of_the_sample_stay_beside_the_counts() -> None:
             if future == "factored":
                 assert info.future is not None
                 assert info.future.strength > 0
+                assert model.counts is not None
+                assert model.counts.factors is not None
+                assert len(model.counts.factors.left_out) == len(model.counts.to)
+                found = model.honest_value(8, draws=20)
+                assert found.low <= found.point <= found.high
     assert edges["factored"] > edges["counts"]
 
 

@@ -123,6 +123,19 @@ def test_where_nothing_is_known_nothing_is_promised() -> None:
     assert math.isfinite(found.point) or math.isnan(found.promise)
 
 
+def test_values_are_possible() -> None:
+    """FrozenLake pays 1 once, at the goal; in every draw it is worth between 0 and 1."""
+    model, _ = learn_rspmn(DOMAINS["FrozenLake"]().generate(3000, 8, 1))
+    posterior = model.posterior
+    assert posterior.bounds(100, 1.0) == (0.0, 1.0)
+    found = model.honest_value(100, draws=100)
+    assert 0 <= found.low <= found.point <= found.high <= 1
+    worlds = posterior.worlds(posterior.draw(50, np.random.default_rng(0)))
+    values = worlds.values([Best() for _ in range(100)], 1.0, 50)
+    assert values.min() >= 0
+    assert values.max() <= 1.1  # not exactly: what was never seen pays what other steps did
+
+
 def test_odd_questions_are_refused(models: Mapping[str, RSPMN]) -> None:
     model = models["FrozenLake"]
     with pytest.raises(EvidenceError, match="horizon: expected 1 or more steps, found 0"):

@@ -20,9 +20,9 @@ from rspmn.infer.compiled.forward_backward import Abreast, kernel_of
 from rspmn.infer.compiled.layers import ranges
 from rspmn.infer.compiled.ways import Ways
 from rspmn.learn.estimate import rebuild
-from rspmn.learn.flows import Flows
+from rspmn.learn.flows import Flows, Moments
 from rspmn.model import RSPMN
-from rspmn.types import Array, Bools, Ints
+from rspmn.types import Array, Ints
 
 
 @dataclass
@@ -91,7 +91,7 @@ class _Expectation:
         sites = kernel.sites
         counts = sites.starts[kernel.site + 1] - sites.starts[kernel.site]
         self.edge_starts = np.concatenate([[0], np.cumsum(counts)])
-        self.led = np.zeros(int(self.edge_starts[-1]))  # [entries' edges]
+        self.led = np.zeros((3, int(self.edge_starts[-1])))  # [3, entries' edges], as `known`
         self.starts, self.visits = np.zeros((2, model.num_interfaces))
         self.log_likelihood, self.impossible = 0.0, 0
         top = np.array(model.starts)
@@ -137,13 +137,16 @@ class _Expectation:
         utility = earned[steps[row]]
         for power in range(3):
             self.known[power] += group_weights(entry, weight * known * utility**power, size)
-        return self._lead_on(row, entry, weight, known, ahead, future)
+        return self._lead_on(row, entry, weight, np.where(known, utility, np.nan), ahead, future)
 
     def _lead_on(
-        self, row: Ints, entry: Ints, weight: Array, known: Bools, ahead: Array,
+        self, row: Ints, entry: Ints, weight: Array, utility: Array, ahead: Array,
         future: Array,
     ) -> Array:  # fmt: skip
-        """Count the edges of sites; return the belief about the next step."""
+        """Count the edges of sites; return the belief about the next step.
+
+        The utility is NaN where the successor is unknown: such steps are not counted.
+        """
         sites = self.kernel.sites
         site = self.kernel.site[entry]
         edge, first = ranges(sites.starts[site], sites.starts[site + 1])
@@ -156,7 +159,11 @@ class _Expectation:
         flow = np.repeat(weight, counts) * share
         place = np.repeat(self.edge_starts[entry], counts) + np.arange(len(edge))
         place -= np.repeat(first[:-1], counts)
-        self.led += group_weights(place, flow * np.repeat(known, counts), len(self.led))
+        utility = np.repeat(utility, counts)
+        known = ~np.isnan(utility)
+        for power in range(3):
+            part = flow[known] * utility[known] ** power
+            self.led[power] += group_weights(place[known], part, self.led.shape[1])
         belief = np.zeros_like(future)
         np.add.at(belief, (to, at), flow)
         return belief
@@ -181,9 +188,19 @@ class _Expectation:
         found.squares = np.maximum(0.0, squares - steps * mean**2)
         edge, first = ranges(kernel.sites.starts[kernel.site], kernel.sites.starts[kernel.site + 1])
         position = np.repeat(ways.position[kernel.instance], np.diff(first))
-        led = self.led > 0
-        found.count_successors(position[led], kernel.sites.interfaces[edge[led]], self.led[led])
+        led = self.led[0] > 0
+        position, to = position[led], kernel.sites.interfaces[edge[led]]
+        found.count_successors(position, to, self.led[0, led])
+        found.logged = self._logged(position * self.model.num_interfaces + to, self.led[:, led])
         return found
+
+    def _logged(self, key: Ints, sums: Array) -> Moments:
+        """Return the moments of utilities, given sums of their powers."""
+        keys, group = np.unique(key, return_inverse=True)
+        steps, earned, squares = (group_weights(group, part, len(keys)) for part in sums)
+        mean = earned / steps
+        squares = np.maximum(0.0, squares - steps * mean**2)
+        return Moments(keys, steps, mean + self.lowest, squares)
 
 
 def _share_out(ways: Ways, instance: Ints, logs: Array, amount: Array) -> Array:  # [instances]

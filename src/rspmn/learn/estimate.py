@@ -129,7 +129,8 @@ def count(template: Template, assigned: Assigned, windows: Windows) -> Flows:
     _count_utilities(found, assigned, windows, steps)
     reached = known[assigned.window]
     window, site = assigned.window[reached], assigned.site[reached]
-    found.count_successors(site, assigned.after[window], counts[window])
+    earned, within = _utilities(windows, window)
+    found.count_outcomes(site, assigned.after[window], earned, counts[window], within)
     if assigned.leaves:
         found.leaves = leaf_flows(assigned, windows, steps)
     at = (assigned.here >= 0) & (assigned.here != frontier_of(template))
@@ -143,10 +144,15 @@ def count(template: Template, assigned: Assigned, windows: Windows) -> Flows:
 def _count_utilities(found: Flows, assigned: Assigned, windows: Windows, steps: Array) -> None:
     earning = assigned.trees.kind[assigned.passed] == KINDS[Utility]
     here = np.flatnonzero(earning & (steps[assigned.passed_by] > 0))
-    row, column = assigned.passed_by[here], windows.columns[windows.schema.utility]
-    position = assigned.passed[here].astype(np.int64)
-    within = None if column.spread is None else column.spread[row]
-    found.count_utilities(position, column.data[row], steps[row], within)
+    row, position = (part[here].astype(np.int64) for part in (assigned.passed_by, assigned.passed))
+    earned, within = _utilities(windows, row)
+    found.count_utilities(position, earned, steps[row], within)
+
+
+def _utilities(windows: Windows, row: Ints) -> tuple[Array, Array | None]:
+    """Return the utility of some windows, and its variance among the steps of each."""
+    column = windows.columns[windows.schema.utility]
+    return column.data[row], None if column.spread is None else column.spread[row]
 
 
 def transitions_of(
@@ -220,28 +226,30 @@ def rebuild(
 
 def _counts(copy: "_Copy", network: Network, interfaces: int) -> SuccessorCounts:
     """Return the logged steps behind the S_L of the template that was built."""
-    flows, sharing = copy.flows, copy.flows.sharing
+    flows, size = copy.flows, len(copy.flows.starts)
     nodes = outcomes_of(network).nodes
     position = np.full(len(nodes), -1)  # of the S_L of each outcome; -1 if it was not copied
     position[np.searchsorted(nodes, list(copy.outcomes))] = list(copy.outcomes.values())
-    edges, first = ranges(*np.searchsorted(flows.led_from, [position, position + 1]))
-    outcome = np.repeat(np.arange(len(nodes)), np.diff(first))
-    logged = flows.behind[edges] > 0
-    edges, outcome = edges[logged], outcome[logged]
+    logged = flows.logged
+    edges, outcome = _of_each(logged.key // size, position)
     starts = np.zeros(interfaces)
     starts[: len(flows.starts)] = flows.starts
+    steps = logged.steps[edges]
     found = SuccessorCounts(
-        tuple(starts.tolist()), tuple(outcome.tolist()), tuple(flows.led_to[edges].tolist()),
-        tuple(flows.behind[edges].tolist()),
+        tuple(starts.tolist()), tuple(outcome.tolist()), tuple((logged.key[edges] % size).tolist()),
+        tuple(steps.tolist()), tuple(logged.mean[edges].tolist()),
+        tuple((logged.squares[edges] / steps).tolist()),
     )  # fmt: skip
-    if sharing is None:
+    if flows.sharing is None:
         return found
-    by_outcome = (np.append(of, 0.0)[position] for of in (sharing.outside, sharing.pooled))
-    left_out, outside, pooled = sharing.left_out[edges], *by_outcome
-    return replace(
-        found, strength=sharing.strength, left_out=tuple(left_out.tolist()),
-        outside=tuple(outside.tolist()), pooled=tuple(pooled.tolist()),
-    )  # fmt: skip
+    factors = flows.sharing.of_outcomes(*_of_each(flows.sharing.site, position), logged.key[edges])
+    return replace(found, factors=factors)
+
+
+def _of_each(keys: Ints, asked: Ints) -> tuple[Ints, Ints]:
+    """Return the places of keys that were asked for, and which of them it is; keys are sorted."""
+    found, first = ranges(*np.searchsorted(keys, [asked, asked + 1]))
+    return found, np.repeat(np.arange(len(asked)), np.diff(first))
 
 
 class _Copy:

@@ -4,7 +4,7 @@ Flows of parts of a log add up to those of the whole, so the log need not be in 
 """
 
 import json
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import astuple, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,48 @@ from rspmn.types import Array, Ints
 from rspmn.values import Value
 
 
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Utilities of groups of steps. `a + b` are those of both logs together."""
+
+    key: Ints  # [groups], sorted
+    steps: Array  # [groups]
+    mean: Array  # [groups]
+    squares: Array  # [groups], squared deviations from the mean, added up
+
+    @classmethod
+    def of(cls, key: Ints, earned: Array, steps: Array, within: Array | None = None) -> "Moments":
+        """Return the moments of all steps of one key; of equal numbers the mean is exact.
+
+        `within` is the variance among the steps that are counted together.
+        """
+        keys, group = np.unique(key, return_inverse=True)
+        low, high = np.full(len(keys), np.inf), np.full(len(keys), -np.inf)
+        np.minimum.at(low, group, earned)
+        np.maximum.at(high, group, earned)
+        total = group_weights(group, steps, len(keys))
+        mean = group_weights(group, steps * earned, len(keys)) / np.where(total > 0, total, 1.0)
+        mean = np.where(low == high, low, mean)
+        deviations = (earned - mean[group]) ** 2
+        if within is not None:
+            deviations += within
+        return cls(keys, total, mean, group_weights(group, steps * deviations, len(keys)))
+
+    def __add__(self, other: "Moments") -> "Moments":
+        key = np.unique(np.concatenate([self.key, other.key]))
+        (one, mean, squares), (two, other_mean, other_squares) = self._at(key), other._at(key)
+        total = one + two
+        share, away = two / np.where(total > 0, total, 1.0), other_mean - mean
+        squares = squares + other_squares + share * one * away**2
+        return Moments(key, total, mean + share * away, squares)
+
+    def _at(self, key: Ints) -> Array:  # [3, groups]
+        """Return steps, means and squares of more groups: 0 in those that are new."""
+        found = np.zeros((3, len(key)))
+        found[:, np.searchsorted(key, self.key)] = self.steps, self.mean, self.squares
+        return found
+
+
 @dataclass(eq=False)
 class Flows:
     """How many steps went where. `a + b` are the flows of both logs together."""
@@ -31,13 +73,13 @@ class Flows:
     led_from: Ints  # [edges of all S_L], position
     led_to: Ints  # [edges], interface node
     led: Array  # [edges], their weight, of any scale: steps, unless `weighed` replaced them
-    behind: Array  # [edges], the logged steps behind each
+    logged: Moments  # the logged steps by position of an S_L and interface node
     starts: Array  # [interfaces]
     visits: Array  # [interfaces]
     arrived: Array  # [interfaces]
     #: By position of a leaf, the statistics of what was seen there (`Distribution.statistics`).
     leaves: dict[int, dict[Value, float]] = field(default_factory=dict)
-    #: How well the factors behind `led` are known, by edge and by position instead of by site.
+    #: The factors behind `led`, by position instead of by site.
     sharing: Sharing | None = None
 
     @classmethod
@@ -46,7 +88,8 @@ class Flows:
         edges, none = np.empty(0, dtype=np.int64), np.zeros(len(trees))
         each = np.zeros(len(trees.template.roots))
         nothing = np.empty(0)
-        return cls(none, none, none, none, edges, edges, nothing, nothing, each, each, each)
+        logged = Moments(edges, nothing, nothing, nothing)
+        return cls(none, none, none, none, edges, edges, nothing, logged, each, each, each)
 
     def count_utilities(
         self, position: Ints, earned: Array, steps: Array, within: Array | None = None
@@ -55,42 +98,37 @@ class Flows:
 
         `within` is the variance among the steps that are counted together.
         """
-        size = len(self.passed)
-        low, high = np.full(size, np.inf), np.full(size, -np.inf)
-        np.minimum.at(low, position, earned)
-        np.maximum.at(high, position, earned)
-        self.steps = group_weights(position, steps, size)
-        total = np.where(self.steps > 0, self.steps, 1.0)
-        mean = group_weights(position, steps * earned, size) / total
-        self.mean = np.where(low == high, low, mean)
-        deviations = (earned - self.mean[position]) ** 2
-        if within is not None:
-            deviations += within
-        self.squares = group_weights(position, steps * deviations, size)
+        found = Moments.of(position, earned, steps, within)
+        self.steps, self.mean, self.squares = np.zeros((3, len(self.passed)))
+        self.steps[found.key], self.mean[found.key] = found.steps, found.mean
+        self.squares[found.key] = found.squares
 
-    def count_successors(
-        self, position: Ints, interface: Ints, steps: Array, behind: Array | None = None
-    ) -> None:
-        """Set how often each interface node followed at each position.
-
-        `behind` are the logged ones of the steps, if not all of them were logged.
-        """
+    def count_successors(self, position: Ints, interface: Ints, steps: Array) -> None:
+        """Set how often each interface node followed at each position."""
         size = len(self.starts)
         keys, edge = np.unique(position * size + interface, return_inverse=True)
         self.led_from, self.led_to = keys // size, keys % size
         self.led = group_weights(edge, steps, len(keys))
-        self.behind = self.led if behind is None else group_weights(edge, behind, len(keys))
+
+    def count_outcomes(
+        self, position: Ints, interface: Ints, earned: Array, steps: Array, within: Array | None
+    ) -> None:
+        """Set how often each interface node followed, and what was earned when it did."""
+        self.count_successors(position, interface, steps)
+        key = position * len(self.starts) + interface
+        self.logged = Moments.of(key, earned, steps, within)
 
     def weighed(self, sites: Ints, weights: SuccessorWeights) -> "Flows":
         """Return the flows with weights of S_L instead of counts; `sites` are their positions."""
         sharing = weights.sharing
         if sharing is not None:
-            outside, pooled = np.zeros((2, len(self.passed)))
-            outside[sites], pooled[sites] = sharing.outside, sharing.pooled
-            sharing = replace(sharing, outside=outside, pooled=pooled)
+            sharing = replace(
+                sharing, site=sites[sharing.site],
+                edge=sites[weights.site] * len(self.starts) + weights.interfaces,
+            )  # fmt: skip
         return replace(
             self, led_from=sites[weights.site], led_to=weights.interfaces, led=weights.weights,
-            behind=weights.counts, sharing=sharing,
+            sharing=sharing,
         )  # fmt: skip
 
     def __add__(self, other: "Flows") -> "Flows":
@@ -98,20 +136,19 @@ class Flows:
             name: getattr(self, name) + getattr(other, name)
             for name in ("passed", "steps", "starts", "visits", "arrived")
         }
-        total = np.where(plain["steps"] > 0, plain["steps"], 1.0)
-        share = other.steps / total
-        away = other.mean - self.mean
+        place = np.arange(len(self.steps))
+        earned = Moments(place, self.steps, self.mean, self.squares) + Moments(
+            place, other.steps, other.mean, other.squares
+        )
         found = Flows(
-            mean=self.mean + share * away,
-            squares=self.squares + other.squares + share * self.steps * away**2,
-            led_from=self.led_from, led_to=self.led_to, led=self.led, behind=self.behind,
+            mean=earned.mean, squares=earned.squares, led_from=self.led_from, led_to=self.led_to,
+            led=self.led, logged=self.logged + other.logged,
             leaves=_added(self.leaves, other.leaves), **plain,
         )  # fmt: skip
         found.count_successors(
             np.concatenate([self.led_from, other.led_from]),
             np.concatenate([self.led_to, other.led_to]),
             np.concatenate([self.led, other.led]),
-            np.concatenate([self.behind, other.behind]),
         )
         return found
 
@@ -120,8 +157,9 @@ class Flows:
         plain = {
             part.name: getattr(self, part.name).tolist()
             for part in fields(self)
-            if part.name not in ("leaves", "sharing")
+            if part.name not in ("leaves", "logged", "sharing")
         }
+        plain["logged"] = [part.tolist() for part in astuple(self.logged)]
         plain["leaves"] = [[at, list(of.items())] for at, of in self.leaves.items()]
         return json.dumps(plain)
 
@@ -130,11 +168,13 @@ class Flows:
         """Read what `to_json` wrote."""
         plain = json.loads(text)
         leaves = {at: dict(of) for at, of in plain.pop("leaves")}
+        key, *numbers = plain.pop("logged")
+        logged = Moments(np.array(key, dtype=np.int64), *(np.array(n, float) for n in numbers))
         arrays: dict[str, Any] = {
             name: np.array(values, dtype=np.int64 if name in ("led_from", "led_to") else float)
             for name, values in plain.items()
         }
-        return cls(**arrays, leaves=leaves)
+        return cls(**arrays, logged=logged, leaves=leaves)
 
 
 def _added(

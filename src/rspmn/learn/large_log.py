@@ -113,8 +113,8 @@ def _add_prior(
         np.concatenate([total.led_from, sites[weights.site[kept]]]),
         np.concatenate([total.led_to, weights.interfaces[kept]]),
         np.concatenate([total.led, prior[kept]]),
-        np.concatenate([total.led, np.zeros(kept.sum())]),
     )
+    total.sharing = total.weighed(sites, weights).sharing
 
 
 # ---- windows as text, to come back from a cluster ------------------------------------

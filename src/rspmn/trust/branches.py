@@ -17,6 +17,8 @@ from rspmn.infer.compiled.layers import flatten, ranges
 from rspmn.infer.compiled.outcomes import Outcomes, outcomes_of
 from rspmn.model import RSPMN
 from rspmn.successor_counts import SuccessorCounts
+from rspmn.trust.factors import FactorDraws
+from rspmn.trust.utilities import Utilities
 from rspmn.types import Array, Bools, Ints
 
 
@@ -26,12 +28,13 @@ class Cells:
 
     branch: Ints  # [cells], sorted
     outcome: Ints  # [cells]
+    over: Bools  # [cells], whether it is the part that ends
     steps: Array  # [cells], of the branch and outcome
     share: Array  # [cells], the mean; sums to 1 for each branch
     starts: Ints  # [cells + 1], the first edge of each
     to: Ints  # [edges]
-    alpha: Array  # [edges], parameters of the Dirichlet of each cell
-    fixed: Bools  # [cells], whether nothing was counted: the edges are the model's weights
+    logged: Array  # [edges], steps
+    mean: Array  # [edges], sums to 1 for each cell
 
     @property
     def of_edges(self) -> Ints:  # [edges]
@@ -60,7 +63,7 @@ class BranchEvidence:
                 "the model has no counts behind its weights: learn it again with this version of "
                 "rspmn, from a log whose states are not soft boxes of numbers"
             )
-        self.model, self.bellman = model, model.bellman
+        self.model, self.counts, self.bellman = model, counts, model.bellman
         found = outcomes_of(model.template)
         if max(counts.outcome, default=0) >= len(found.nodes):
             raise EvidenceError(
@@ -69,7 +72,6 @@ class BranchEvidence:
             )
         self.size = len(self.bellman.levels[0].untried)
         self.node = _interfaces_of_branches(self.bellman)  # [branches]
-        self.utilities = _utilities(model, found)  # [3, outcomes]: mean, steps, variance
         shares = _shares(model, found)
         self.cells = _cells(model, counts, found, shares)
         self.steps = group_weights(self.cells.branch, self.cells.steps, self.size)  # [branches]
@@ -78,32 +80,60 @@ class BranchEvidence:
         #: Which branches lead to nothing known: they count in the last step only. [branches]
         self.closed = self.bellman.levels[0].untried.copy()
         self.closed[leads[self.steps[leads] == 0]] = True
-        self.strength = _strengths(counts, found)  # [outcomes]
+        self._find_utilities(counts, found)
+        self._find_factors(counts, len(found.nodes))
         self.counted = self._counted(counts, shares)
         self.known = self._by_branch(shares, self.strength) + self.steps  # [branches]
-        outside = np.array(counts.outside) if counts.outside else np.zeros(len(found.nodes))
-        share = counts.strength / np.maximum(self.steps + counts.strength, 1e-300)
-        self.outside = self._by_branch(shares, outside) * share  # [branches]
         # If all episodes begin with a step that was left out, the model's start is all there is.
         self.starts = np.array(counts.starts if any(counts.starts) else model.starts)
+
+    def _find_utilities(self, counts: SuccessorCounts, found: Outcomes) -> None:
+        nodes = [self.model.template.nodes[k] if k >= 0 else None for k in found.utility.tolist()]
+        means = [node.mean if isinstance(node, Utility) else 0.0 for node in nodes]
+        self.utilities = Utilities(
+            np.array(counts.outcome, np.int64), np.array(counts.steps), np.array(counts.mean),
+            np.array(counts.variance), np.array(means),
+        )  # fmt: skip
+        cells = self.cells
+        #: The logged edge of each edge of the cells, -1 if it was not logged.
+        self.logged_edge = _looked_up(
+            counts, cells.outcome[cells.of_edges], cells.to, self.model.num_interfaces
+        )
+
+    def _find_factors(self, counts: SuccessorCounts, outcomes: int) -> None:
+        self.factors, self.strength = None, np.zeros(outcomes)  # [outcomes]
+        if counts.factors is None:
+            return
+        cells, interfaces = self.cells, self.model.num_interfaces
+        key = cells.outcome[cells.of_edges] * interfaces + cells.to
+        keys, self.factor_edge = np.unique(key, return_inverse=True)  # [edges]
+        self.factors = FactorDraws(counts.factors, keys, interfaces, outcomes)
+        # Factors are worth no more steps than were logged in their contexts.
+        steps = group_weights(self.utilities.outcome, self.utilities.steps, outcomes)
+        most = np.maximum(0.0, self.factors.pooled - steps)
+        self.strength = np.minimum(counts.factors.strength, most)
 
     def _by_branch(self, shares: Any, numbers: Array) -> Array:  # [branches]
         """Return numbers of outcomes averaged by branch; 0 where nothing was logged."""
         return np.where(self.steps > 0, np.asarray(shares @ numbers), 0.0)
 
     def _counted(self, counts: SuccessorCounts, shares: Any) -> Counted:
-        interfaces = self.bellman.interfaces
-        left_out = counts.left_out or (0.0,) * len(counts.to)
-        table = np.array([counts.outcome, counts.to, counts.steps, left_out], dtype=np.float64)
+        interfaces, own = self.bellman.interfaces, self.utilities
+        left_out = np.zeros(len(counts.to))
+        if counts.factors is not None:
+            left_out = np.array(counts.factors.left_out)
+        edges = np.arange(len(counts.to))
+        utility = own.of_edges(own.mean, edges, own.outcome)
+        table = np.array([own.outcome, counts.to, counts.steps, left_out, utility])
         order = np.argsort(table[0], kind="stable")
         table = table[:, order]
         first = np.searchsorted(table[0], np.arange(shares.shape[1] + 1))
         edge, per = ranges(first[shares.indices], first[shares.indices + 1])
         branch = np.repeat(_rows(shares), np.diff(per))
-        outcome, to, steps, prior = table[:, edge]
+        outcome, to, steps, prior, utility = table[:, edge]
         keys, which = np.unique(branch * interfaces + to.astype(np.int64), return_inverse=True)
         total = group_weights(which, steps)
-        utility = group_weights(which, steps * self.utilities[0][outcome.astype(np.int64)]) / total
+        utility = group_weights(which, steps * utility) / total
         prior = group_weights(which, steps * prior) / total
         strength = group_weights(which, steps * self.strength[outcome.astype(np.int64)]) / total
         branch, to = keys // interfaces, keys % interfaces
@@ -144,16 +174,6 @@ def _rows(matrix: Any) -> Ints:
     return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
 
 
-def _utilities(model: RSPMN, found: Outcomes) -> Array:  # [3, outcomes]
-    """Return mean, logged steps and variance of the utility of each outcome."""
-    nodes = [model.template.nodes[k] if k >= 0 else None for k in found.utility.tolist()]
-    numbers = [
-        (node.mean, node.count, node.variance) if isinstance(node, Utility) else (0.0, 0.0, 0.0)
-        for node in nodes
-    ]
-    return np.array(numbers).reshape(len(nodes), 3).T
-
-
 def _shares(model: RSPMN, found: Outcomes) -> Any:  # sparse [branches, outcomes]
     """Return the probability of each outcome in each branch of the last decision."""
     from scipy.sparse import csr_array
@@ -175,15 +195,6 @@ def _shares(model: RSPMN, found: Outcomes) -> Any:  # sparse [branches, outcomes
     return shares
 
 
-def _strengths(counts: SuccessorCounts, found: Outcomes) -> Array:  # [outcomes]
-    """Return the steps that factors are worth: no more than were logged in their contexts."""
-    if not counts.strength:
-        return np.zeros(len(found.nodes))
-    outcome, logged = np.array(counts.outcome, np.int64), np.array(counts.steps)
-    steps = group_weights(outcome, logged, len(found.nodes))
-    return np.minimum(counts.strength, np.maximum(0.0, np.array(counts.pooled) - steps))
-
-
 def _cells(model: RSPMN, counts: SuccessorCounts, found: Outcomes, shares: Any) -> Cells:
     """Return the cells of all branches."""
     sites = found.sites
@@ -193,28 +204,28 @@ def _cells(model: RSPMN, counts: SuccessorCounts, found: Outcomes, shares: Any) 
     edge, first = ranges(sites.starts[site], sites.starts[site + 1])
     pair = np.repeat(np.arange(len(site)), np.diff(first))
     to, weight = sites.interfaces[edge], sites.weights[edge]
-    logged = _steps_of(counts, pair_outcome[pair], to, model.num_interfaces)
+    at = _looked_up(counts, pair_outcome[pair], to, model.num_interfaces)
+    logged = np.where(at >= 0, np.append(counts.steps, 0.0)[at], 0.0)
     cell_key, cell = np.unique(pair * 2 + (to == end), return_inverse=True)
     order = np.argsort(cell, kind="stable")
     cell, to, weight, logged = cell[order], to[order], weight[order], logged[order]
     size = len(cell_key)
     steps, mass = group_weights(cell, logged, size), group_weights(cell, weight, size)
     outcome, branch = pair_outcome[cell_key // 2], pair_branch[cell_key // 2]
-    # weight = (count + κ · π) / (n + κ) is the mean. It is worth n steps, and those of the factors.
-    worth = np.where(cell_key % 2 == 1, 0.0, _strengths(counts, found)[outcome])
-    fixed = steps == 0
-    alpha = (steps + worth)[cell] * weight / mass[cell] if counts.strength else logged
-    alpha = np.where(fixed[cell], weight, alpha)
-    share = shares.data[cell_key // 2] * mass
+    # Where nothing is shared, or nothing was counted, the other is all there is.
+    by_counts = (steps > 0) & (counts.factors is None)
+    mean = np.where(by_counts[cell], logged / np.maximum(steps, 1e-300)[cell], weight / mass[cell])
     starts = np.searchsorted(cell, np.arange(size + 1))
-    return Cells(branch, outcome, steps, share, starts, to, alpha, fixed)
+    return Cells(
+        branch, outcome, cell_key % 2 == 1, steps, shares.data[cell_key // 2] * mass, starts, to,
+        logged, mean,
+    )  # fmt: skip
 
 
-def _steps_of(counts: SuccessorCounts, outcome: Ints, to: Ints, interfaces: int) -> Array:
-    """Return how often outcomes led to interface nodes."""
+def _looked_up(counts: SuccessorCounts, outcome: Ints, to: Ints, interfaces: int) -> Ints:
+    """Return which edge of the counts is asked for, -1 if none."""
     key = np.array(counts.outcome, np.int64) * interfaces + np.array(counts.to, np.int64)
     order = np.append(np.argsort(key), -1)  # with one after the last, so that all are found
-    keys, steps = np.append(key, -1)[order], np.append(counts.steps, 0.0)[order]
     asked = outcome * interfaces + to
-    place = np.searchsorted(keys[:-1], asked)
-    return np.where(keys[place] == asked, steps[place], 0.0)
+    place = np.searchsorted(key[order[:-1]], asked)
+    return np.where(np.append(key, -1)[order[place]] == asked, order[place], -1)

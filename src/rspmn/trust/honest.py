@@ -78,26 +78,31 @@ def honest_value(
         found = posterior.draw(count, rng)
         worlds = posterior.worlds(found)
         shared.append(_from_start(worlds.values(rules, discount, count), found.starts))
-        if posterior.leads_outside:
+        if found.outside.any():
             outside = posterior.worlds(posterior.outside(found, rng))
             values = outside.values(rules, discount, count)
             anywhere.append(_from_start(values, found.starts))
         if sum(len(part) for part in optimism) < min(draws, FOR_OPTIMISM):
             best, worth = _best_and_its_worth(worlds, mean, steps, discount, count)
             optimism.append(_from_start(best, found.starts) - worth @ start)
-    return _summary(shared, anywhere, optimism, float(promise))
+    bounds = posterior.bounds(steps, discount)
+    return _summary(shared, anywhere, optimism, float(promise), bounds)
 
 
 def _summary(
-    shared: list[Array], anywhere: list[Array], optimism: list[Array], promise: float
+    shared: list[Array],
+    anywhere: list[Array],
+    optimism: list[Array],
+    promise: float,
+    bounds: tuple[float, float],
 ) -> HonestValue:
-    values = np.concatenate(shared)
+    values, worst = (np.clip(np.concatenate(x), *bounds) for x in (shared, anywhere or shared))
     extra = max(0.0, float(np.concatenate(optimism).mean()))
-    low = min(float(np.quantile(np.concatenate(x), TAIL)) for x in (shared, anywhere or shared))
+    low = min(float(np.quantile(x, TAIL)) for x in (values, worst))
     high = float(np.quantile(values, 1 - TAIL))
-    point = float(values.mean()) - extra / 2
-    low, high, noise = min(low - extra, point), max(high, point), float(values.std())
-    return HonestValue(point, low, high, promise, extra, noise)
+    point = max(float(values.mean()) - extra / 2, bounds[0])
+    low, high = min(max(low - extra, bounds[0]), point), max(high, point)
+    return HonestValue(point, low, high, promise, extra, float(values.std()))
 
 
 def _chunks(posterior: Posterior, draws: int) -> list[int]:

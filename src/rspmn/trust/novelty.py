@@ -112,18 +112,56 @@ class Novelty:
 
     # ---- utilities -----------------------------------------------------------------
 
+    @cached_property
+    def arrivals(self) -> Array:  # [interfaces]
+        """What steps earned that led to each interface node, on average; NaN where none did."""
+        counted = self.evidence.counted
+        steps, earned = (
+            group_weights(counted.to, weight, self.interfaces)
+            for weight in (counted.steps, counted.steps * counted.utility)
+        )
+        return np.where(steps > 0, earned / np.maximum(steps, 1e-300), np.nan)
+
+    @cached_property
+    def paid_on_arrival(self) -> bool:
+        """Whether utilities are better predicted by where steps led than by their branch.
+
+        Each pair of a branch and a successor is predicted by all others of the branch, and by all
+        others that led there.
+        """
+        counted = self.evidence.counted
+        by_branch, by_successor = (
+            _others(key, counted.steps, counted.utility) for key in (counted.branch, counted.to)
+        )
+        both = ~np.isnan(by_branch + by_successor)
+        errors = [
+            float(counted.steps[both] @ (counted.utility - predicted)[both] ** 2)
+            for predicted in (by_branch, by_successor)
+        ]
+        return errors[1] < errors[0]
+
     def utilities(self, branch: Ints, to: Ints, otherwise: Array) -> Array:
         """Return what branches earn if they lead to interface nodes.
 
         That is the mean of the branch's own steps that did; else that of its node's steps that did;
-        else `otherwise`.
+        else, where utilities are paid on arrival, that of all steps that did; else `otherwise`.
         """
         counted = self.evidence.counted
+        if self.paid_on_arrival:
+            arrived = self.arrivals[to]
+            otherwise = np.where(np.isnan(arrived), otherwise, arrived)
         earned = group_weights(self.which, counted.steps * counted.utility) / self.led
         node = self.evidence.node[branch]
         found = _looked_up(self.keys, earned, node * self.interfaces + to, otherwise)
         own = counted.branch * self.interfaces + counted.to
         return _looked_up(own, counted.utility, branch * self.interfaces + to, found)
+
+
+def _others(key: Ints, steps: Array, numbers: Array) -> Array:
+    """Return, for each of some weighted numbers, the mean of all others of its key, or NaN."""
+    total, weighed = group_weights(key, steps)[key], group_weights(key, steps * numbers)[key]
+    rest = np.where(total - steps > 1e-9 * total, total - steps, np.nan)
+    return np.asarray((weighed - steps * numbers) / rest)
 
 
 def _looked_up(keys: Ints, numbers: Array, asked: Ints, otherwise: Array) -> Array:

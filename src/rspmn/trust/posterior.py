@@ -2,7 +2,8 @@
 
 In a draw each branch leads by (1 - s) · core + s · q. The core is a Dirichlet draw: of the branch's
 outcomes by their counts, and of the successors of each outcome by counts + κ · π, where π is what
-the shared factors predict. The rest is what was never seen; see `rspmn.trust.novelty`.
+the shared factors predict, drawn too (`rspmn.trust.factors`). The rest is what was never seen; see
+`rspmn.trust.novelty`.
 """
 
 from dataclasses import dataclass, replace
@@ -13,17 +14,18 @@ import numpy as np
 
 from rspmn.data.keys import group_weights
 from rspmn.model import RSPMN
-from rspmn.trust.branches import BranchEvidence, Cells
+from rspmn.trust.branches import BranchEvidence
+from rspmn.trust.dirichlet import draw_dirichlet
 from rspmn.trust.draws import Worlds
 from rspmn.trust.novelty import Novelty
 from rspmn.types import Array, Ints
 
+#: At most this many floats are held per chunk.
+CHUNK = 4_000_000
 #: New successors of a branch in a draw.
 ATOMS = 4
 #: Shares of what is new below this are left out.
 LEAST = 1e-9
-#: The pooled variance of utilities is worth so many steps.
-POOLED = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +38,7 @@ class Draws:
     new_to: Ints  # [new edges]
     earned: Array  # [draws, branches]
     starts: Array  # [draws, interfaces]
+    outside: Array  # [draws, cells], the mass that factors put on states of no interface node
 
 
 class Posterior:
@@ -65,14 +68,11 @@ class Posterior:
     def draw(self, draws: int, rng: np.random.Generator) -> Draws:
         """Return so many draws of all weights."""
         evidence, cells = self.evidence, self.evidence.cells
-        shares, edges = draw_cells(cells, draws, rng)
-        earned = np.zeros((draws, evidence.size))
-        utilities = draw_utilities(evidence.utilities, draws, rng)[:, cells.outcome]
-        by_branch = np.flatnonzero(np.diff(cells.branch, prepend=-1))
-        earned[:, cells.branch[by_branch]] = np.add.reduceat(shares * utilities, by_branch, axis=1)
+        shares, edges, outside = draw_cells(evidence, draws, rng)
+        core = shares[:, cells.of_edges] * edges
+        earned = self._by_branch(core * self._earned_by_edges(draws, rng))
         new, by_node, strength = self.novelty.draw_shares(draws, rng)
-        known = (1 - new)[:, cells.branch]
-        core = (shares * known)[:, cells.of_edges] * edges
+        core *= (1 - new)[:, cells.branch[cells.of_edges]]
         earned *= 1 - new
         draw, branch = np.nonzero(new > LEAST)
         sizes = rng.standard_gamma(
@@ -88,26 +88,33 @@ class Posterior:
         row = np.repeat(draw * evidence.size + branch, ATOMS)
         sizes = sizes.ravel()
         earned += group_weights(row, sizes * pays, earned.size).reshape(earned.shape)
-        starts = _dirichlet(evidence.starts, np.zeros(1, np.int64), draws, rng)
-        return Draws(core, sizes, row, to, earned, starts)
+        starts = draw_dirichlet(evidence.starts, np.zeros(1, np.int64), draws, rng)
+        return Draws(core, sizes, row, to, earned, starts, outside)
 
-    @property
-    def leads_outside(self) -> bool:
-        """Whether factors put mass on states of no interface node."""
-        return bool(self.evidence.outside.any())
+    def _by_branch(self, numbers: Array) -> Array:  # [draws, branches]
+        """Add up numbers of edges, [draws, edges]."""
+        cells, found = self.evidence.cells, np.zeros((len(numbers), self.evidence.size))
+        branch = cells.branch[cells.of_edges]
+        first = np.flatnonzero(np.diff(branch, prepend=-1))
+        found[:, branch[first]] = np.add.reduceat(numbers, first, axis=1)
+        return found
+
+    def _earned_by_edges(self, draws: int, rng: np.random.Generator) -> Array:
+        """Return what edges earn, drawn: [draws, edges]."""
+        evidence, cells = self.evidence, self.evidence.cells
+        drawn = evidence.utilities.draw(draws, rng)
+        outcome = cells.outcome[cells.of_edges]
+        return evidence.utilities.of_edges(drawn, evidence.logged_edge, outcome)
 
     def outside(self, draws: Draws, rng: np.random.Generator) -> Draws:
         """Return the draws with the mass on states of no interface node sent to any node."""
         evidence, cells = self.evidence, self.evidence.cells
-        count = len(draws.core)
-        lost = np.broadcast_to(evidence.outside, (count, evidence.size))
-        core = draws.core * (1 - evidence.outside)[cells.branch[cells.of_edges]]
-        known = 1 - group_weights(draws.new_row, draws.new, lost.size).reshape(lost.shape)
-        draw, branch = np.nonzero(lost)
+        lost = draws.core * draws.outside[:, cells.of_edges]
+        draw, branch = np.nonzero(by_branch := self._by_branch(lost))
         nowhere = np.zeros(len(branch), dtype=bool)
         to = self.novelty.draw_successors(evidence.node[branch], nowhere, rng)
         return replace(
-            draws, core=core, new=np.append(draws.new, (lost * known)[draw, branch]),
+            draws, core=draws.core - lost, new=np.append(draws.new, by_branch[draw, branch]),
             new_row=np.append(draws.new_row, draw * evidence.size + branch),
             new_to=np.append(draws.new_to, to),
         )  # fmt: skip
@@ -136,12 +143,20 @@ class Posterior:
     # ---- the mean ------------------------------------------------------------------
 
     @cached_property
+    def _mean_edges(self) -> Array:  # [edges]
+        """The mean share of each edge in its branch."""
+        evidence, cells = self.evidence, self.evidence.cells
+        total = evidence.steps[cells.branch]
+        share = np.where(total > 0, cells.steps / np.maximum(total, 1), cells.share)
+        return np.asarray(share[cells.of_edges] * cells.mean)
+
+    @cached_property
     def mean_earned(self) -> Array:  # [branches]
         """What each branch earns on average, by what was seen."""
-        cells = self.evidence.cells
-        share = mean_shares(cells, self.evidence.steps)
-        means = self.evidence.utilities[0][cells.outcome]
-        return group_weights(cells.branch, share * means, self.evidence.size)
+        evidence, cells = self.evidence, self.evidence.cells
+        own, outcome = evidence.utilities, cells.outcome[cells.of_edges]
+        earned = own.of_edges(own.mean, evidence.logged_edge, outcome)
+        return np.asarray(self._by_branch((self._mean_edges * earned)[None])[0])
 
     @cached_property
     def mean_core(self) -> Any:  # sparse [branches, interfaces]
@@ -149,11 +164,9 @@ class Posterior:
         from scipy.sparse import csr_array
 
         cells = self.evidence.cells
-        share = mean_shares(cells, self.evidence.steps)
-        total = np.add.reduceat(cells.alpha, cells.starts[:-1])
-        weights = (share / total)[cells.of_edges] * cells.alpha
         shape = (self.evidence.size, self.evidence.bellman.interfaces)
-        return csr_array((weights, (cells.branch[cells.of_edges], cells.to)), shape=shape)
+        place = cells.branch[cells.of_edges], cells.to
+        return csr_array((self._mean_edges, place), shape=shape)
 
     def mean_world(self) -> Worlds:
         """Return the mean of all draws; several plans can be valued in it at once."""
@@ -173,56 +186,57 @@ class Posterior:
         """Return what each branch earns on average, with what was never seen."""
         novelty, node = self.novelty, self.evidence.node
         near, far = novelty.shares
-        by_nodes = novelty.by_nodes[node]  # [branches, interfaces]
-        branch = np.repeat(np.arange(len(node)), np.diff(by_nodes.indptr))
-        known = self.mean_earned[branch]
-        more = novelty.utilities(branch, by_nodes.indices, known) - known
-        weight = near[branch] * by_nodes.data + far[branch] * novelty.everywhere[by_nodes.indices]
-        return np.asarray(self.mean_earned + group_weights(branch, weight * more, len(node)))
+        earned = (1 - near - far) * self.mean_earned
+        to = np.flatnonzero(novelty.everywhere)
+        for branches in np.array_split(np.arange(len(node)), 1 + len(node) * len(to) // CHUNK):
+            pair = np.repeat(branches, len(to)), np.tile(to, len(branches))
+            pays = novelty.utilities(*pair, self.mean_earned[pair[0]])
+            pays = pays.reshape(len(branches), len(to))
+            by_node = novelty.by_nodes[node[branches]][:, to]
+            earned[branches] += near[branches] * np.asarray(by_node.multiply(pays).sum(axis=1))
+            earned[branches] += far[branches] * (pays @ novelty.everywhere[to])
+        return np.asarray(earned)
+
+    # ---- bounds --------------------------------------------------------------------
+
+    def bounds(self, steps: int, discount: float) -> tuple[float, float]:
+        """Return what no sequence of logged steps earns less than, and no more than.
+
+        What is paid at the end is paid once. Where rewards of one outcome and successor vary, they
+        are taken to be within four standard deviations of their mean.
+        """
+        own, to = self.evidence.utilities, np.array(self.evidence.counts.to)
+        goes_on = discount * (to != self.model.end)
+        around = 4 * np.sqrt(np.maximum(own.variance, own.pooled))
+        # What leads to nothing known counts in the last step.
+        low, high = own.otherwise.min(initial=0.0), own.otherwise.max(initial=0.0)
+        for _ in range(steps):
+            low = (own.mean - around + goes_on * low).min(initial=low)
+            high = (own.mean + around + goes_on * high).max(initial=high)
+        return float(low), float(high)
 
 
-def draw_cells(cells: Cells, draws: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Return shares of cells in their branches, and of edges in their cells, [draws, ...] each."""
-    by_branch = np.flatnonzero(np.diff(cells.branch, prepend=-1))
-    branch = np.repeat(np.arange(len(by_branch)), np.diff(np.append(by_branch, len(cells.branch))))
-    empty = np.add.reduceat(cells.steps, by_branch)[branch] == 0
-    shares = _dirichlet(np.where(empty, cells.share, cells.steps), by_branch, draws, rng)
-    shares[:, empty] = cells.share[empty]
-    edges = _dirichlet(cells.alpha, cells.starts[:-1], draws, rng)
-    fixed = cells.fixed[cells.of_edges]
-    total = np.add.reduceat(cells.alpha, cells.starts[:-1])[cells.of_edges]
-    edges[:, fixed] = (cells.alpha / total)[fixed]
-    return shares, edges
+def draw_cells(
+    evidence: BranchEvidence, draws: int, rng: np.random.Generator
+) -> tuple[Array, Array, Array]:
+    """Return shares of cells and edges, and of what is outside.
 
-
-def mean_shares(cells: Cells, steps: Array) -> Array:  # [cells]
-    """Return the mean shares of cells in their branches; `steps` are those of branches."""
-    total = steps[cells.branch]
-    return np.where(total > 0, cells.steps / np.maximum(total, 1), cells.share)
-
-
-def draw_utilities(utilities: Array, draws: int, rng: np.random.Generator) -> Array:
-    """Return the mean utility of each outcome, drawn, [draws, outcomes].
-
-    Mean and variance of single rewards are unknown. The variance is an inverse chi-squared draw
-    about the outcome's own and, with the weight of three steps, that of all outcomes; the mean is
-    normal given the variance. Where all rewards are equal nothing is left to draw.
+    They are [draws, cells] in their branches, [draws, edges] in their cells, and [draws, cells].
     """
-    mean, steps, variance = utilities
-    pooled = float(steps @ variance) / max(float(steps.sum()), 1.0)
-    spread = POOLED * pooled + steps * variance
-    found = np.broadcast_to(mean, (draws, len(mean))).copy()
-    unsure = np.flatnonzero((steps > 0) & (spread > 0))
-    chi = rng.chisquare(POOLED + steps[unsure], size=(draws, len(unsure)))
-    error = np.sqrt(spread[unsure] / chi / steps[unsure])
-    found[:, unsure] += error * rng.standard_normal((draws, len(unsure)))
-    return found
-
-
-def _dirichlet(alpha: Array, starts: Ints, draws: int, rng: np.random.Generator) -> Array:
-    """Return draws of several Dirichlet distributions; each starts at one of `starts`."""
-    sizes = rng.standard_gamma(np.maximum(alpha, 1e-12), size=(draws, len(alpha)))
-    sizes = np.where(alpha > 0, np.maximum(sizes, 1e-300), 0.0)
-    total = np.add.reduceat(sizes, starts, axis=1)
-    counts = np.diff(np.append(starts, len(alpha)))
-    return np.asarray(sizes / np.repeat(total, counts, axis=1))
+    cells = evidence.cells
+    by_branch = np.flatnonzero(np.diff(cells.branch, prepend=-1))
+    empty = evidence.steps[cells.branch] == 0
+    shares = draw_dirichlet(np.where(empty, cells.share, cells.steps), by_branch, draws, rng)
+    shares[:, empty] = cells.share[empty]
+    alpha, outside = cells.logged, np.zeros((1, len(cells.branch)))
+    if evidence.factors is not None:
+        expected, beyond = evidence.factors.draw(draws, rng)
+        strength = evidence.factors.strength
+        alpha = alpha + strength * expected[:, evidence.factor_edge]
+        worth = np.where(cells.over, 0.0, strength / np.maximum(cells.steps + strength, 1e-300))
+        outside = beyond[:, cells.outcome] * worth
+    fixed = (cells.steps == 0)[cells.of_edges]
+    alpha = np.where(fixed, cells.mean, alpha)
+    edges = draw_dirichlet(alpha, cells.starts[:-1], draws, rng)
+    edges[:, fixed] = cells.mean[fixed]
+    return shares, edges, outside

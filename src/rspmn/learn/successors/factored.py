@@ -155,22 +155,24 @@ class Learned:
         return np.asarray(prior / np.where(kept > 0, kept, 1.0)[self.context])
 
     def sharing(self, weights: SuccessorWeights, priors: Priors, strength: float) -> Sharing:
-        """Return how well the factors are known, by edge and by S_L."""
+        """Return the factors, and how each S_L uses them."""
         transitions, size = self.transitions, self.transitions.interfaces
         edges = weights.site * size + weights.interfaces
         to = transitions.to[~transitions.over]
         edge = np.searchsorted(edges, self.site * size + to)
-        steps = np.maximum(group_weights(edge, self.weights, len(edges)), 1e-300)
-        mass = self.weights * self._left_out(priors.kept)
-        visits = group_weights(self.site, self.weights, transitions.sites)
-        lost = self.weights * (1 - np.minimum(priors.kept, 1))[self.context]
-        outside = group_weights(self.site, lost, transitions.sites) / np.maximum(visits, 1e-300)
-        varied = [len(np.unique(part.values)) > 1 for part in self.factors.components]
-        behind = self.factors.tied.totals[self.leaves[varied]].min(axis=0)  # [contexts]
-        pooled = np.full(transitions.sites, np.inf)
-        np.minimum.at(pooled, self.site, behind[self.context])
-        pooled[visits == 0] = 0.0
-        return Sharing(strength, group_weights(edge, mass, len(edges)) / steps, outside, pooled)
+        steps = group_weights(edge, self.weights, len(edges))
+        mass = group_weights(edge, self.weights * self._left_out(priors.kept), len(edges))
+        pi = np.asarray(priors.weights[weights.site, weights.interfaces]).ravel()
+        left_out = np.where(steps > 0, mass / np.maximum(steps, 1e-300), pi)
+        leaves, combination = np.unique(self.leaves, axis=1, return_inverse=True)
+        combination = combination.ravel()[self.context]
+        use, total = distinct_weights(self.site * leaves.shape[1] + combination, self.weights)
+        site = use // leaves.shape[1]
+        share = total / group_weights(self.site, self.weights, transitions.sites)[site]
+        return Sharing(
+            self.factors.shared(leaves, strength), site, use % leaves.shape[1], share, edges,
+            left_out,
+        )  # fmt: skip
 
 
 def _contexts(transitions: Transitions, window: Ints) -> tuple[Contexts, Ints]:

@@ -18,6 +18,7 @@ import numpy as np
 from rspmn.learn.successors.components import Component
 from rspmn.learn.successors.transitions import Contexts, Transitions
 from rspmn.learn.successors.trees import Sparse, Tied
+from rspmn.successor_counts import SharedFactors
 from rspmn.types import Array, Ints
 
 #: At most this many floats are held per chunk.
@@ -124,6 +125,39 @@ class Factors:
             total = self.tied.totals[leaf]
             mass *= np.maximum(seen - without, 0) / np.maximum(total - without, 1)
         return mass
+
+    def shared(self, leaves: Ints, strength: float) -> SharedFactors:
+        """Return the factors as plain numbers, for combinations of leaves.
+
+        Parameters
+        ----------
+        leaves
+            Of each combination, the leaf of each component. [components, combinations]
+        strength
+            The number of steps that the factors are worth.
+        """
+        offsets = np.concatenate([[0], np.cumsum([part.size for part in self.components])])
+        used, leaf_of = np.unique(leaves, return_inverse=True)
+        node, value, steps = self.tied.trees.cells
+        kept = np.isin(node, used)
+        owner = self.tied.trees.owners()[node[kept]]
+        members = [(value + offsets[k], box) for k, m in enumerate(self.boxes.members)
+                   for value, box in [m.nonzero()]]  # fmt: skip
+        member, box = (np.concatenate(part) for part in zip(*members, strict=True))
+        divided = self.boxes.interfaces.tocoo()
+        return SharedFactors(
+            strength=strength, components=len(self.components),
+            leaf=_integers(np.searchsorted(used, node[kept])),
+            value=_integers(value[kept] + offsets[owner]), steps=tuple(steps[kept].tolist()),
+            leaves=_integers(leaf_of.reshape(leaves.shape).T.ravel()),
+            member=_integers(member), member_of=_integers(box),
+            box=_integers(divided.row), interface=_integers(divided.col),
+            box_share=tuple(divided.data.tolist()),
+        )  # fmt: skip
+
+
+def _integers(numbers: Ints) -> tuple[int, ...]:
+    return tuple(map(int, numbers.tolist()))
 
 
 @dataclass(frozen=True, eq=False)

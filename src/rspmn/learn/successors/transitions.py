@@ -7,7 +7,7 @@ paper's way. A context is the joint value of all that a next step may depend on,
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,6 +18,7 @@ from rspmn.data.keys import group_weights, joint_key
 from rspmn.data.windows import States
 from rspmn.learn.structure.rows import RowTable
 from rspmn.schema import Kind, Schema
+from rspmn.successor_counts import SharedFactors
 from rspmn.types import Array, Bools, Ints
 
 if TYPE_CHECKING:
@@ -99,12 +100,25 @@ class Transitions:
 
 @dataclass(frozen=True, eq=False)
 class Sharing:
-    """How well the factors that S_L share are known."""
+    """The factors that S_L share, and how each S_L uses them."""
 
-    strength: float  # κ, the number of steps that they are worth
-    left_out: Array  # [edges], their mass on each successor if one step that led there is left out
-    outside: Array  # [sites], their mass on states of no interface node
-    pooled: Array  # [sites], the steps behind the least known of them
+    factors: SharedFactors  # of no outcome yet
+    site: Ints  # [uses], sorted
+    combination: Ints  # [uses], of leaves
+    share: Array  # [uses], sums to 1 for each S_L
+    edge: Ints  # [edges], S_L · interface nodes + interface node, sorted
+    left_out: Array  # [edges], the mass on each if one step that led there is left out
+
+    def of_outcomes(self, uses: Ints, outcome: Ints, edges: Ints) -> SharedFactors:
+        """Return the factors as outcomes use them, given their uses and edges, of many S_L."""
+        known = np.append(self.edge, -1)
+        place = np.searchsorted(self.edge, edges)
+        left_out = np.where(known[place] == edges, np.append(self.left_out, 0.0)[place], 0.0)
+        return replace(
+            self.factors, outcome=tuple(outcome.tolist()),
+            combination=tuple(self.combination[uses].tolist()),
+            share=tuple(self.share[uses].tolist()), left_out=tuple(left_out.tolist()),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +134,7 @@ class SuccessorWeights:
     strength: Array | None = None
     #: What predicts decisions that were never made; None if nothing does.
     factors: "Factors | None" = None
-    #: How well `strength` is founded; None: as evidence of how sure a weight is, only counts count.
+    #: The factors behind `strength`; None: as evidence of how sure a weight is, only counts count.
     sharing: Sharing | None = None
 
     @property

@@ -1,0 +1,34 @@
+"""Draws of several Dirichlet distributions at once."""
+
+import numpy as np
+
+from rspmn.types import Array, Ints
+
+
+def draw_dirichlet(alpha: Array, starts: Ints, draws: int, rng: np.random.Generator) -> Array:
+    """Return draws of several Dirichlet distributions, [draws, parameters].
+
+    Parameters
+    ----------
+    alpha
+        The parameters of all distributions, one after the other: [parameters], or
+        [draws, parameters]. What has 0 has no probability.
+    starts
+        The first parameter of each distribution.
+    draws
+        How many.
+    rng
+        The generator.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> draw_dirichlet(np.array([3.0, 0.0, 5.0]), np.array([0, 2]), 2, rng).tolist()
+    [[1.0, 0.0, 1.0], [1.0, 0.0, 1.0]]
+    """
+    size = draws, alpha.shape[-1]
+    sizes = rng.standard_gamma(np.maximum(np.broadcast_to(alpha, size), 1e-12))
+    sizes = np.where(alpha > 0, np.maximum(sizes, 1e-300), 0.0)
+    total = np.add.reduceat(sizes, starts, axis=1)
+    counts = np.diff(np.append(starts, size[1]))
+    return np.asarray(sizes / np.repeat(total, counts, axis=1))

@@ -1,0 +1,92 @@
+"""What outcomes earn, by where they lead.
+
+The utility of an outcome may depend on its successor: the goal is paid when it is reached. Each
+successor has a mean of its own, drawn towards that of the outcome as far as successors do not
+matter: with σ² the variance of rewards of one outcome and successor, and τ² that of means of
+successors of one outcome, the outcome's mean is worth σ² / τ² steps.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rspmn.data.keys import group_weights
+from rspmn.types import Array, Ints
+
+#: The pooled variance of utilities is worth so many steps.
+POOLED = 3.0
+#: The most steps that the mean of an outcome is worth: successors do not matter.
+MOST = 1e9
+
+
+@dataclass(frozen=True, eq=False)
+class Utilities:
+    """Logged utilities by outcome and successor."""
+
+    outcome: Ints  # [edges]
+    steps: Array  # [edges], above 0
+    mean: Array  # [edges]
+    variance: Array  # [edges]
+    otherwise: Array  # [outcomes], the mean of those of which nothing was logged
+
+    @property
+    def pooled(self) -> float:
+        """The variance of rewards of one outcome and successor, over all of them."""
+        return float(self.steps @ self.variance) / max(float(self.steps.sum()), 1.0)
+
+    @property
+    def worth(self) -> float:
+        """The steps that the mean of an outcome is worth, as estimated by analysis of variance."""
+        size = len(self.otherwise)
+        total = group_weights(self.outcome, self.steps, size)
+        away = self.mean - self.means(self.mean)[self.outcome]
+        several = float(len(self.outcome) - (total > 0).sum())
+        inner = float(self.steps @ self.variance) / max(float((self.steps - 1).clip(0).sum()), 1.0)
+        between = float(self.steps @ away**2) - several * inner
+        scale = float(
+            total.sum()
+            - (group_weights(self.outcome, self.steps**2, size) / np.maximum(total, 1e-300)).sum()
+        )
+        if inner == 0 or scale <= 0:
+            return 0.0
+        return min(MOST, inner * scale / between) if between > 0 else MOST
+
+    def means(self, of_edges: Array) -> Array:  # [..., outcomes]
+        """Return the mean of each outcome, given that of its successors: [..., edges]."""
+        from scipy.sparse import csr_array
+
+        size = len(self.otherwise)
+        total = group_weights(self.outcome, self.steps, size)
+        share = self.steps / total[self.outcome]
+        place = self.outcome, np.arange(len(self.outcome))
+        matrix = csr_array((share, place), shape=(size, len(self.outcome)))
+        return np.where(total > 0, np.asarray(matrix @ of_edges.T).T, self.otherwise)
+
+    def of_edges(self, drawn: Array, edge: Ints, outcome: Ints) -> Array:  # [..., edges asked for]
+        """Return what edges earn, given drawn means [..., edges].
+
+        `edge` says which each is, -1 if nothing was logged of it.
+        """
+        worth, logged = self.worth, edge >= 0
+        steps = np.where(logged, self.steps[edge], 0.0)
+        own = steps / np.maximum(steps + worth, 1e-300)
+        return np.asarray(
+            own * np.where(logged, drawn[..., edge], 0.0)
+            + (1 - own) * self.means(drawn)[..., outcome]
+        )
+
+    def draw(self, draws: int, rng: np.random.Generator) -> Array:
+        """Return the mean of each edge, drawn: [draws, edges].
+
+        Mean and variance of single rewards are unknown. The variance is an inverse chi-squared draw
+        about the edge's own and, with the weight of three steps, that of all edges; the mean is
+        normal given the variance. Where all rewards are equal nothing is left to draw.
+        """
+        steps = self.steps
+        spread = POOLED * self.pooled + steps * self.variance
+        found = np.broadcast_to(self.mean, (draws, len(self.mean))).copy()
+        unsure = np.flatnonzero(spread > 0)
+        chi = rng.chisquare(POOLED + steps[unsure], size=(draws, len(unsure)))
+        error = np.sqrt(spread[unsure] / chi / steps[unsure])
+        found[:, unsure] += error * rng.standard_normal((draws, len(unsure)))
+        return found

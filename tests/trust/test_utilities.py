@@ -1,0 +1,68 @@
+"""What outcomes earn by where they lead: by hand, and against closed forms."""
+
+import numpy as np
+import pytest
+
+from rspmn.trust.utilities import MOST, POOLED, Utilities
+from rspmn.types import Array
+
+DRAWS = 2000
+
+
+def utilities(steps: list[float], mean: list[float], variance: list[float]) -> Utilities:
+    """Return the utilities of an outcome with two successors each, and of one never logged."""
+    outcome = np.arange(len(steps)) // 2
+    n, mu, var = (np.array(part, dtype=float) for part in (steps, mean, variance))
+    return Utilities(outcome, n, mu, var, np.full(len(steps) // 2 + 1, 9.0))
+
+
+def asked(found: Utilities, means: Array) -> Array:
+    """Return what each logged edge earns, one of outcome 0 that was not, and one of the last."""
+    edge = np.append(np.arange(len(found.steps)), [-1, -1])
+    outcome = np.append(found.outcome, [0, len(found.otherwise) - 1])
+    return found.of_edges(means, edge, outcome)
+
+
+def test_the_goal_is_paid_where_it_is_reached() -> None:
+    """Rewards that are certain given the successor are not averaged, and not drawn."""
+    found = utilities([2, 4, 5, 1], [1.0, 0.0, 0.0, 0.0], [0.0] * 4)
+    assert found.worth == 0
+    assert (found.draw(3, np.random.default_rng(0)) == found.mean).all()
+    # An edge that was never logged earns what the outcome does: 2 / 6.
+    assert asked(found, found.mean) == pytest.approx([1, 0, 0, 0, 1 / 3, 9])
+
+
+def test_where_successors_do_not_matter_the_mean_of_the_outcome_is_all() -> None:
+    rng = np.random.default_rng(1)
+    rewards = rng.normal(size=(40, 10))  # 40 pairs, 10 steps each, all of the same mean
+    found = utilities([10] * 40, rewards.mean(axis=1).tolist(), rewards.var(axis=1).tolist())
+    assert found.worth > 30
+    even = utilities([4, 4], [0.0, 0.0], [1.0, 1.0])
+    assert even.worth == MOST
+    drawn = even.draw(5, rng)
+    # Both successors earn the same in each draw: the mean of both.
+    assert asked(even, drawn)[:, 0] == pytest.approx(drawn.mean(axis=1))
+    assert asked(even, drawn)[:, 1] == pytest.approx(drawn.mean(axis=1))
+
+
+def test_analysis_of_variance_by_hand() -> None:
+    """Two successors, 5 steps each: means 0 and 2, rewards that vary by 1.6 around them."""
+    found = utilities([5, 5], [0.0, 2.0], [1.6, 1.6])
+    # σ² = 10 · 1.6 / 8 = 2; around the mean 1: 10 · 1 = 10 = σ² + τ² · (10 - 50 / 10), so
+    # τ² = 8 / 5 and σ² / τ² = 1.25
+    assert found.worth == pytest.approx(1.25)
+    # (5 · 0 + 1.25 · 1) / 6.25
+    assert asked(found, found.mean)[:2] == pytest.approx([0.2, 1.8])
+
+
+def test_means_have_the_moments_of_a_normal_of_unknown_variance() -> None:
+    steps, variance = np.array([1.0, 4.0, 50.0, 9.0]), np.array([0.0, 2.0, 1.0, 0.5])
+    mean = np.array([3.0, -1.0, 0.0, 7.0])
+    found = utilities(steps.tolist(), mean.tolist(), variance.tolist())
+    drawn = found.draw(DRAWS, np.random.default_rng(1))
+    pooled = float(steps @ variance) / steps.sum()
+    spread = POOLED * pooled + steps * variance
+    # E[1 / χ²(ν)] = 1 / (ν - 2)
+    expected = spread / (POOLED + steps - 2) / steps
+    assert (np.abs(drawn.mean(axis=0) - mean) <= 6 * np.sqrt(expected / DRAWS)).all()
+    assert drawn.var(axis=0)[2] == pytest.approx(expected[2], rel=0.2)
