@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 
-from rspmn.circuit import Latent, Leaf, Max, Network, Product, Sum, Utility
+from rspmn.circuit import FactoredLatents, Latent, Leaf, Max, Network, Product, Sum, Utility
 from rspmn.model import RSPMN
 
 #: Probability, what is earned, and the interface node that follows; -1 if none does.
@@ -28,6 +28,8 @@ def ways(template: Network, index: int, branch: Callable[[int], int]) -> list[Wa
             return [(1.0, node.mean, -1)]
         case Latent():
             return [(1.0, 0.0, node.interface)]
+        case FactoredLatents():
+            return [(w, 0.0, i) for i, w in enumerate(node.latent_weights()) if w > 0]
         case Max():
             return ways(template, node.children[branch(index)], branch)
         case Sum():

@@ -25,7 +25,7 @@ from rspmn.circuit import (
     walk_down,
 )
 from rspmn.circuit.rewrite import at_step, graft, with_branches
-from rspmn.circuit.validity import refuse, schema_violations
+from rspmn.circuit.validity import latent_violations, refuse, schema_violations
 from rspmn.data.episodes import Episodes
 from rspmn.end_nodes import marked_interface, visits_of_states
 from rspmn.errors import CircuitError, warn_renamed
@@ -128,8 +128,11 @@ class RSPMN:
             raise CircuitError("RSPMN: expected an interface node that is a state and was visited")
 
     def _check_untried(self, untried: Untried) -> None:
-        latents = [n.interface for n in untried.network.nodes if isinstance(n, Latent)]
-        beyond = [i for i in (*untried.at, *latents) if not 0 <= i < self.num_interfaces]
+        refuse(
+            "RSPMN: untried decisions",
+            latent_violations(untried.network, self.num_interfaces),
+        )
+        beyond = [i for i in untried.at if not 0 <= i < self.num_interfaces]
         if beyond:
             raise CircuitError(
                 f"RSPMN: untried decisions name interface node {beyond[0]}, but the template has "
@@ -171,6 +174,11 @@ class RSPMN:
         """
         return self.num_interfaces - sum(node is not None for node in (self.end, self.unknown))
 
+    @property
+    def networks(self) -> tuple[Network, ...]:
+        """The networks that a model consists of: top, template, and untried decisions if any."""
+        return (self.top, self.template, *([] if self.untried is None else [self.untried.network]))
+
     def unfold(self, steps: int) -> Network:
         """Return the explicit SPMN over `steps` steps, variable x of step t named `x@t`.
 
@@ -208,7 +216,7 @@ class RSPMN:
         assert self.untried is not None
         builder = NetworkBuilder()
         roots = self._copy_template(builder)
-        placed = graft(builder, self.untried.network, rename=None, latent=builder.latent)
+        placed = graft(builder, self.untried.network, rename=None)
         for here, root in zip(self.untried.at, self.untried.network.roots, strict=True):
             extra = placed[root]
             assert extra is not None, "a max node is never left out"
@@ -264,7 +272,7 @@ class RSPMN:
         return builder.build(builder.sum(roots, [v / total for v in visits]))
 
     def _copy_template(self, builder: NetworkBuilder) -> list[int]:
-        return self._roots_among(graft(builder, self.template, rename=None, latent=builder.latent))
+        return self._roots_among(graft(builder, self.template, rename=None))
 
     def _roots_among(self, placed: list[int | None]) -> list[int]:
         # A root has the schema's variables, so it is never left out with the latents.

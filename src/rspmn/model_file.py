@@ -4,7 +4,8 @@
 
 Version 2 adds decisions that were never tried. Version 3 adds where decisions were never taken, and
 laws in the schema. Version 4 adds the counts behind the weights of S_L. Version 5 adds the names of
-variables that were set aside. Models without them are written as version 1.
+variables that were set aside. Version 6 adds factored latents. Models without them are written as
+version 1.
 """
 
 import gzip
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from rspmn.availability import NeverTaken
-from rspmn.circuit import Network
+from rspmn.circuit import FactoredLatents, Network
 from rspmn.circuit.fields import Fields, located
 from rspmn.circuit.json import dumps, network_from_json, network_to_json
 from rspmn.errors import ModelFileError, did_you_mean
@@ -30,7 +31,7 @@ from rspmn.values import as_value
 
 FORMAT = "rspmn"
 #: Increased whenever an older rspmn could misread a newer file.
-VERSION = 5
+VERSION = 6
 
 
 def save(model: RSPMN | SPMN, path: str | Path) -> None:
@@ -78,6 +79,10 @@ def save(model: RSPMN | SPMN, path: str | Path) -> None:
 
 def _version_of(model: RSPMN | SPMN) -> int:
     """Return the oldest version of the format that can hold a model."""
+    if isinstance(model, RSPMN) and any(
+        isinstance(node, FactoredLatents) for network in model.networks for node in network.nodes
+    ):
+        return 6
     if isinstance(model, RSPMN) and model.set_aside:
         return 5
     if isinstance(model, RSPMN) and model.counts is not None:

@@ -8,8 +8,18 @@ from rspmn.circuit.distributions import (
     StudentT,
     register,
 )
+from rspmn.circuit.latent_factors import LatentFactors
 from rspmn.circuit.network import Network, NetworkBuilder
-from rspmn.circuit.nodes import Latent, Leaf, Max, Node, Product, Sum, Utility
+from rspmn.circuit.nodes import (
+    FactoredLatents,
+    Latent,
+    Leaf,
+    Max,
+    Node,
+    Product,
+    Sum,
+    Utility,
+)
 from rspmn.circuit.scope import NEXT_STEPS, Scope, scopes
 from rspmn.circuit.traverse import fold_up, walk_down
 from rspmn.circuit.validity import (
@@ -24,8 +34,10 @@ __all__ = [
     "NEXT_STEPS",
     "Categorical",
     "Distribution",
+    "FactoredLatents",
     "IntegerHistogram",
     "Latent",
+    "LatentFactors",
     "Leaf",
     "Max",
     "Network",

@@ -11,7 +11,7 @@ from typing import Any
 
 from rspmn.circuit.layout import Placed, lay_out
 from rspmn.circuit.network import Network
-from rspmn.circuit.nodes import Latent, Leaf, Max, Node, Product, Sum, Utility
+from rspmn.circuit.nodes import FactoredLatents, Latent, Leaf, Max, Node, Product, Sum, Utility
 from rspmn.errors import CircuitError, MissingExtraError
 from rspmn.values import show
 
@@ -45,6 +45,8 @@ def label(node: Node) -> str:
             return f"{node.variable}\n{show(node.mean)}"
         case Latent():
             return str(node.interface)
+        case FactoredLatents():
+            return "factors"
 
 
 def dot(network: Network) -> str:
@@ -72,6 +74,7 @@ def _dot_style(place: Placed) -> dict[str, str]:
         Utility: "diamond",
         Leaf: "ellipse",
         Latent: "circle",
+        FactoredLatents: "circle",
     }
     style = {"label": label(place.node), "shape": shapes[type(place.node)]}
     if isinstance(place.node, Latent):

@@ -1,12 +1,15 @@
 """Networks as JSON, one node a line: for people to read and machines to check."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
 
 from rspmn.circuit.distributions import registered
 from rspmn.circuit.fields import Fields, located, plain_values
+from rspmn.circuit.latent_factors import LatentFactors
 from rspmn.circuit.network import Network
-from rspmn.circuit.nodes import Latent, Leaf, Max, Node, Product, Sum, Utility
+from rspmn.circuit.nodes import FactoredLatents, Latent, Leaf, Max, Node, Product, Sum, Utility
 from rspmn.errors import CircuitError, ModelFileError, did_you_mean
 
 
@@ -22,15 +25,23 @@ def network_to_json(network: Network) -> str:
     {"id": 2, "kind": "product", "children": [0, 1]}
     ]}
     """
-    lines = [dumps({"id": index, **_plain(node)}) for index, node in enumerate(network.nodes)]
-    return f'{{"roots": {dumps(network.roots)}, "nodes": [\n' + ",\n".join(lines) + "\n]}"
+    nodes = network.nodes
+    factors = dict.fromkeys(node.factors for node in nodes if isinstance(node, FactoredLatents))
+    number = {one: k for k, one in enumerate(factors)}
+    lines = [dumps({"id": index, **_plain(node, number)}) for index, node in enumerate(nodes)]
+    head = f'{{"roots": {dumps(network.roots)}, '
+    if factors:
+        head += '"factors": [\n' + ",\n".join(map(dumps, map(_plain_factors, factors))) + "\n], "
+    return head + '"nodes": [\n' + ",\n".join(lines) + "\n]}"
 
 
 def network_from_json(raw: object, where: str) -> Network:
     """Read a network; an error names the node that it is about."""
-    fields = Fields(raw, where, ["roots", "nodes"])
+    fields = Fields(raw, where, ["roots", "factors", "nodes"])
+    given = fields.array("factors") if "factors" in fields.raw else []
+    factors = [_factors(one, f"{where}, factors {k}") for k, one in enumerate(given)]
     nodes = tuple(
-        _node(Fields(node, f"{where}, node {index}"), index)
+        _node(Fields(node, f"{where}, node {index}"), index, factors)
         for index, node in enumerate(fields.array("nodes"))
     )
     with located(where):
@@ -42,7 +53,7 @@ def dumps(plain: object) -> str:
     return json.dumps(plain, ensure_ascii=False, allow_nan=False)
 
 
-def _plain(node: Node) -> dict[str, object]:
+def _plain(node: Node, factors: Mapping[LatentFactors, int]) -> dict[str, object]:
     match node:
         case Sum():
             return {"kind": "sum", "children": node.children, "weights": node.weights}
@@ -67,6 +78,42 @@ def _plain(node: Node) -> dict[str, object]:
             }
         case Latent():
             return {"kind": "latent", "interface": node.interface}
+        case FactoredLatents():
+            return {
+                "kind": "factored latents", "factors": factors[node.factors], "rows": node.rows,
+            }  # fmt: skip
+
+
+def _plain_factors(factors: LatentFactors) -> dict[str, object]:
+    return {
+        "interfaces": factors.interfaces,
+        "to": factors.to.tolist(),
+        "share": factors.share.tolist(),
+        "components": [
+            {"classes": classes.tolist(), "tables": table.tolist()}
+            for classes, table in zip(factors.classes.T, factors.tables, strict=True)
+        ],
+    }
+
+
+def _factors(raw: object, where: str) -> LatentFactors:
+    fields = Fields(raw, where, ["interfaces", "to", "share", "components"])
+    classes, tables = [], []
+    for number, one in enumerate(fields.array("components")):
+        part = Fields(one, f"{where}, component {number}", ["classes", "tables"])
+        rows = [Fields({"row": row}, part.where).numbers("row") for row in part.array("tables")]
+        if len({len(row) for row in rows}) != 1:
+            raise ModelFileError(f"{part.where}: expected rows of one length")
+        classes.append(part.integers("classes"))
+        tables.append(rows)
+    to = fields.integers("to")
+    if not classes or any(len(part) != len(to) for part in classes):
+        raise ModelFileError(f"{where}: expected a class of each of {len(to)} cells")
+    with located(where):
+        return LatentFactors(
+            fields.integer("interfaces"), np.array(classes).T, np.array(to, dtype=np.int64),
+            np.array(fields.numbers("share")), tuple(map(np.array, tables)),
+        )  # fmt: skip
 
 
 def _plain_leaf(leaf: Leaf) -> dict[str, object]:
@@ -85,6 +132,13 @@ def _leaf(fields: Fields) -> Leaf:
     return Leaf(fields.text("variable"), family.from_json(fields))
 
 
+def _factored(fields: Fields, factors: Sequence[LatentFactors]) -> FactoredLatents:
+    number = fields.integer("factors")
+    if not 0 <= number < len(factors):
+        raise ModelFileError(f"{fields.where}: there are no factors {number}")
+    return FactoredLatents(factors[number], fields.integers("rows"))
+
+
 _KINDS: dict[str, Callable[[Fields], Node]] = {
     "sum": lambda f: Sum(f.integers("children"), f.numbers("weights")),
     "product": lambda f: Product(f.integers("children")),
@@ -97,13 +151,17 @@ _KINDS: dict[str, Callable[[Fields], Node]] = {
 }
 
 
-def _node(fields: Fields, index: int) -> Node:
+def _node(fields: Fields, index: int, factors: Sequence[LatentFactors]) -> Node:
     if fields.integer("id") != index:
         raise ModelFileError(f"{fields.where}: its 'id' is {fields.raw['id']}, expected {index}")
     kind = fields.text("kind")
+    if kind == "factored latents":
+        fields.only(["id", "kind", "factors", "rows"])
+        with located(fields.where):
+            return _factored(fields, factors)
     if kind not in _KINDS:
         raise ModelFileError(f"{fields.where}: unknown kind {kind!r}: {did_you_mean(kind, _KINDS)}")
     with located(fields.where):
         node = _KINDS[kind](fields)
-    fields.only(["id", *_plain(node)])
+    fields.only(["id", *_plain(node, {})])
     return node

@@ -6,7 +6,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from rspmn.circuit.distributions import Distribution
-from rspmn.circuit.nodes import Latent, Leaf, Max, Node, Product, Sum, Utility
+from rspmn.circuit.latent_factors import LatentFactors
+from rspmn.circuit.nodes import (
+    FactoredLatents,
+    Latent,
+    Leaf,
+    Max,
+    Node,
+    Product,
+    Sum,
+    Utility,
+)
 from rspmn.errors import CircuitError
 from rspmn.values import Mark, Value
 
@@ -174,6 +184,10 @@ class NetworkBuilder:
     def latent(self, interface: int) -> int:
         """Add the link to an interface node of the next step."""
         return self.add(Latent(interface))
+
+    def factored_latents(self, factors: LatentFactors, rows: Sequence[int]) -> int:
+        """Add links to all interface nodes of the next step, weighed by factors."""
+        return self.add(FactoredLatents(factors, tuple(rows)))
 
     def build(self, *roots: int) -> Network:
         """Return the network below `roots`, without what they do not reach."""

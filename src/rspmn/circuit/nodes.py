@@ -1,4 +1,4 @@
-"""The six kinds of nodes (Sec. 2 and Def. 6), immutable and checked when they are made.
+"""The kinds of nodes (Sec. 2, Def. 6), immutable and checked when they are made.
 
 A node refers to its children by their index in the `Network`.
 """
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from operator import index
 
 from rspmn.circuit.distributions import Distribution, check_simplex
+from rspmn.circuit.latent_factors import LatentFactors
 from rspmn.errors import CircuitError
 from rspmn.values import Value, as_value, show
 
@@ -135,7 +136,30 @@ class Latent:
         return ()
 
 
-Node = Sum | Product | Max | Leaf | Utility | Latent
+@dataclass(frozen=True, slots=True)
+class FactoredLatents:
+    """A sum over all latents whose weights are a product of factors, not multiplied out.
+
+    It equals `Sum` over `Latent(i)` with the weights `factors.weights(rows)`.
+    """
+
+    factors: LatentFactors
+    rows: tuple[int, ...]  # [components], the row of each table
+
+    def __post_init__(self) -> None:
+        self.factors.check_rows(self.rows)
+
+    @property
+    def children(self) -> tuple[int, ...]:
+        """Return no children: latents are named by the factors."""
+        return ()
+
+    def latent_weights(self) -> list[float]:  # [interfaces]
+        """Return the weight of each interface node of the next step."""
+        return [float(weight) for weight in self.factors.weights(self.rows)]
+
+
+Node = Sum | Product | Max | Leaf | Utility | Latent | FactoredLatents
 
 
 def _normalise_children(node: Sum | Product | Max) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from rspmn.circuit.network import Network, NetworkBuilder
-from rspmn.circuit.nodes import Latent, Leaf, Max, Node, Product, Sum, Utility
+from rspmn.circuit.nodes import FactoredLatents, Latent, Leaf, Max, Node, Product, Sum, Utility
 from rspmn.circuit.traverse import fold_up
 
 
@@ -21,7 +21,7 @@ def graft(
     builder: NetworkBuilder,
     network: Network,
     rename: Callable[[str], str] | None,
-    latent: Callable[[int], int | None],
+    latent: Callable[[int], int | None] | None = None,
 ) -> list[int | None]:
     """Copy a network into a builder; return the index of each node there, None if it is left out.
 
@@ -33,15 +33,15 @@ def graft(
         Returns the new names of variables and decisions.
     latent
         `latent(i)` returns the node of the builder that replaces `Latent(i)`, or None to leave it
-        out. A sum or product without any children left is left out too (Sec. 3.2, on the
-        bottom-most template). Below a max node the constant 1 replaces it, so that the decision
-        is kept.
+        out. Factored latents are multiplied out for it. A sum or product without any children left
+        is left out too (Sec. 3.2, on the bottom-most template). Below a max node the constant 1
+        replaces it, so that the decision is kept. Without `latent`, latents stay what they are.
     """
 
     def copy(node: Node, below: list[int | None]) -> int | None:
         match node:
-            case Latent():
-                return latent(node.interface)
+            case Latent() | FactoredLatents():
+                return builder.add(node) if latent is None else _linked(builder, node, latent)
             case Leaf() | Utility():
                 return builder.add(_renamed(node, rename))
             case Max():
@@ -56,6 +56,20 @@ def graft(
                 return _sum(builder, left, whole=len(left) == len(below))
 
     return fold_up(network, copy)
+
+
+def _linked(
+    builder: NetworkBuilder, node: Latent | FactoredLatents, latent: Callable[[int], int | None]
+) -> int | None:
+    """Put what `latent` returns in the place of latents; factored ones are multiplied out."""
+    if isinstance(node, Latent):
+        return latent(node.interface)
+    placed = list(map(latent, range(node.factors.interfaces)))
+    if all(place is None for place in placed):
+        return None
+    pairs = [(p, w) for p, w in zip(placed, node.latent_weights(), strict=True) if w > 0]
+    left = [(place, weight) for place, weight in pairs if place is not None]
+    return _sum(builder, left, whole=len(left) == len(pairs))
 
 
 def _renamed(node: Leaf | Utility, rename: Callable[[str], str] | None) -> Leaf | Utility:

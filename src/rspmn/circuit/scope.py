@@ -4,7 +4,7 @@ from enum import Enum
 from typing import Final, Literal
 
 from rspmn.circuit.network import Network
-from rspmn.circuit.nodes import Latent, Leaf, Max, Node, Product, Sum, Utility
+from rspmn.circuit.nodes import FactoredLatents, Latent, Leaf, Max, Node, Product, Sum, Utility
 from rspmn.circuit.traverse import fold_up
 
 
@@ -45,7 +45,7 @@ def _scope(node: Node, below: list[Scope]) -> Scope:
     match node:
         case Leaf() | Utility():
             return frozenset([node.variable])
-        case Latent():
+        case Latent() | FactoredLatents():
             return frozenset([NEXT_STEPS])
         case Max():
             return frozenset([node.decision]).union(*below)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from rspmn.circuit.network import Network
-from rspmn.circuit.nodes import Latent, Leaf, Max, Node, Product, Sum, Utility
+from rspmn.circuit.nodes import FactoredLatents, Latent, Leaf, Max, Node, Product, Sum, Utility
 from rspmn.circuit.scope import NEXT_STEPS, Scope, scopes, show_scope
 from rspmn.circuit.traverse import fold_up, path_to
 from rspmn.errors import CircuitError
@@ -61,6 +61,12 @@ def soundness_violations(template: Network) -> list[Violation]:
             "mapped to a root (Defs. 6, 8)": latents_mapped(template, len(template.roots)),
         },
     )
+
+
+def latent_violations(network: Network, interfaces: int) -> list[Violation]:
+    """Return the latents of a network that are mapped to no root of a template."""
+    found = latents_mapped(network, interfaces)
+    return _with_paths(network, {"mapped to a root (Defs. 6, 8)": found})
 
 
 def top_violations(top: Network, interfaces: int) -> list[Violation]:
@@ -162,6 +168,12 @@ def same_root_scopes(template: Network) -> Iterator[Finding]:
 def latents_mapped(network: Network, interfaces: int) -> Iterator[Finding]:
     """Defs. 6 and 8: each latent node is related to a root interface node, and so is its scope."""
     for index, node in enumerate(network.nodes):
+        if isinstance(node, FactoredLatents) and node.factors.interfaces != interfaces:
+            yield (
+                index,
+                f"FactoredLatents of {node.factors.interfaces} interface nodes, but the template "
+                f"has {interfaces} root interface nodes",
+            )
         if isinstance(node, Latent) and node.interface >= interfaces:
             yield (
                 index,

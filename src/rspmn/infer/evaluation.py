@@ -32,7 +32,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rspmn.circuit import Latent, Leaf, Max, Network, Node, Product, Sum, Utility, fold_up
+from rspmn.circuit import (
+    FactoredLatents,
+    Latent,
+    Leaf,
+    Max,
+    Network,
+    Node,
+    Product,
+    Sum,
+    Utility,
+    fold_up,
+)
 from rspmn.infer.branches import Context
 from rspmn.infer.criterion import (
     MEU,
@@ -115,6 +126,8 @@ def evaluate(
                 return below[node.values.index(known[node.decision])]._replace(earned=0.0)
             case Latent():
                 return future[node.interface] if future else NOTHING_FOLLOWS
+            case FactoredLatents():
+                return _sum(node.latent_weights(), list(future)) if future else NOTHING_FOLLOWS
 
     return fold_up(network, combine)
 

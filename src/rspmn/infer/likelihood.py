@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from rspmn.circuit import (
     Categorical,
     Distribution,
+    FactoredLatents,
     Latent,
     Leaf,
     Max,
@@ -133,6 +134,8 @@ def node_log_likelihoods(
                 return below[node.values.index(value)] if value in node.values else -math.inf
             case Latent():
                 return future[node.interface] if future else 0.0
+            case FactoredLatents():
+                return mixture(node.latent_weights(), future) if future else 0.0
 
     return fold_up(network, combine)
 

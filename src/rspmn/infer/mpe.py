@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 
 from rspmn.circuit import (
+    FactoredLatents,
     Latent,
     Leaf,
     Max,
@@ -47,18 +48,19 @@ def episode_mpe(model: RSPMN, steps: Sequence[Evidence]) -> list[dict[str, Value
     """Return the steps of an episode completed by the most probable values; None if impossible."""
     known = [known_values(step, model.template) for step in steps]
     networks = [model.template] * (len(steps) - 1) + [model.bottom] * min(len(steps), 1)
-    passes: list[list[float]] = []  # by step, the last step first
+    passes: list[tuple[list[float], list[float]]] = []  # by step, and the future; last first
     future = [0.0] * model.num_interfaces
     for network, step in zip(reversed(networks), reversed(known), strict=True):
-        passes.append(_best(network, step, future))
-        future = [passes[-1][root] for root in network.roots]
+        best = _best(network, step, future)
+        passes.append((best, future))
+        future = [best[root] for root in network.roots]
     top = _best(model.top, {}, future)
     if top[model.top.root] == -math.inf:
         return None
     _, interface = _trace(model.top, model.top.root, top, {})
     completed = []
-    for network, step, best in zip(networks, known, reversed(passes), strict=True):
-        values, interface = _trace(network, network.roots[interface], best, step)
+    for network, step, (best, future) in zip(networks, known, reversed(passes), strict=True):
+        values, interface = _trace(network, network.roots[interface], best, step, future)
         completed.append(values)
     return completed
 
@@ -75,7 +77,7 @@ def _best(network: Network, known: Known, future: Sequence[float] = ()) -> list[
 
 
 def _trace(
-    network: Network, root: int, best: list[float], known: Known
+    network: Network, root: int, best: list[float], known: Known, future: Sequence[float] = ()
 ) -> tuple[dict[str, Value], int]:
     """Follow the best children; return the values found and the interface node reached (or 0)."""
     found: Known = dict(known)
@@ -89,6 +91,8 @@ def _trace(
                 found.setdefault(node.variable, node.distribution.mode())
             case Latent():
                 interface = node.interface
+            case FactoredLatents():
+                interface = _argmax(_weighted(node.latent_weights(), future))
             case Product():
                 return [(child, None) for child in node.children]
             case Sum():

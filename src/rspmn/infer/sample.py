@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from rspmn.circuit import Distribution, Latent, Leaf, Max, Network, Product, Sum, Utility
+from rspmn.circuit import (
+    Distribution,
+    FactoredLatents,
+    Latent,
+    Leaf,
+    Max,
+    Network,
+    Product,
+    Sum,
+    Utility,
+)
 from rspmn.circuit.distributions.base import draw_index
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.errors import EvidenceError
@@ -248,6 +258,8 @@ class Draw:
                     self.utilities[node.variable] = node.mean + noise
                 case Latent():
                     self.interface = node.interface
+                case FactoredLatents():
+                    self.interface = draw_index(node.latent_weights(), self.rng)
                 case Max():
                     self.waiting.append(index)
                 case Product():

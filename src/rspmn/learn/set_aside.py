@@ -122,7 +122,7 @@ def _with_roots(
     `changed` returns the children of root i, given those that it has: itself, if it is no product.
     """
     builder = NetworkBuilder()
-    placed = graft(builder, template, rename=None, latent=builder.latent)
+    placed = graft(builder, template, rename=None)
     roots = []
     for number, root in enumerate(template.roots):
         top = template.nodes[root]

@@ -4,6 +4,9 @@ Without evidence every leaf has likelihood 1. So what reaches a max node is line
 interface nodes of the next step and the max nodes below are worth: one matrix for each level of
 decisions, one for the roots. `rspmn.infer.bellman` is the same thing node by node.
 
+Factored latents are unknowns too: what they are worth is contracted from what the interface nodes
+are, before all else.
+
 Where it is not known what follows, a *share* goes with each number: averages are taken over what is
 known, weighed by the shares, as in `rspmn.infer.evaluation`.
 """
@@ -14,8 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from rspmn.circuit import Latent, Max, Network, Utility
+from rspmn.circuit import FactoredLatents, Latent, LatentFactors, Max, Network, Utility
+from rspmn.errors import CircuitError
 from rspmn.infer.branches import Branches, Context
+from rspmn.infer.compiled.contraction import Contraction
 from rspmn.infer.compiled.layers import Flat, flatten
 from rspmn.infer.criterion import (
     MEU,
@@ -112,19 +117,32 @@ class Chain:
 
 
 @dataclass(frozen=True, eq=False)
+class Factored:
+    """Factored latents that share their factors."""
+
+    slots: slice  # their places among all unknowns
+    contraction: Contraction
+
+
+@dataclass(frozen=True, eq=False)
 class Bellman:
-    """A template as matrices. Unknowns are the interface nodes, then the max nodes by level."""
+    """A template as matrices.
+
+    Unknowns are the interface nodes, then factored latents, then the max nodes by level.
+    """
 
     interfaces: int
     unknown: int | None  # the interface node of unknown successors
     levels: tuple[Level, ...]  # innermost decisions first
     roots: Forms  # a row for each interface node
     has_edge: bool  # whether it is not known somewhere what follows
+    factored: tuple[Factored, ...] = ()
 
     @cached_property
     def size(self) -> int:
         """The number of unknowns."""
-        return self.interfaces + sum(len(level.nodes) for level in self.levels)
+        spread = sum(len(part.contraction.of_rows) for part in self.factored)
+        return self.interfaces + spread + sum(len(level.nodes) for level in self.levels)
 
     def all_known(self, criterion: Criterion) -> bool:
         """Return whether all decisions lead to something known; a criterion may allow nothing."""
@@ -144,6 +162,7 @@ class Bellman:
         `last` says that nothing follows this step.
         """
         values, shares = self._future(after, discount, last), self._shares(after, last, criterion)
+        self._spread(values, shares)
         for level in self.levels:
             worth, known = level.worth(values, shares)
             if known is None or shares is None:
@@ -195,6 +214,21 @@ class Bellman:
             if self.unknown is not None:
                 values[self.unknown] = 0.0  # its share is 0
         return values
+
+    def _spread(self, numbers: Array, shares: Array | None = None) -> None:
+        """Set factored latents to the mean of the interface nodes that they lead to.
+
+        It is the mean of those that are known, and their share is set too.
+        """
+        for part in self.factored:
+            given = numbers[: self.interfaces]
+            if shares is None or shares[: self.interfaces].all():
+                numbers[part.slots] = part.contraction(given)
+                continue
+            known = shares[: self.interfaces]
+            shares[part.slots] = total = part.contraction(known)
+            found = part.contraction(known * np.where(known > 0, given, 0.0))
+            numbers[part.slots] = found / np.where(total > 0, total, 1.0)
 
     def _shares(self, after: Array, last: bool, criterion: Criterion) -> Array | None:  # [unknowns]
         """Return how much is known of each unknown: all, but of unknown successors nothing.
@@ -250,6 +284,8 @@ class Bellman:
         if delays is not None:
             promised = np.where(np.isfinite(after), after, 0.0)
             late = self._future(delays + promised, discount, last)
+        self._spread(values, shares)
+        self._spread(late, shares)
         kept: list[tuple[Array, Array | None, Array, Bools, Ints]] = []
         for level in self.levels:
             worth, known = level.worth(values, shares)
@@ -289,6 +325,7 @@ class Bellman:
             found[: self.interfaces] = 1 - discount + discount * after
             if self.unknown is not None:
                 found[self.unknown] = 0.0
+            self._spread(found)
         of_levels = []
         for level, best, chosen in zip(self.levels, choices.best, choices.chosen, strict=True):
             of_branches = np.where(level.untried, 0.0, level.forms.sums(found))
@@ -335,7 +372,9 @@ class Bellman:
             scale = np.divide(1.0, known, out=np.zeros(len(known)), where=known > 0)
             return csr_array(diags_array(scale) @ found) if scaled else found
 
-        leads, earns = [identity(self.interfaces, format="csr")], [np.zeros(self.interfaces)]
+        below = self.levels[0].slots.start if self.levels else self.size
+        leads, earns = [identity(self.interfaces, format="csr")], [np.zeros(below)]
+        leads += [part.contraction.matrix(self._used(part, choices)) for part in self.factored]
         for level, chosen in zip(self.levels, choices.chosen, strict=True):
             rows = weighed(level.forms, chosen, level.slots.start)
             leads.append(rows @ vstack(leads, format="csr"))
@@ -344,17 +383,28 @@ class Bellman:
         rewards = roots @ np.concatenate(earns) + self.roots.earned
         return rewards, csr_array(roots @ vstack(leads, format="csr"))
 
+    def _used(self, part: Factored, choices: Choices) -> Bools:  # [products]
+        """Return which factored latents some choices may lead to."""
+        from scipy.sparse import csr_array
+
+        used = np.zeros(self.size, dtype=bool)
+        used[csr_array(self.roots.matrix).indices] = True
+        for level, chosen in zip(self.levels, choices.chosen, strict=True):
+            used[csr_array(csr_array(level.forms.matrix)[chosen]).indices] = True
+        return used[part.slots]
+
 
 def compile_bellman(template: Network, unknown: int | None) -> Bellman:
     """Compile a template; `unknown` is the interface node of unknown successors."""
     flat = flatten(template)
     interfaces, maxes = len(template.roots), flat.of_kind(Max)
+    factored, spread = _factored(template, flat, unknown)
     decisions = flat.heights([Max])[maxes]  # at and below each max node
     by_level = [maxes[decisions == count] for count in np.unique(decisions).tolist()]
-    order = np.concatenate([*by_level, np.zeros(0, np.int64)]).astype(np.int64)
+    order = np.concatenate([spread, *by_level]).astype(np.int64)
     forms = _linear_forms(template, flat, order)
     context = Context(template)
-    levels, place = [], interfaces
+    levels, place = [], interfaces + len(spread)
     for nodes in by_level:
         edges, starts = flat.edges_of(nodes)
         nothing = [template.nodes[i].values == (UNKNOWN,) for i in nodes.tolist()]
@@ -366,7 +416,32 @@ def compile_bellman(template: Network, unknown: int | None) -> Bellman:
         levels.append(Level(nodes, slots, rows, starts, untried, branches))
         place += len(nodes)
     has_edge = unknown is not None or any(bool(level.untried.any()) for level in levels)
-    return Bellman(interfaces, unknown, tuple(levels), _forms(forms[flat.roots]), has_edge)
+    roots = _forms(forms[flat.roots])
+    return Bellman(interfaces, unknown, tuple(levels), roots, has_edge, factored)
+
+
+def _factored(
+    template: Network, flat: Flat, unknown: int | None
+) -> tuple[tuple[Factored, ...], Ints]:
+    """Return the factored latents of a template, and their nodes in the order of their places."""
+    groups: dict[LatentFactors, dict[int, tuple[int, ...]]] = {}  # by factors, rows by node
+    for index in flat.of_kind(FactoredLatents).tolist():
+        node = template.nodes[index]
+        assert isinstance(node, FactoredLatents)
+        groups.setdefault(node.factors, {})[index] = node.rows
+    found, order, place = [], [np.zeros(0, np.int64)], len(template.roots)
+    for factors, members in groups.items():
+        if unknown is not None and (factors.to == unknown).any():
+            raise CircuitError(
+                f"FactoredLatents lead to interface node {unknown}, of unknown successors: "
+                "factors are of known states only"
+            )
+        rows = np.array(list(members.values()), dtype=np.int64)
+        slots = slice(place, place + len(members))
+        found.append(Factored(slots, Contraction(factors, rows)))
+        order.append(np.array(list(members)))
+        place = slots.stop
+    return tuple(found), np.concatenate(order)
 
 
 def _forms(rows: Any) -> Forms:

@@ -13,7 +13,17 @@ from functools import cached_property
 
 import numpy as np
 
-from rspmn.circuit import Distribution, Latent, Leaf, Max, Network, Product, Sum, Utility
+from rspmn.circuit import (
+    Distribution,
+    FactoredLatents,
+    Latent,
+    Leaf,
+    Max,
+    Network,
+    Product,
+    Sum,
+    Utility,
+)
 from rspmn.data.columns import Column
 from rspmn.infer.actions import ActionValue, judged, shown_share
 from rspmn.infer.compiled.layers import CHUNK, KINDS, flatten, log_sums
@@ -103,7 +113,7 @@ class CompiledDecision:
     def serves(network: Network, decision: str) -> bool:
         """Tell whether all that is earned in a network is earned below a decision."""
         above = (network.nodes[index] for index in _nodes_above(network, decision))
-        return not any(isinstance(node, Utility | Latent) for node in above)
+        return not any(isinstance(node, Utility | Latent | FactoredLatents) for node in above)
 
     # ---- how it is compiled --------------------------------------------------------
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.circuit import Latent, Leaf, Max, Network, Product, Sum, Utility
+from rspmn.circuit import FactoredLatents, Latent, Leaf, Max, Network, Product, Sum, Utility
 from rspmn.circuit.distributions import as_numbers
 from rspmn.data.cells import Cells
 from rspmn.data.columns import Column, encode
@@ -184,8 +184,9 @@ class Draws:
             pays = kind == KINDS[Utility]
             noise = self.s.deviation[node[pays]] * self.rng.standard_normal(int(pays.sum()))
             self.utility[row[pays]] = self.s.mean[node[pays]] + noise
-            leads = kind == KINDS[Latent]
+            leads, spread = kind == KINDS[Latent], kind == KINDS[FactoredLatents]
             self.interface[row[leads]] = self.s.interface[node[leads]]
+            self._draw_interfaces(row[spread], node[spread])
             is_sum, is_product = kind == KINDS[Sum], kind == KINDS[Product]
             chosen = self.s.edges.draw(node[is_sum], self.rng)
             parts = node[is_product]
@@ -194,6 +195,14 @@ class Draws:
             node = flat.children[np.concatenate([chosen, edges])]
         self.row = np.concatenate([rows for rows, _ in waiting])
         self.node = np.concatenate([nodes for _, nodes in waiting])
+
+    def _draw_interfaces(self, row: Ints, node: Ints) -> None:
+        """Draw the next interface node of rows at factored latents."""
+        for index in np.unique(node).tolist():
+            here, latents = row[node == index], self.s.network.nodes[index]
+            assert isinstance(latents, FactoredLatents)
+            weights = latents.factors.weights(latents.rows)
+            self.interface[here] = self.rng.choice(len(weights), len(here), p=weights)
 
     def _draw_values(self, row: Ints, node: Ints) -> None:
         variable = self.s.variable[node]

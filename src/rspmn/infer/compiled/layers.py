@@ -11,13 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from rspmn.circuit import Latent, Leaf, Max, Network, Product, Sum, Utility
+from rspmn.circuit import FactoredLatents, Latent, Leaf, Max, Network, Product, Sum, Utility
 from rspmn.infer.compiled.leaf_tables import Distinct, LeafTable, leaf_tables
 from rspmn.types import Array, Ints
 from rspmn.values import Value
 
 #: The code of each kind of node.
-KINDS: dict[type, int] = {Leaf: 0, Utility: 1, Latent: 2, Product: 3, Sum: 4, Max: 5}
+KINDS: dict[type, int] = {
+    Leaf: 0, Utility: 1, Latent: 2, Product: 3, Sum: 4, Max: 5, FactoredLatents: 6,
+}  # fmt: skip
 
 #: At most this many floats are evaluated per chunk of rows.
 CHUNK = 4_000_000

@@ -4,7 +4,7 @@ from functools import cached_property
 
 import numpy as np
 
-from rspmn.circuit import Latent, Max, Network, Node, Product, Utility, fold_up
+from rspmn.circuit import FactoredLatents, Latent, Max, Network, Node, Product, Utility, fold_up
 from rspmn.infer.branches import Context, Edge
 from rspmn.types import Ints
 from rspmn.values import Mark, Value
@@ -89,7 +89,7 @@ class Offers:
         """Whether nothing is below each node but random variables."""
 
         def combine(node: Node, below: list[bool]) -> bool:
-            return not isinstance(node, Max | Utility | Latent) and all(below)
+            return not isinstance(node, Max | Utility | Latent | FactoredLatents) and all(below)
 
         return fold_up(self.template, combine)
 

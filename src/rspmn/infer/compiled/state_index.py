@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from rspmn.circuit import (
+    FactoredLatents,
     Latent,
     Leaf,
     Max,
@@ -44,7 +45,7 @@ def state_part(template: Network, roots: Sequence[Sequence[int]] | None = None) 
 
     def made(node: Node) -> int:
         match node:
-            case Max() | Utility() | Latent():
+            case Max() | Utility() | Latent() | FactoredLatents():
                 return one
             case Leaf():
                 return builder.add(node)

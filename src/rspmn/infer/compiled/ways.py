@@ -11,7 +11,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rspmn.circuit import Categorical, Latent, Leaf, Max, Network, Product, Sum, Utility
+from rspmn.circuit import (
+    Categorical,
+    FactoredLatents,
+    Latent,
+    Leaf,
+    Max,
+    Network,
+    Product,
+    Sum,
+    Utility,
+)
 from rspmn.infer.compiled.layers import KINDS, Flat, flatten, log_sums, ranges
 from rspmn.infer.compiled.leaf_tables import Distinct, leaf_tables
 from rspmn.types import Array, Bools, Ints
@@ -124,7 +134,7 @@ class RootTrees:
 
 def sites_of(template: Network, flat: Flat) -> Sites:
     """Return the highest nodes with nothing but latents below them, and their weights."""
-    only = flat.kind == KINDS[Latent]
+    only = (flat.kind == KINDS[Latent]) | (flat.kind == KINDS[FactoredLatents])
     inner = np.flatnonzero(
         ((flat.kind == KINDS[Sum]) | (flat.kind == KINDS[Product])) & (np.diff(flat.starts) > 0)
     )
@@ -136,25 +146,42 @@ def sites_of(template: Network, flat: Flat) -> Sites:
         only[inner] = found
     above = np.repeat(~only, np.diff(flat.starts))
     nodes = np.unique(flat.children[above & only[flat.children]])
+    means = np.full(len(template), -1)
+    for index in flat.of_kind(Latent).tolist():
+        means[index] = template.nodes[index].interface
     site, node, weight = np.arange(len(nodes)), nodes, np.ones(len(nodes))
     parts: list[tuple[Ints, Ints, Array]] = []
     while len(node):  # down to the latents: one or two levels
-        done = flat.kind[node] == KINDS[Latent]
-        parts.append((site[done], node[done], weight[done]))
-        site, node, weight = site[~done], node[~done], weight[~done]
+        leaf = flat.kind[node] == KINDS[Latent]
+        parts.append((site[leaf], means[node[leaf]], weight[leaf]))
+        spread = flat.kind[node] == KINDS[FactoredLatents]
+        parts += _multiplied_out(template, site[spread], node[spread], weight[spread])
+        inner = ~(leaf | spread)
+        site, node, weight = site[inner], node[inner], weight[inner]
         edges, first = ranges(flat.starts[node], flat.starts[node + 1])
         counts = np.diff(first)
         site, weight = np.repeat(site, counts), np.repeat(weight, counts) * flat.weights[edges]
         node = flat.children[edges]
-    site, node, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
-    means = np.full(len(template), -1)
-    for index in flat.of_kind(Latent).tolist():
-        means[index] = template.nodes[index].interface
-    size = int(means.max(initial=0)) + 1
-    keys, which = np.unique((site * size + means[node])[weight > 0], return_inverse=True)
+    site, to, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
+    size = int(to.max(initial=0)) + 1
+    keys, which = np.unique((site * size + to)[weight > 0], return_inverse=True)
     starts = np.searchsorted(keys // size, np.arange(len(nodes) + 1))
     weights = np.bincount(which, weight[weight > 0], len(keys)).astype(np.float64)
     return Sites(nodes, starts, keys % size, weights)
+
+
+def _multiplied_out(
+    template: Network, site: Ints, node: Ints, weight: Array
+) -> list[tuple[Ints, Ints, Array]]:
+    """Return factored latents as sites, interface nodes and weights."""
+    found = []
+    for at, index, share in zip(site.tolist(), node.tolist(), weight.tolist(), strict=True):
+        factored = template.nodes[index]
+        assert isinstance(factored, FactoredLatents)
+        of_nodes = share * factored.factors.weights(factored.rows)
+        to = np.flatnonzero(of_nodes)
+        found.append((np.full(len(to), at), to, of_nodes[to]))
+    return found
 
 
 class Ways:

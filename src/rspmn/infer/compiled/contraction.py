@@ -1,0 +1,186 @@
+"""Expectations under products of factors, without multiplying them out.
+
+What is wanted is, for many combinations of rows r of the factors' tables at once,
+
+    E(r) = Σ over cells x of Π over components c: tables[c][r_c, x_c] · V(x).
+
+Components are summed out one at a time. After some of them, a matrix is left: a row for each
+distinct beginning of r, a column for each distinct ending of x. So the work is the sum over
+components of (beginnings × endings), not (rows × cells). The order of the components is chosen so
+that this is small. It is a bucket elimination in which only combinations that occur are looked at.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rspmn.circuit import LatentFactors
+from rspmn.types import Array, Bools, Ints
+
+#: At most this many floats are held per chunk of beginnings.
+CHUNK = 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class _Stage:
+    """One component is summed out: [beginnings, endings] before and after."""
+
+    parent: Ints  # [beginnings after], the beginning that each goes on from
+    factors: Array  # [beginnings after, classes], the row of the table of each
+    classes: Ints  # [endings before], the class that each starts with; sorted by what follows it
+    order: Ints  # [endings before], where each was
+    starts: Ints  # [endings after], the first of those that end alike
+
+    @property
+    def work(self) -> int:
+        """The number of products."""
+        return len(self.parent) * len(self.classes)
+
+    def __call__(self, numbers: Array) -> Array:
+        found = np.empty((len(self.parent), len(self.starts)))
+        sorted_numbers = numbers[:, self.order]
+        step = max(1, CHUNK // max(1, len(self.classes)))
+        for start in range(0, len(self.parent), step):
+            part = slice(start, start + step)
+            products = sorted_numbers[self.parent[part]]
+            products *= self.factors[part][:, self.classes]
+            np.add.reduceat(products, self.starts, axis=1, out=found[part])
+        return found
+
+
+class Contraction:
+    """Expectations under many products of the same factors.
+
+    Parameters
+    ----------
+    factors
+        The tables, and the cells of interface nodes.
+    rows
+        Of each product, the row of each component's table. [products, components]
+
+    Examples
+    --------
+    >>> coins = LatentFactors(3, [[0, 0], [0, 1], [1, 1]], [0, 1, 2], [1.0] * 3,
+    ...     ([[0.5, 0.5]], [[0.25, 0.75], [1.0, 0.0]]))
+    >>> Contraction(coins, np.array([[0, 0], [0, 1]]))(np.array([7.0, 0.0, 14.0]))
+    array([7., 7.])
+    """
+
+    def __init__(self, factors: LatentFactors, rows: Ints) -> None:
+        self.factors, self.rows = factors, np.asarray(rows)
+        distinct, self.of_rows = np.unique(self.rows, axis=0, return_inverse=True)
+        self.of_rows = self.of_rows.ravel()
+        cells, self.cell = np.unique(factors.classes, axis=0, return_inverse=True)
+        self.cell, self.cells = self.cell.ravel(), len(cells)
+        self.order = elimination_order(distinct, cells)
+        endings = _endings(cells, self.order)
+        self._stages, last = _stages(factors.tables, distinct, cells, endings, self.order)
+        self.of_rows, self.cell = last[self.of_rows], endings[0][self.cell]
+        #: The mass of each product on cells: what expectations are divided by. [distinct rows]
+        self.kept = self._expect(factors.share)
+
+    @property
+    def work(self) -> int:
+        """The number of products in an expectation of all."""
+        return sum(stage.work for stage in self._stages)
+
+    def __call__(self, values: Array) -> Array:  # [products]
+        """Return the expectation of what interface nodes are worth under each product."""
+        found = self._expect(self.factors.share * values[self.factors.to])
+        return np.asarray((found / self.kept)[self.of_rows])
+
+    def matrix(self, used: Bools) -> Any:  # sparse [products, interfaces]
+        """Return some of the products multiplied out; the rows of others are empty."""
+        from scipy.sparse import csr_array, vstack
+
+        parts, size = [], self.factors.interfaces
+        step = max(1, CHUNK // max(1, len(self.factors.to)))
+        for start in range(0, len(used), step):
+            here = start + np.flatnonzero(used[start : start + step])
+            mass = self.factors.masses_of(self.rows[here])
+            mass /= mass.sum(axis=1, keepdims=True)
+            rows = csr_array(mass)
+            counts = np.zeros(min(step, len(used) - start), dtype=np.int64)
+            counts[here - start] = np.diff(rows.indptr)
+            pointers = np.concatenate([[0], np.cumsum(counts)])
+            parts.append(csr_array((rows.data, rows.indices, pointers), (len(counts), size)))
+        return csr_array(vstack(parts)) if parts else csr_array((0, size))
+
+    def _expect(self, of_cells: Array) -> Array:  # [distinct rows]
+        numbers: Array = np.bincount(self.cell, of_cells, self.cells).astype(float)[None, :]
+        for stage in self._stages:
+            numbers = stage(numbers)
+        return numbers[:, 0]
+
+
+def _stages(
+    tables: Sequence[Array], rows: Ints, cells: Ints, endings: list[Ints], order: Sequence[int]
+) -> tuple[list[_Stage], Ints]:
+    """Return the stages of an order, and the place of each of the rows after the last of them."""
+    before = np.zeros(len(rows), dtype=np.int64)  # of each of the rows, its beginning
+    found = []
+    for k, component in enumerate(order):
+        size = len(tables[component])
+        keys, after = np.unique(before * size + rows[:, component], return_inverse=True)
+        parent, row = np.divmod(keys, size)
+        members, then = endings[k], endings[k + 1]
+        # an ending before is a class and an ending after; one cell has both
+        first = np.zeros(int(members.max()) + 1, dtype=np.int64)
+        first[members] = np.arange(len(members))
+        following, classes = then[first], cells[first, component]
+        sort = np.argsort(following, kind="stable")
+        starts = np.flatnonzero(np.diff(following[sort], prepend=-1))
+        found.append(_Stage(parent, tables[component][row], classes[sort], sort, starts))
+        before = after.ravel()
+    return found, before
+
+
+def _endings(cells: Ints, order: Sequence[int]) -> list[Ints]:
+    """Return the number of each cell's ending from each place of an order on."""
+    found = [np.zeros(len(cells), dtype=np.int64)]
+    for component in reversed(order):
+        key = found[-1] * (int(cells[:, component].max()) + 1) + cells[:, component]
+        found.append(np.unique(key, return_inverse=True)[1].ravel())
+    return found[::-1]
+
+
+def elimination_order(rows: Ints, cells: Ints) -> list[int]:
+    """Return the order in which components are summed out: greedily, the least work first.
+
+    Of each step, work is the number of beginnings after it times that of endings before it; with
+    equal work, that which leaves fewer endings.
+    """
+    left = list(range(rows.shape[1]))
+    begun, order = np.zeros(len(rows), dtype=np.int64), list[int]()
+    while left:
+        costs = []
+        for component in left:
+            beginnings = _count(begun * (int(rows[:, component].max()) + 1) + rows[:, component])
+            endings = _count_joint(cells[:, [c for c in left if c != component]])
+            costs.append((beginnings * endings, beginnings, component))
+        best = min(costs)[2]
+        key = begun * (int(rows[:, best].max()) + 1) + rows[:, best]
+        begun = np.unique(key, return_inverse=True)[1].ravel()
+        order.append(best)
+        left.remove(best)
+    return order
+
+
+def _count(keys: Ints) -> int:
+    """Return how many numbers are distinct."""
+    most = int(keys.max(initial=0)) + 1
+    if most <= 8 * len(keys) + 1024:
+        return int(np.count_nonzero(np.bincount(keys, minlength=1)))
+    return len(np.unique(keys))
+
+
+def _count_joint(codes: Ints) -> int:
+    """Return how many rows of codes are distinct."""
+    key = np.zeros(len(codes), dtype=np.int64)
+    for column in codes.T:
+        key = key * (int(column.max(initial=0)) + 1) + column
+        if int(key.max(initial=0)) > 2**31:
+            key = np.unique(key, return_inverse=True)[1].ravel()
+    return _count(key)
