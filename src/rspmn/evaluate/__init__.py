@@ -1,7 +1,13 @@
-"""Evaluation: true values of policies, how well models predict, and baselines."""
+"""Evaluation: true values of policies, off-policy estimates, predictions of models, baselines."""
 
 from rspmn.evaluate.baselines import Cloned, Tabular
 from rspmn.evaluate.exact import policy_array, true_value
+from rspmn.evaluate.importance import Estimate
+from rspmn.evaluate.off_policy import OffPolicy, off_policy
 from rspmn.evaluate.prediction import Predictions, predictions
+from rspmn.evaluate.targets import Mixture, Planned, Practice, Target, Uniform, as_target
 
-__all__ = ["Cloned", "Predictions", "Tabular", "policy_array", "predictions", "true_value"]
+__all__ = [
+    "Cloned", "Estimate", "Mixture", "OffPolicy", "Planned", "Practice", "Predictions", "Tabular",
+    "Target", "Uniform", "as_target", "off_policy", "policy_array", "predictions", "true_value",
+]  # fmt: skip

@@ -1,0 +1,181 @@
+"""A log as policies are evaluated on it: states, decisions and rewards of steps, as numbers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.data.columns import Column, same_domain
+from rspmn.data.episodes import Episodes, Followed
+from rspmn.data.keys import joint_groups
+from rspmn.data.windows import States, fair_endings
+from rspmn.errors import DataError, EvidenceError
+from rspmn.infer.compiled.assign import locate
+from rspmn.infer.compiled.draws import Draws, Sampler
+from rspmn.infer.compiled.offers import Offers
+from rspmn.model import RSPMN
+from rspmn.schema import Schema
+from rspmn.types import Array, Ints
+from rspmn.values import Value
+
+#: The values of all decisions of a step.
+Joint = tuple[Value | None, ...]
+#: So many states are drawn of an interface node that the log does not visit.
+DRAWN = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Situations:
+    """Distinct states, and the decisions between which a policy chooses in them."""
+
+    schema: Schema
+    columns: Mapping[str, Column]  # of what is known before the first decision, [S]
+    count: int  # S
+    node: Ints  # [S], the interface node of each, negative if there is none
+    steps: Array  # [S], logged steps in each
+    decisions: tuple[Joint, ...]  # [J], values of the schema's decisions
+
+    @cached_property
+    def number(self) -> Mapping[Joint, int]:
+        """The number of each joint decision."""
+        return {made: k for k, made in enumerate(self.decisions)}
+
+    @cached_property
+    def known(self) -> list[dict[str, Value | None]]:  # [S]
+        """The states as mappings from variables to values, None where they are missing."""
+        decoded = {name: column.decode() for name, column in self.columns.items()}
+        return [{name: decoded[name][row] for name in decoded} for row in range(self.count)]
+
+    @property
+    def group(self) -> Ints:  # [S], from 0
+        """The interface node of each state; states of none are one group more."""
+        return np.where(self.node >= 0, self.node, self.node.max(initial=-1) + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class LoggedSteps:
+    """The steps of a log, one episode after the other."""
+
+    situations: Situations
+    state: Ints  # [steps]
+    made: Ints  # [steps], the number of the joint decision
+    reward: Array  # [steps]
+    time: Ints  # [steps], from 0
+    episode: Ints  # [steps], from 0
+    offsets: Ints  # [episodes + 1]
+    endings: NDArray[np.int8]  # [episodes], a Followed
+    final: Ints  # [episodes], the state after the last step, -1 where it is not known
+
+    @property
+    def episodes(self) -> int:
+        """The number of episodes."""
+        return len(self.endings)
+
+    @property
+    def longest(self) -> int:
+        """The steps of the longest episode."""
+        return int(np.diff(self.offsets).max())
+
+    @cached_property
+    def counts(self) -> Array:  # [S, J]
+        """How often each decision was made in each state."""
+        shape = self.situations.count, len(self.situations.decisions)
+        key = self.state * shape[1] + self.made
+        return np.bincount(key, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
+
+    @cached_property
+    def after(self) -> Ints:  # [steps]
+        """The state after each step: -1 at an end, -2 where it is not known.
+
+        Where episodes were cut at a time limit, those that ended just then do not count as ends.
+        """
+        found = np.append(self.state[1:], -2)
+        fair = fair_endings(np.diff(self.offsets), self.endings)
+        unknown = np.where(fair == Followed.END, -1, -2)
+        found[self.offsets[1:] - 1] = np.where(self.final >= 0, self.final, unknown)
+        return found
+
+
+def logged_steps(model: RSPMN, log: Episodes) -> LoggedSteps:
+    """Return the steps of a log, in terms of a model."""
+    schema = model.schema
+    if schema.state_variables != schema.information_sets[0]:
+        later = [n for n in schema.state_variables if n not in schema.information_sets[0]]
+        raise EvidenceError(
+            f"{later[0]!r} is observed between decisions: only policies that decide on what is "
+            "known before the first decision are evaluated"
+        )
+    if schema.variables != log.schema.variables:
+        raise DataError(
+            f"the model's variables are {list(schema.variables)}, the log's "
+            f"{list(log.schema.variables)}"
+        )
+    final = np.flatnonzero(log.endings == Followed.STATE)
+    columns = {n: log.columns[n].append(log.finals[n].take(final))
+               for n in schema.information_sets[0]}  # fmt: skip
+    groups = joint_groups(columns.values(), log.num_steps + len(final))
+    distinct = {name: column.take(groups.members()) for name, column in columns.items()}
+    state = groups.codes.astype(np.int64)
+    last = np.full(len(log), -1)
+    last[final] = state[log.num_steps :]
+    state = state[: log.num_steps]
+    made, decisions = _decisions(model, log)
+    situations = _situations(model, distinct, state, decisions)
+    time = np.arange(log.num_steps) - np.repeat(log.offsets[:-1], log.lengths)
+    reward = log.columns[schema.utility].numbers()
+    episode = np.repeat(np.arange(len(log)), log.lengths)
+    return LoggedSteps(
+        situations, state, made, reward, time, episode, log.offsets, log.endings, last
+    )
+
+
+def _decisions(model: RSPMN, log: Episodes) -> tuple[Ints, tuple[Joint, ...]]:
+    """Return the number of each step's joint decision, and all that log or model have."""
+    columns = [log.columns[name] for name in model.schema.decisions]
+    groups = joint_groups(columns, log.num_steps)
+    decoded = [column.take(groups.members()).decode() for column in columns]
+    found: dict[Joint, None] = dict.fromkeys(zip(*decoded, strict=True))
+    found |= dict.fromkeys(_offered(model))
+    return groups.codes.astype(np.int64), tuple(found)
+
+
+def _offered(model: RSPMN) -> list[Joint]:
+    """Return the joint decisions that a model offers anywhere."""
+    offers, names = Offers(model.template), model.schema.decisions
+    found: dict[tuple[int, Joint], None] = dict.fromkeys(
+        (number, ()) for number in offers.first.tolist() if number >= 0
+    )
+    for name in names:
+        values, branches = offers.values(name), offers.branches(name)
+        found = dict.fromkeys(
+            (int(offers.next[branch]), (*made, value))
+            for number, made in found
+            for value, branch in zip(values, branches[number].tolist(), strict=True)
+            if number >= 0 and branch >= 0
+        )
+    return [made for _, made in found]
+
+
+def _situations(
+    model: RSPMN, columns: dict[str, Column], state: Ints, decisions: tuple[Joint, ...]
+) -> Situations:
+    """Return logged states and, of interface nodes that have none, states that are drawn."""
+    count = int(state.max(initial=-1)) + 1 if not columns else len(next(iter(columns.values())))
+    nothing = np.zeros(0, dtype=np.int64)
+    node = locate(model, States(columns, count, nothing, nothing)).node
+    marks = [number for number in (model.end, model.unknown) if number is not None]
+    others = np.setdiff1d(np.arange(model.num_interfaces), [*node.tolist(), *marks])
+    if len(others) and columns:
+        others = np.repeat(others, DRAWN)
+        sampler = Sampler(model.template, model.schema)
+        draws = Draws(sampler, others, np.random.default_rng(0))
+        draws.finish()
+        for name, column in columns.items():
+            drawn = sampler.column(name, draws.drawn[name])
+            one, other = same_domain(column, drawn, name)
+            columns[name] = one.append(other)
+        node, count = np.append(node, others), count + len(others)
+    steps = np.bincount(state, minlength=count).astype(np.float64)
+    return Situations(model.schema, columns, count, node, steps, decisions)

@@ -1,0 +1,224 @@
+"""What any policy is worth, estimated from a log of another: off-policy evaluation.
+
+The model, importance sampling, and combinations of both: `docs/evaluation.md` says which to believe
+when.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rspmn.data.episodes import Episodes
+from rspmn.errors import EvidenceError
+from rspmn.evaluate.behaviour import given_behaviour
+from rspmn.evaluate.importance import Estimate, marginalised, per_decision
+from rspmn.evaluate.logged import LoggedSteps, logged_steps
+from rspmn.evaluate.model_value import Rules, draws_of
+from rspmn.evaluate.target_on_log import TargetOnLog
+from rspmn.evaluate.targets import Planned, Practice, as_target
+from rspmn.infer.bellman import check_discount, check_steps
+from rspmn.model import RSPMN
+from rspmn.types import Array, Bools
+from rspmn.values import show
+
+#: The tails of the draws that the interval of the model leaves out.
+TAIL = 0.025
+#: Estimates that rest on fewer episodes than this are flagged.
+FEW = 30
+
+
+@dataclass(frozen=True)
+class OffPolicy:
+    """What a policy is worth by all estimators, and how far they can be trusted."""
+
+    horizon: int
+    discount: float
+    episodes: int
+    estimates: tuple[Estimate, ...]  # by the model first
+    #: The share of the policy's decisions, in the logged states, that the log has taken in them.
+    coverage: float
+    #: Whether the probabilities of the logged decisions were given, or estimated from the log.
+    behaviour_given: bool
+    notes: tuple[str, ...]  # what to know before any of it is believed
+
+    def __getitem__(self, method: str) -> Estimate:
+        for estimate in self.estimates:
+            if estimate.method == method:
+                return estimate
+        raise KeyError(f"{method!r}: expected one of {[e.method for e in self.estimates]}")
+
+
+def off_policy(
+    model: RSPMN,
+    log: Episodes,
+    policy: object,
+    horizon: int | None = None,
+    discount: float = 1.0,
+    *,
+    behaviour: Array | None = None,
+    draws: int = 300,
+    rng: np.random.Generator | int = 0,
+) -> OffPolicy:
+    """Return what a policy is worth over a horizon from the start, by all estimators.
+
+    Parameters
+    ----------
+    model
+        A model learned from the log, or from another log of the same process.
+    log
+        Logged episodes; they may have different lengths.
+    policy
+        Anything that `rspmn.evaluate.as_target` accepts.
+    horizon
+        The number of steps; without one, that of the longest episode. Where an episode was cut
+        earlier, the model says what follows.
+    discount
+        Per step.
+    behaviour
+        The probability of each logged decision when it was taken, [steps]. If not given, they are
+        estimated from the log.
+    draws
+        The number of draws from the posterior.
+    rng
+        A generator, or a seed for one.
+
+    Examples
+    --------
+    >>> from rspmn.envs.grid_universe import grid_universe
+    >>> from rspmn.learn import learn_rspmn
+    >>> world = grid_universe()
+    >>> log = world.generate(episodes=1000, horizon=8, rng=0)
+    >>> found = off_policy(learn_rspmn(log)[0], log, "uniform")
+    >>> found["model"].low < world.evaluate(None, 8) < found["model"].high
+    True
+    """
+    check_discount(discount)
+    steps = logged_steps(model, log)
+    horizon = steps.longest if horizon is None else check_steps(horizon, least=1)
+    draws, rng = check_draws(draws), np.random.default_rng(rng)
+    target = as_target(policy, lambda: model.policy(horizon, discount))
+    given = None if behaviour is None else given_behaviour(steps, behaviour)
+    found = TargetOnLog(model, steps, target, horizon, discount, given)
+    by_state, lost = marginalised(found.moves, horizon, discount)
+    estimates = (
+        _by_model(found, draws, rng),
+        per_decision(found.weighable, normalised=False, model=True),
+        per_decision(found.weighable, normalised=True, model=True),
+        by_state,
+        per_decision(found.weighable, normalised=True, model=False),
+        per_decision(found.weighable, normalised=False, model=False),
+    )
+    notes = (*_about_model(found), *_about_log(found), *_about_policy(found))
+    return OffPolicy(
+        horizon, discount, steps.episodes, estimates, found.coverage, given is not None,
+        (*notes, *_about_weights(estimates, lost)),
+    )  # fmt: skip
+
+
+def check_draws(draws: int) -> int:
+    """Return a number of draws that gives an interval."""
+    if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 2:
+        raise EvidenceError(f"draws: expected 2 or more, found {draws!r}")
+    return int(draws)
+
+
+def _by_model(found: TargetOnLog, draws: int, rng: np.random.Generator) -> Estimate:
+    """Return the value in the model. Where it is extrapolated, the interval has both."""
+    value = found.value.value
+    if found.model.counts is None:
+        return Estimate("model", value, np.nan, np.nan)
+    rules: Rules = found.observed.rules
+    if isinstance(found.target, Practice):
+        rules = found.observed.drawn_rules(rng)
+    drawn = draws_of(found.model, [rules], found.discount, draws, rng)[0]
+    low, high = np.quantile(drawn, [TAIL, 1 - TAIL]).tolist()
+    extra = value - found.observed.value
+    low, high = min(low, low + extra), max(high, high + extra)
+    return Estimate("model", value, min(low, value), max(high, value))
+
+
+# ---- what to know before an estimate is believed ------------------------------------------
+
+
+def _about_model(found: TargetOnLog) -> list[str]:
+    notes, situations = [], found.steps.situations
+    if found.model.counts is None:
+        notes.append("the model has no counts behind its weights: its value has no interval")
+    if isinstance(found.target, Planned) and found.target.policy.model is found.model:
+        notes.append(
+            "the policy is the best in this model: its value in the model is a promise; "
+            "model.honest_value says what is left of it"
+        )
+    lost = float(situations.steps[situations.node < 0].sum() / situations.steps.sum())
+    if lost:
+        notes.append(f"{_share(lost)} of the logged steps are in states that the model lacks")
+    return notes
+
+
+def _about_log(found: TargetOnLog) -> list[str]:
+    notes, steps = [], found.steps
+    if steps.episodes == 1:
+        notes.append("one episode: importance sampling has no interval")
+    if found.cut.any():
+        notes.append(
+            f"{_share(found.cut.mean())} of the episodes were cut before step {found.horizon}: "
+            "what follows them is the model's, as if it were certain"
+        )
+    if found.horizon > steps.longest:
+        notes.append(
+            f"no episode has more than {steps.longest} of {found.horizon} steps: the rest is the "
+            "model's alone"
+        )
+    return notes
+
+
+def _about_policy(found: TargetOnLog) -> list[str]:
+    notes, steps = [], found.steps
+    total = steps.situations.steps
+    silent = float(total[found.silent].sum() / total.sum())
+    if silent:
+        notes.append(
+            f"the policy says nothing of {_share(silent)} of the logged steps, such as "
+            f"{_example(steps, found.silent)}: there it does what the log does"
+        )
+    strange = np.asarray((found.of_time(0).sum(axis=1) < 1 - 1e-6) & (total > 0))
+    if strange.any():
+        notes.append(
+            "the policy takes decisions that neither the log nor the model has, such as in "
+            f"{_example(steps, strange)}"
+        )
+    if found.coverage < 1 - 1e-9:
+        notes.append(
+            f"{_share(1 - found.coverage)} of the policy's decisions were never logged where it "
+            "takes them: the model extrapolates what they are worth or, where it cannot, leaves "
+            "them out; importance sampling leaves them out"
+        )
+    return notes
+
+
+def _about_weights(estimates: Sequence[Estimate], lost: float) -> list[str]:
+    notes = []
+    undefined = [e.method for e in estimates if np.isnan(e.value)]
+    if undefined:
+        notes.append(f"{', '.join(undefined)}: no logged episode does what the policy does")
+    few = [e.method for e in estimates if e.effective < FEW and e.method not in undefined]
+    if few:
+        notes.append(f"{', '.join(few)}: fewer than {FEW} effective episodes; do not rely on them")
+    if lost > 1e-9:
+        notes.append(
+            f"marginalised: {_share(lost)} of the policy's episodes meet states without a logged "
+            "decision of it"
+        )
+    return notes
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.3g} %"
+
+
+def _example(steps: LoggedSteps, which: Bools) -> str:
+    """Return the most frequent of some states as text."""
+    row = int(np.argmax(np.where(which, steps.situations.steps, -1)))
+    state = steps.situations.known[row]
+    return ", ".join(f"{n}={show(v)}" for n, v in state.items() if v is not None) or "(no state)"

@@ -1,0 +1,172 @@
+"""A policy as a table of rules: what to do where some state variables have some values.
+
+Columns are state variables and all decisions. A blank cell of a state variable fits every value. A
+cell may also be a condition on a number: "< 80", ">= 3". Of several rules that fit a state, the
+first decides. Of states that no rule fits the table says nothing.
+
+    map,lactate,treatment
+    < 65,,vasopressor
+    ,> 4,fluids
+    ,,none
+"""
+
+import csv
+import operator
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rspmn.data.columns import Column
+from rspmn.data.tables import as_table, native_frame
+from rspmn.errors import DataError, did_you_mean
+from rspmn.evaluate.logged import Joint, Situations
+from rspmn.evaluate.targets import Asked
+from rspmn.schema import Kind
+from rspmn.types import Array, Bools, Ints
+from rspmn.values import Value, is_missing
+
+#: A condition on a number.
+CONDITION = re.compile(r"\s*(<=|>=|<|>)\s*(-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)\s*")
+COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+def is_rule_table(source: object) -> bool:
+    """Return whether an object is a data frame, or a mapping of names to columns."""
+    if isinstance(source, Mapping):
+        return bool(source) and all(isinstance(cells, list) for cells in source.values())
+    return not callable(source) and native_frame(source) is not None
+
+
+class RuleTable:
+    """The decisions of the first rule that fits a state.
+
+    Parameters
+    ----------
+    source
+        A CSV file, a data frame, or a mapping of names to lists.
+
+    Examples
+    --------
+    >>> from rspmn.envs.frozen_lake import frozen_lake
+    >>> from rspmn.evaluate import off_policy
+    >>> from rspmn.learn import learn_rspmn
+    >>> log = frozen_lake().generate(2000, 8, 0)
+    >>> rules = {"cell": [14, None], "action": ["right", "down"]}
+    >>> off_policy(learn_rspmn(log)[0], log, rules, horizon=8).coverage
+    1.0
+    """
+
+    stationary = True
+
+    def __init__(self, source: object) -> None:
+        if isinstance(source, str | Path):
+            self.name, self.columns = str(source), _read(source)
+        else:
+            table = as_table(source)
+            self.name = "the table of rules"
+            self.columns = {n: _plain(table.column(n)) for n in table.names}
+
+    def probabilities(self, asked: Asked, t: int) -> Array:  # noqa: ARG002
+        """Return 1 for the decision of the rule that fits, NaN where none does."""
+        situations = asked.situations
+        self._check(situations)
+        rule = self.rule_of(situations)
+        made = np.array([*self._decisions(situations), -2])[rule]
+        found = np.zeros((situations.count, len(situations.decisions)))
+        known = np.flatnonzero(made >= 0)
+        found[known, made[known]] = 1.0
+        found[made == -2] = np.nan
+        return found
+
+    def rule_of(self, situations: Situations) -> Ints:  # [S]
+        """Return the number of the first rule that fits each state, -1 for none."""
+        names = [n for n in self.columns if n not in situations.schema.decisions]
+        found = np.full(situations.count, -1)
+        for rule in range(len(self)):
+            fits = found < 0
+            for name in names:
+                cell = self.columns[name][rule]
+                if not _is_blank(cell):
+                    fits &= _fits(cell, situations.columns[name])
+            found[fits] = rule
+        return found
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+    def _check(self, situations: Situations) -> None:
+        schema = situations.schema
+        valid = (*schema.information_sets[0], *schema.decisions)
+        for name in self.columns:
+            if name not in valid:
+                raise DataError(f"{self.name}: column {name!r}: {did_you_mean(name, valid)}")
+        for name in schema.decisions:
+            if name not in self.columns:
+                raise DataError(f"{self.name}: no column {name!r}: a rule says all decisions")
+            blank = [k for k, cell in enumerate(self.columns[name]) if _is_blank(cell)]
+            if blank:
+                raise DataError(f"{self.name}: rule {blank[0] + 1} has no {name!r}")
+
+    def _decisions(self, situations: Situations) -> list[int]:
+        """Return the number of each rule's joint decision; -1 if nobody knows it."""
+        names = situations.schema.decisions
+        written = {tuple(map(str, made)): k for k, made in enumerate(situations.decisions)}
+        found = []
+        for rule in range(len(self)):
+            made: Joint = tuple(self.columns[name][rule] for name in names)
+            exact = situations.number.get(made, -1)
+            found.append(exact if exact >= 0 else written.get(tuple(map(str, made)), -1))
+        return found
+
+
+def _fits(cell: Value, column: Column) -> Bools:  # [n]
+    """Return where a variable has the value of a cell, or fulfils its condition."""
+    condition = CONDITION.fullmatch(cell) if isinstance(cell, str) else None
+    is_number = not any(isinstance(value, str) for value in column.domain)
+    if condition and is_number:
+        return np.asarray(COMPARE[condition[1]](column.numbers(), float(condition[2])))
+    if column.kind is Kind.CONTINUOUS:
+        return np.asarray(column.data == _number(cell))
+    same = [value == cell or str(value) == str(cell) or (is_number and value == _number(cell))
+            for value in column.domain]  # fmt: skip
+    return np.asarray(np.array([*same, False])[column.data])  # code -1 finds the last
+
+
+def _number(cell: object) -> float:
+    try:
+        return float(str(cell))
+    except ValueError:
+        return float("nan")
+
+
+def _is_blank(cell: object) -> bool:
+    return is_missing(cell) or cell == ""
+
+
+def _plain(column: Any) -> list[Any]:
+    cells = np.ma.getdata(column).astype(object)
+    cells[np.ma.getmaskarray(column)] = None
+    return list(cells.tolist())
+
+
+def _read(path: str | Path) -> dict[str, list[Any]]:
+    """Read a CSV file; cells are text, without spaces around them."""
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            rows = [[cell.strip() for cell in row] for row in csv.reader(file)]
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not a text file in UTF-8 (byte {error.start})") from None
+    rows = [row for row in rows if row]
+    if len(rows) < 2:
+        raise DataError(f"{path}: expected a row of names and at least one rule")
+    odd = next((k for k, row in enumerate(rows) if len(row) != len(rows[0])), None)
+    if odd is not None:
+        raise DataError(
+            f"{path}: row {odd + 1} has {len(rows[odd])} cells, the row of names {len(rows[0])}"
+        )
+    return {name: [row[k] for row in rows[1:]] for k, name in enumerate(rows[0])}

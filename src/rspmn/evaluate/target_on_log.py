@@ -1,0 +1,159 @@
+"""A target, the log that it is evaluated on, and a model: what all estimators need of them."""
+
+from functools import cached_property
+
+import numpy as np
+
+from rspmn.data.episodes import Followed
+from rspmn.errors import EvidenceError
+from rspmn.evaluate.behaviour import estimated_behaviour
+from rspmn.evaluate.importance import Moves, Weighable
+from rspmn.evaluate.logged import LoggedSteps
+from rspmn.evaluate.model_value import ModelValue, Paths
+from rspmn.evaluate.targets import Asked, Target
+from rspmn.model import RSPMN
+from rspmn.types import Array, Bools, Ints
+
+
+class TargetOnLog:
+    """What a target does in the states of a log, and what a model says of it."""
+
+    def __init__(
+        self,
+        model: RSPMN,
+        steps: LoggedSteps,
+        target: Target,
+        horizon: int,
+        discount: float,
+        given: Array | None,
+    ) -> None:
+        self.model, self.steps, self.target = model, steps, target
+        self.horizon, self.discount, self.given = horizon, discount, given
+        practice = estimated_behaviour(steps)
+        self.behaviour = practice[steps.state, steps.made] if given is None else given
+        asked, times = Asked(steps.situations, practice), 1 if target.stationary else horizon
+        answers = [target.probabilities(asked, t) for t in range(times)]
+        self.silent: Bools = np.asarray(np.isnan(answers[0]).any(axis=1))  # [S]
+        self.probabilities = [_filled(answer, practice) for answer in answers]
+        #: In the model with what it extrapolates, and without.
+        self.paths = Paths(model.with_untried(), steps.situations)
+        self.value = self._value(self.paths)
+        self.observed = self._value(Paths(model, steps.situations))
+
+    def _value(self, paths: Paths) -> ModelValue:
+        taken = [paths.taken_by(each) for each in self.probabilities]
+        return ModelValue(paths.model, taken, self.horizon, self.discount)
+
+    def of_time(self, t: int) -> Array:  # [S, J]
+        """Return what the target does at a time."""
+        return self.probabilities[t if len(self.probabilities) > 1 else 0]
+
+    # ---- the log, as estimators need it --------------------------------------------
+
+    @cached_property
+    def weighable(self) -> Weighable:
+        """The steps within the horizon, by time."""
+        steps, order = self.steps, self.order
+        ratio, q, v = np.zeros((3, len(order)))
+        reward = steps.reward[order].copy()
+        first = np.searchsorted(steps.time[order], np.arange(self.horizon + 1))
+        for t in range(self.horizon):
+            at = slice(int(first[t]), int(first[t + 1]))
+            rows = order[at]
+            worth, state = self._worth(t), steps.state[rows]
+            ratio[at] = self.of_time(t)[state, steps.made[rows]] / self.behaviour[rows]
+            q[at], v[at] = worth[state, steps.made[rows]], self._mean(t, worth)[state]
+            reward[at] += self._tails(t, rows)
+        return Weighable(steps.episodes, self.horizon, self.discount, steps.episode[order], first,
+                         ratio, reward, q, v)  # fmt: skip
+
+    @cached_property
+    def order(self) -> Ints:
+        """The steps within the horizon, sorted by time."""
+        order = np.argsort(self.steps.time, kind="stable")
+        return order[self.steps.time[order] < self.horizon]
+
+    def _worth(self, t: int) -> Array:  # [S, J]
+        """Return what decisions are worth in the model at time t, in logged states.
+
+        One of which nothing is known is worth as much as the others of its interface node.
+        """
+        node = self.steps.situations.node
+        found = self.paths.by_branch(self.value.worths.branches[t])[self.paths.last[node]]
+        return np.where(np.isnan(found) | (node < 0)[:, None], self._nodes(t)[:, None], found)
+
+    def _nodes(self, t: int) -> Array:  # [S]
+        """Return what the interface nodes of states are worth; the least if they have none."""
+        node, worth = self.steps.situations.node, self.value.worths.nodes[t]
+        return np.asarray(np.where(node >= 0, worth[node], worth.min()))
+
+    def _mean(self, t: int, worth: Array) -> Array:  # [S]
+        """Return what states are worth at time t: the mean over the target's decisions."""
+        chances = self.of_time(t)
+        rest = np.maximum(0.0, 1 - chances.sum(axis=1))
+        return np.asarray((chances * worth).sum(axis=1) + rest * self._nodes(t))
+
+    @cached_property
+    def cut(self) -> Bools:  # [episodes]
+        """Which episodes were cut before the horizon."""
+        short = np.diff(self.steps.offsets) < self.horizon
+        return np.asarray(short & (self.steps.endings != Followed.END))
+
+    def _tails(self, t: int, rows: Ints) -> Array:  # [rows]
+        """Return what follows steps in the model, discounted, where the log was cut after them."""
+        found, steps = np.zeros(len(rows)), self.steps
+        last = np.flatnonzero(self.cut[steps.episode[rows]] & (rows + 1 == steps.offsets[
+            steps.episode[rows] + 1]))  # fmt: skip
+        if not len(last):
+            return found
+        state, made = steps.state[rows[last]], steps.made[rows[last]]
+        node = steps.situations.node[state]
+        branch = np.where(node >= 0, self.paths.last[node, made], -1)
+        levels = self.value.model.bellman.levels
+        earned = self.paths.by_branch([level.forms.earned for level in levels])
+        later = (self.paths.by_branch(self.value.worths.branches[t]) - earned)[branch]
+        later = np.where(np.isnan(later), self.discount * self._nodes(t + 1)[state], later)
+        final = steps.final[steps.episode[rows[last]]]
+        seen = self.discount * self._mean(t + 1, self._worth(t + 1))[final]
+        found[last] = np.where(final >= 0, seen, later)
+        return found
+
+    @cached_property
+    def moves(self) -> Moves:
+        """All steps with a known successor, between interface nodes."""
+        steps = self.steps
+        rows = np.flatnonzero(steps.after != -2)
+        group = steps.situations.group
+        groups = int(group.max(initial=0)) + 1
+        after = steps.after[rows]
+        state, made, behaviour = steps.state[rows], steps.made[rows], self.behaviour[rows]
+        same = self.of_time(0)[state, made] / behaviour
+
+        def ratios(t: int) -> Array:
+            return same if self.target.stationary else self.of_time(t)[state, made] / behaviour
+
+        return Moves(
+            steps.episodes, groups, group[steps.state[steps.offsets[:-1]]], steps.episode[rows],
+            group[state], np.where(after >= 0, group[after], groups), steps.reward[rows], ratios,
+        )  # fmt: skip
+
+    @cached_property
+    def coverage(self) -> float:
+        """The share of the target's decisions that the log has taken in such states."""
+        steps, group = self.steps, self.steps.situations.group
+        taken = np.zeros((int(group.max(initial=0)) + 1, steps.counts.shape[1]))
+        np.add.at(taken, group, steps.counts)
+        covered = 0.0
+        for t, rows in self.weighable.times():
+            share = (self.of_time(t) * (taken[group] > 0)).sum(axis=1)
+            covered += float(share[steps.state[self.order[rows]]].sum())
+        return min(1.0, covered / max(1, len(self.order)))
+
+
+def _filled(found: Array, practice: Array) -> Array:  # [S, J]
+    """Return probabilities, those of the log where the target says nothing."""
+    silent = np.isnan(found).any(axis=1, keepdims=True)
+    found = np.where(silent, practice, found)
+    if (found < 0).any() or (found.sum(axis=1) > 1 + 1e-6).any():
+        raise EvidenceError("policy: expected probabilities from 0 that sum to 1 at most")
+    return found
