@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -42,6 +42,13 @@ if TYPE_CHECKING:
     from rspmn.infer.policy import Policy
     from rspmn.infer.sample import Decide
     from rspmn.trust import HonestValue, Posterior
+
+
+class Rule(TypedDict, total=False):
+    """What `RSPMN.meu` takes besides state, horizon and discount, as other questions take it."""
+
+    allow_untried: bool
+    criterion: "Criterion | None"
 
 
 #: Known values of a step, by variable; None, NaN and variables left out are unknown.
@@ -409,64 +416,51 @@ class RSPMN:
         state: object = None,
         horizon: int | None = None,
         discount: float = 1.0,
-        *,
-        allow_untried: bool = False,
-        criterion: "Criterion | None" = None,
+        **rule: Unpack[Rule],
     ) -> "list[ActionValue]":
         """Return the expected utility of every value of the next decision, with its support.
 
         This is `Policy.action_values`, for one question. The parameters are those of `meu`, but
         the decision is made now: what the state lacks is averaged over.
         """
-        policy = self.policy(horizon, discount, allow_untried=allow_untried, criterion=criterion)
-        return policy.action_values(state)
+        return self.policy(horizon, discount, **rule).action_values(state)
 
     def act(
         self,
         state: object = None,
         horizon: int | None = None,
         discount: float = 1.0,
-        *,
-        allow_untried: bool = False,
-        criterion: "Criterion | None" = None,
+        **rule: Unpack[Rule],
     ) -> Any:
         """Return what to do in a state: a value, or a mapping of several decisions to make now.
 
         This is `Policy.act`, for one question; a state that the model never saw is an error. To
         act in many states, make a policy once.
         """
-        policy = self.policy(horizon, discount, allow_untried=allow_untried, criterion=criterion)
-        return policy.act(state)
+        return self.policy(horizon, discount, **rule).act(state)
 
     def expected_utilities(
         self,
         state: object = None,
         horizon: int | None = None,
         discount: float = 1.0,
-        *,
-        allow_untried: bool = False,
+        **rule: Unpack[Rule],
     ) -> "list[ActionValue]":
         """Call `action_values`, its new name."""
         warn_renamed("expected_utilities", "action_values")
-        return self.action_values(state, horizon, discount, allow_untried=allow_untried)
+        return self.action_values(state, horizon, discount, **rule)
 
     def best_decisions(
         self,
         state: object = None,
         horizon: int | None = None,
         discount: float = 1.0,
-        *,
-        allow_untried: bool = False,
-        criterion: "Criterion | None" = None,
+        **rule: Unpack[Rule],
     ) -> "list[ActionValue]":
         """Return all best values of the next decision, ties included; the first is to be chosen."""
         from rspmn.infer.actions import best_among
 
-        return best_among(
-            self.action_values(
-                state, horizon, discount, allow_untried=allow_untried, criterion=criterion
-            )
-        )
+        return best_among(self.action_values(state, horizon, discount, **rule))
 
     def policy(
         self,

@@ -70,27 +70,29 @@ class RSPMNInfo:
         """Record the size of a stage's network."""
         self.nodes[stage], self.edges[stage] = len(network), network.num_edges
 
+    def count_log(self, windows: Windows) -> None:
+        """Record what is learned from."""
+        self.windows, self.windows_used = len(windows), windows
+        self.steps = int(windows.counts.sum())
+        columns = ((name, windows.columns[name]) for name in windows.schema.state_variables)
+        lacking = {name: int(windows.counts[column.missing].sum()) for name, column in columns}
+        self.lacking = {name: steps for name, steps in lacking.items() if steps}
+
     def count_soft(self, model: RSPMN, windows: Windows) -> None:
-        """Record what a model of soft boxes was learned from."""
-        self.windows, self.steps = len(windows), int(windows.counts.sum())
-        self.lacking = steps_lacking(windows)
+        """Record what a model of soft boxes knows of its log."""
         self.steps_unknown = int(windows.counts[windows.followed == Followed.UNKNOWN].sum())
         self.interfaces = model.num_state_interfaces
         self.untried_branches = 0 if model.untried is None else model.untried.branches
-        self.windows_used = windows
         self.sized("final", model.template)
         self.sized("top", model.top)
 
-    def count(
-        self, model: RSPMN, windows: Windows, template: InitialTemplate, found: Estimate
-    ) -> None:
-        """Record what was learned from, and what lies at its edge."""
+    def count(self, model: RSPMN, template: InitialTemplate, found: Estimate) -> None:
+        """Record where the steps of the log are in a model, and what lies at its edge."""
         assigned, edge = found.assigned, template.edge
         counts = found.windows.counts * assigned.share
         known = found.windows.followed != Followed.UNKNOWN
         reached = np.zeros(len(known), dtype=bool)
         reached[assigned.window] = True
-        self.steps = int(windows.counts.sum())
         self.steps_shared = _whole(counts[found.shared])
         self.steps_unknown = _whole(counts[~known])
         self.steps_left_out = _whole(counts[known & ~reached])
@@ -105,13 +107,6 @@ class RSPMNInfo:
         self.untried_branches = 0 if model.untried is None else model.untried.branches
         self.pruned_edges = len(anywhere) * len(template.visits) - len(found.weights.interfaces)
         self.future = found.info
-
-
-def steps_lacking(windows: Windows) -> dict[str, int]:
-    """Return how many steps lack each variable, of those that some step lacks."""
-    columns = ((name, windows.columns[name]) for name in windows.schema.state_variables)
-    found = {name: int(windows.counts[column.missing].sum()) for name, column in columns}
-    return {name: steps for name, steps in found.items() if steps}
 
 
 def _whole(steps: Array) -> int:

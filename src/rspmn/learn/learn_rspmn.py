@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from rspmn.availability import NeverTaken
 from rspmn.data.episodes import Episodes
 from rspmn.data.sources.count_windows import StoredWindows
 from rspmn.data.windows import Windows
@@ -18,7 +17,7 @@ from rspmn.learn.aside import set_aside
 from rspmn.learn.config import LearnConfig, Report
 from rspmn.learn.em import em
 from rspmn.learn.estimate import estimate
-from rspmn.learn.info import RSPMNInfo, steps_lacking
+from rspmn.learn.info import RSPMNInfo
 from rspmn.learn.initial_template import initial_template
 from rspmn.learn.large_log import count_all, sample_of
 from rspmn.learn.never_taken import never_taken
@@ -79,23 +78,15 @@ def learn_rspmn(
         return _learn_large(log, config, rng, report, keep_stages)
     started, info, rng = time.monotonic(), RSPMNInfo(), np.random.default_rng(rng)
     windows = _windows(log, config)
+    info.count_log(windows)
     clock = info.timed("windows", started)
 
     # What does not matter is set aside. Where numbers matter, interface nodes are soft boxes.
     whole = wrap(windows, config)
     info.aside, info.numbers = set_aside(whole, config)
     if info.numbers.grid:
-        model = learn_on_grid(windows, config, info.numbers, config.deadline(started))
-        info.timed("numbers", clock)
-        info.count_soft(model, windows)
-        if config.em_passes:
-            raise DataError(
-                "em_passes: the interface nodes of numbers are soft boxes, which EM does not "
-                'improve; learn without em_passes, or with numbers="intervals"'
-            )
-        return model, info
-    aside = tuple(info.aside)
-    two = wrap(without_variables(windows, aside), config) if aside else whole
+        return _learn_soft(windows, config, info, started)
+    two = wrap(without_variables(windows, [*info.aside]), config) if info.aside else whole
     clock = info.timed("relevance", clock)
 
     # Step 1: LearnSPMN on rows of two steps. A latent marks the place of the second step.
@@ -118,17 +109,8 @@ def learn_rspmn(
     # Step 4: assign the log to the template, count, weigh S_L, rebuild.
     deadline = config.deadline(started)
     model, found = estimate(template, two.windows, config, template.located, two.table, deadline)
-    info.count(model, two.windows, template, found)
-    here = found.located.of_steps()
-    if aside:
-        here = located_without(model, windows, aside).of_steps()
-        of_rows, nodes = here[whole.rows.origin], model.num_interfaces
-        leaves = fitted_leaves(whole.rows, aside, of_rows, nodes, config.leaves)
-        model = put_back(model, windows.schema, leaves)
-    if config.availability == "declared":
-        model = replace(model, never_taken=_never_taken(model, whole, here, config))
-    info.windows, info.windows_used = len(windows), windows
-    info.lacking = steps_lacking(windows)
+    info.count(model, template, found)
+    model = _described(model, whole, found.located.of_steps(), info, config)
     clock = info.timed("estimate", clock)
     if config.em_passes:
         assert isinstance(log, Episodes)
@@ -147,12 +129,39 @@ def learn_rspmn(
     return model, info
 
 
-def _never_taken(
-    model: RSPMN, two: TwoSteps, here: Ints, config: LearnConfig
-) -> tuple[NeverTaken, ...]:
-    """Return where decisions that the model offers were never taken."""
-    nodes, least = model.num_interfaces, config.unavailable_from
-    return never_taken(two.rows, two.schema, here[two.rows.origin], nodes, least)
+def _learn_soft(
+    windows: Windows, config: LearnConfig, info: RSPMNInfo, started: float
+) -> tuple[RSPMN, RSPMNInfo]:
+    """Learn where numbers matter: interface nodes are soft boxes."""
+    if config.em_passes:
+        raise DataError(
+            "em_passes: the interface nodes of numbers are soft boxes, which EM does not "
+            'improve; learn without em_passes, or with numbers="intervals"'
+        )
+    clock = time.monotonic()
+    model = learn_on_grid(windows, config, info.numbers, config.deadline(started))
+    info.timed("numbers", clock)
+    info.count_soft(model, windows)
+    return model, info
+
+
+def _described(
+    model: RSPMN, two: TwoSteps, here: Ints, info: RSPMNInfo, config: LearnConfig
+) -> RSPMN:
+    """Return a model that describes whole steps, and says where decisions were never taken.
+
+    Variables that were set aside are put back. `here` is the interface node of each step of the log
+    that it was learned from.
+    """
+    aside, nodes = tuple(info.aside), model.num_interfaces
+    if aside:
+        here = located_without(model, two.windows, aside).of_steps()
+    here = here[two.rows.origin]
+    model = put_back(model, two.schema, fitted_leaves(two.rows, aside, here, nodes, config.leaves))
+    if config.availability == "observed":
+        return model
+    never = never_taken(two.rows, two.schema, here, nodes, config.unavailable_from)
+    return replace(model, never_taken=never)
 
 
 def _check_arguments(log: object, config: object) -> None:
