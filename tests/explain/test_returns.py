@@ -95,12 +95,13 @@ def test_rewards_that_vary_are_normal() -> None:
     policy = model.policy(2)
     quiet = without_variance(model).policy(2).returns()
     # In each of two steps the variance is 1.5, whatever is done.
-    assert policy.returns().deviation ** 2 == pytest.approx(quiet.deviation**2 + 2 * 1.5)
+    noisy = policy.returns()
+    assert noisy.deviation**2 == pytest.approx(quiet.deviation**2 + 2 * 1.5)
     drawn = policy.returns(episodes=1000, rng=1)
     assert drawn.episodes == 1000
     # 1000 draws: five standard errors.
-    assert drawn.mean == pytest.approx(policy.returns().mean, abs=5 * drawn.deviation / 31)
-    assert drawn.cvar(0.2) == pytest.approx(policy.returns().cvar(0.2), abs=0.8)
+    assert drawn.mean == pytest.approx(noisy.mean, abs=5 * drawn.deviation / 31)
+    assert drawn.cvar(0.2) == pytest.approx(noisy.cvar(0.2), abs=0.8)
 
 
 def test_what_cannot_be_told_apart_is_simulated() -> None:

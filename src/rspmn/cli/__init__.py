@@ -22,6 +22,7 @@ COMMANDS = {
     "meu": ("queries", "show_meu", "maximum expected utility, from the start or from a state"),
     "act": ("queries", "show_actions", "value of every action in a state, best first"),
     "decide": ("queries", "show_actions", "the same as act"),
+    "explain": ("explaining", "explain", "why an action is best in a state, and what decides it"),
     "draw": ("queries", "draw", "draw a model as .svg, .png or .dot"),
     "doctor": ("doctoring", "doctor", "describe a log and report possible problems"),
     "schema": ("doctoring", "propose_schema", "propose a schema.toml for a log, to be edited"),

@@ -27,10 +27,11 @@ def parser(summaries: Mapping[str, str]) -> argparse.ArgumentParser:
         for name, summary in summaries.items()
     }
     subs["check"].add_argument("file", help="a model file, or a schema ending in .toml")
-    for name in ("info", "meu", "act", "decide", "draw", "policy", "loglik", "sample"):
+    for name in ("info", "meu", "act", "decide", "explain", "draw", "policy", "loglik", "sample"):
         subs[name].add_argument("model", help="a model file")
-    for name in ("meu", "act", "decide"):
+    for name in ("meu", "act", "decide", "explain"):
         _add_question(subs[name])
+    _add_explaining(subs["explain"])
     for name in ("act", "decide"):
         subs[name].add_argument("--table", help="a file of states: what to do in each row")
         subs[name].add_argument("-o", "--output", help="a .csv file to write that to")
@@ -122,6 +123,14 @@ def _add_optimum(sub: argparse.ArgumentParser) -> None:
         help="also consider decisions that were never tried in a state, with values extrapolated "
         "from other states",
     )  # fmt: skip
+
+
+def _add_explaining(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("-t", type=int, default=0, help="time step, default 0")
+    sub.add_argument(
+        "--log", nargs="+", help="files of the log: also show the logged steps nearest to the state"
+    )
+    sub.add_argument("-o", "--output", help="a .svg or .png to draw what the actions are worth")
 
 
 def _add_picture(sub: argparse.ArgumentParser) -> None:

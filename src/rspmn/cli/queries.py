@@ -78,8 +78,8 @@ def show_info(arguments: argparse.Namespace) -> None:
 def show_meu(arguments: argparse.Namespace) -> None:
     """Print the maximum expected utility."""
     model = load(arguments.model)
-    state = _state(model, arguments.state)
-    answer = model.meu(state, **_options(model, arguments))
+    state = state_of(model, arguments.state)
+    answer = model.meu(state, **options(model, arguments))
     honest = None if state is not None else _honest(model, arguments)
     if arguments.json:
         facts = {"supported": answer.supported, "steps": answer.steps, "bound": answer.bound}
@@ -122,8 +122,8 @@ def show_actions(arguments: argparse.Namespace) -> None:
         decide_table(arguments)
         return
     model = load(arguments.model)
-    state = _state(model, arguments.state)
-    answers = model.action_values(state, **_options(model, arguments))
+    state = state_of(model, arguments.state)
+    answers = model.action_values(state, **options(model, arguments))
     best = best_among(answers)
     rank = {answer.value: place for place, answer in enumerate(best)}
     answers.sort(
@@ -187,7 +187,7 @@ def draw(arguments: argparse.Namespace) -> None:
 # ---- shared by the commands -------------------------------------------------------------------
 
 
-def _options(model: Model, arguments: argparse.Namespace) -> dict[str, Any]:
+def options(model: Model, arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the options that only a recurrent model has: horizon, discount, untried decisions."""
     horizon, discount, untried = arguments.horizon, arguments.discount, arguments.allow_untried
     if isinstance(model, RSPMN):
@@ -216,7 +216,7 @@ def _part(model: Model, part: str | None, steps: int) -> Network:
     return model.unfold(steps) if part == "unfolded" else model.template
 
 
-def _state(model: Model, pairs: Sequence[str] | None) -> dict[str, Value | None] | None:
+def state_of(model: Model, pairs: Sequence[str] | None) -> dict[str, Value | None] | None:
     """Read NAME=VALUE pairs, each value as the model writes it; NAME= leaves it open."""
     if pairs is None:
         return None

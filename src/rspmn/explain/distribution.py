@@ -1,11 +1,15 @@
 """Distributions of a return: quantiles, tails, the mean of the worst."""
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rspmn.errors import EvidenceError
 from rspmn.types import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,12 @@ class ReturnDistribution:
     def prob_below(self, value: float) -> float:
         """Return the probability of a return below a value."""
         return float(self.probabilities[self.values < value - 1e-9 * max(1.0, abs(value))].sum())
+
+    def plot(self, axes: "Axes | None" = None) -> "Axes":
+        """Draw the distribution; needs `rspmn[plot]`."""
+        from rspmn.explain.picture import draw_returns
+
+        return draw_returns(self, axes)
 
     def __str__(self) -> str:
         within = f"; quantiles within {self.error:.2g}" if self.error > 0 else ""

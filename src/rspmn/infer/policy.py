@@ -45,8 +45,10 @@ from rspmn.types import Array, Ints
 from rspmn.values import Value, as_value, is_missing, show
 
 if TYPE_CHECKING:
-    from rspmn.explain import ReturnDistribution
+    from rspmn.explain import Explanation, ReturnDistribution
+    from rspmn.explain.explain import Explainer
     from rspmn.trust.how_sure import DrawnPlan, HowSure
+    from rspmn.trust.unseen import Logged
 
 #: What to do where the model knows nothing: a value, or one for each decision.
 Otherwise = Value | Mapping[str, Value] | None
@@ -165,26 +167,69 @@ class Policy:
         >>> from rspmn.learn import learn_rspmn
         >>> model, _ = learn_rspmn(frozen_lake().generate(2000, 8, 0))
         >>> found = model.policy(8).how_sure({"cell": 14})
-        >>> found.recommended.action.value, found.too_close
-        ('down', False)
+        >>> found.recommended.action.value
+        'down'
         """
         from rspmn.trust.how_sure import how_sure
-        from rspmn.trust.unseen import never_logged
 
         known = self._known(state)
         answers = self.action_values(state, t)
-        notes = never_logged(self._observed, known or {})
-        situation = self._situation(self._planned.offers, known) or self._later_situation(known)
+        beliefs = self._beliefs(known)
+        possible = beliefs is not None and len(beliefs.nodes) > 0
+        notes = self._logged.never(known or {}, possible)
+        situation = None
         if self.model.counts is None:
             notes += ("the model has no counts of logged steps: no intervals",)
-            situation = None
+        else:
+            situation = self.situation(state)
         return how_sure(answers, self._drawn, situation, self._planned.after(t), notes)
+
+    @cached_property
+    def _logged(self) -> "Logged":
+        from rspmn.trust.unseen import Logged
+
+        return Logged(self._observed)
 
     @cached_property
     def _drawn(self) -> "DrawnPlan":
         from rspmn.trust.how_sure import DrawnPlan
 
         return DrawnPlan(self._planned)
+
+    def explain(
+        self, state: object = None, t: int = 0, *, log: object = None, similar: int = 5
+    ) -> "Explanation":
+        """Return why the policy decides as it does in a state.
+
+        Every action with its value, interval and support; how much of it is earned now, and where
+        it leads; where the state is, which variables decide that, and the smallest change of one
+        that would change the decision.
+
+        Parameters
+        ----------
+        state, t
+            As in `act`.
+        log
+            `Windows` or `Episodes`: then also the logged steps that are nearest to the state.
+        similar
+            The number of these.
+
+        Examples
+        --------
+        >>> from rspmn.envs.paper_grid import paper_grid
+        >>> found = paper_grid().policy(horizon=4).explain({"x": 0, "y": 0})
+        >>> found.decided, found.margin, found.actions[0].now
+        ({'action': 'down'}, 10.0, -1.0)
+        >>> found.actions[0].next[0].text
+        'x=0, y=1'
+        """
+        return self._explainer.explain(state, t, log, similar)
+
+    @cached_property
+    def _explainer(self) -> "Explainer":
+        from rspmn.explain.explain import Explainer
+
+        return Explainer(self)
 
     def value(self, state: object = None, t: int = 0) -> ExpectedUtility:
         """Return what a state is worth at time t, the best done in it and after it.
@@ -285,6 +330,18 @@ class Policy:
     def planned(self) -> Planned:
         """What is best at each max node, for every number of steps to go."""
         return self._planned
+
+    def known(self, state: object = None) -> dict[str, Value]:
+        """Return what is known of a state, by variable; nothing at the start."""
+        return dict(self._known(state) or {})
+
+    def situation(self, state: object = None) -> Situation | None:
+        """Return which max nodes of the next decision a state may be at; None if it is not clear.
+
+        It is clear unless something after the decision is known, or earned beside it.
+        """
+        known = self._known(state)
+        return self._situation(self._planned.offers, known) or self._later_situation(known)
 
     def nodes(self, state: object = None) -> Array:  # [interfaces]
         """Return how probable each interface node is in a state before the first decision.

@@ -34,7 +34,7 @@ def policy_table(policy: "Policy", t: int = 0) -> dict[str, list[Any]]:
             continue
         made, value = policy.choices(node, t)
         rows["node"].append(node)
-        values = _values(states, states.roots[node])
+        values = values_in_node(states, states.roots[node])
         for name in schema.information_sets[0]:
             rows[name].append(values.get(name, ""))
         for name in schema.decisions:
@@ -46,7 +46,7 @@ def policy_table(policy: "Policy", t: int = 0) -> dict[str, list[Any]]:
     return rows if all(share == 1 for share in supported) else {**rows, "supported": supported}
 
 
-def _values(states: Network, root: int) -> dict[str, Value]:
+def values_in_node(states: Network, root: int) -> dict[str, Value]:
     """Return the values of the variables in an interface node; several are one string."""
     found: dict[str, dict[Value, None]] = {}
     waiting = [root]

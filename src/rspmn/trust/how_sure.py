@@ -165,13 +165,11 @@ def how_sure(
     known = np.isfinite(worth).all(axis=0)
     competes = known & _competing(answers)
     shares = _shares_best(np.where(competes, worth, -np.inf))
-    found = []
-    for k, answer in enumerate(answers):
-        drawn = worth[:, k] if known[k] else np.full(1, math.nan)
-        low, high = np.quantile(drawn, [TAIL, 1 - TAIL]).tolist()
-        best = float(shares[k]) if known.any() else math.nan
-        found.append(ActionInterval(answer, float(drawn.mean()), low, high, best, _notes(answer)))
-    return HowSure(tuple(found), notes)
+    drawn = np.where(known, worth, np.nan)
+    low, high = np.quantile(drawn, [TAIL, 1 - TAIL], axis=0).tolist()
+    best = (shares if known.any() else np.full(len(answers), np.nan)).tolist()
+    columns = zip(answers, drawn.mean(axis=0).tolist(), low, high, best, strict=True)
+    return HowSure(tuple(ActionInterval(*each, _notes(each[0])) for each in columns), notes)
 
 
 def _averages(worth: Array, situation: Situation) -> Array:  # [draws, values]

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from rspmn.circuit import Distribution, Leaf
 from rspmn.infer.likelihood import log_likelihood
@@ -21,44 +22,69 @@ def never_logged(model: RSPMN, known: Mapping[str, Value]) -> tuple[str, ...]:
     >>> never_logged(paper_grid(), {"x": 7, "y": 0})
     ('x=7 was never logged: 0, 1',)
     """
-    held: dict[str, list[Distribution]] = {name: [] for name in known}
-    for node in model.template.nodes:
-        if isinstance(node, Leaf) and node.variable in held:
-            held[node.variable].append(node.distribution)
-    pairs = ((name, value, held[name]) for name, value in known.items() if held[name])
-    found = tuple(text for pair in pairs if (text := _beyond(*pair)))
-    if not found and log_likelihood(model.from_anywhere, known) == -math.inf:
-        found = (f"{shown_state(known)} was never logged together",)
-    return found
+    return Logged(model).never(known)
+
+
+class Logged:
+    """What was logged of the variables of a model: their values and ranges, found once."""
+
+    def __init__(self, model: RSPMN) -> None:
+        self.model = model
+        self._held: dict[str, dict[Distribution, None]] = {}
+        for node in model.template.nodes:
+            if isinstance(node, Leaf):
+                self._held.setdefault(node.variable, {})[node.distribution] = None
+        self._known: dict[str, _Range] = {}
+
+    def never(self, known: Mapping[str, Value], possible: bool = False) -> tuple[str, ...]:
+        """Return what was never logged of a state; `possible` says that the whole of it was."""
+        names = [name for name in known if name in self._held]
+        found = tuple(text for name in names if (text := self._beyond(name, known[name])))
+        if found or possible:
+            return found
+        if log_likelihood(self.model.from_anywhere, known) == -math.inf:
+            return (f"{shown_state(known)} was never logged together",)
+        return ()
+
+    def _beyond(self, name: str, value: Value) -> str:
+        """Return that a value is beyond what was logged of a variable; nothing if it is not."""
+        if name not in self._known:
+            self._known[name] = _Range.of(self._held[name])
+        values, low, high = self._known[name]
+        if isinstance(value, Mark) or value in values:
+            return ""
+        if low > high:
+            shown = ", ".join(map(show, [*values][:SHOWN])) + ", ..." * (len(values) > SHOWN)
+            return f"{name}={show(value)} was never logged: {shown}"
+        if not isinstance(value, str) and low <= value <= high:
+            return ""
+        return f"{name}={show(value)} is outside the log, {show(low)} to {show(high)}"
+
+
+class _Range(NamedTuple):
+    """The values of a variable that are listed, and the range of its numbers."""
+
+    values: dict[Value, None]
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, held: Iterable[Distribution]) -> "_Range":
+        listed: dict[Value, None] = {}
+        low, high = math.inf, -math.inf
+        for distribution in held:
+            atoms = distribution.atoms()
+            if atoms is not None:
+                listed |= {value: None for value in atoms if not isinstance(value, Mark)}
+                continue
+            first, last = _range(distribution)
+            low, high = min(low, first), max(high, last)
+        return cls(listed, low, high)
 
 
 def shown_state(known: Mapping[str, Value]) -> str:
     """Return a state as text: x=1 with y=2."""
     return " with ".join(f"{name}={show(value)}" for name, value in known.items())
-
-
-def _beyond(name: str, value: Value, held: Iterable[Distribution]) -> str:
-    """Return that a value is beyond what was logged of a variable; nothing if it is not."""
-    listed: dict[Value, None] = {}
-    low, high = math.inf, -math.inf
-    for distribution in held:
-        atoms = distribution.atoms()
-        if atoms is not None:
-            listed |= dict.fromkeys(atoms)
-            continue
-        first, last = _range(distribution)
-        low, high = min(low, first), max(high, last)
-    values = [each for each in listed if not isinstance(each, Mark)]
-    if value in values or isinstance(value, Mark):
-        return ""
-    if low > high:
-        more = ", ..." if len(values) > SHOWN else ""
-        return (
-            f"{name}={show(value)} was never logged: {', '.join(map(show, values[:SHOWN]))}{more}"
-        )
-    if not isinstance(value, str) and low <= value <= high:
-        return ""
-    return f"{name}={show(value)} is outside the log, {show(low)} to {show(high)}"
 
 
 def _range(distribution: Distribution) -> tuple[float, float]:

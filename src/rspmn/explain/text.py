@@ -1,0 +1,153 @@
+"""Explanations as text."""
+
+import math
+from collections.abc import Iterator
+
+from rspmn.explain.explanation import (
+    ActionReason,
+    Change,
+    Decided,
+    Explanation,
+    NextState,
+)
+from rspmn.explain.words import state_text
+from rspmn.values import END, show
+
+#: The columns of the table of actions.
+COLUMNS = "   value       now     later     90 % interval    best  steps"
+#: So many interface nodes and next states are written out.
+SHOWN = 3
+
+
+def as_text(explanation: Explanation) -> str:
+    """Return an explanation as lines of text."""
+    return "\n".join(_lines(explanation))
+
+
+def _lines(found: Explanation) -> Iterator[str]:
+    left = "" if found.steps_left is None else f", {found.steps_left} steps to go"
+    yield f"state: {state_text(found.state) if found.state else 'the start'}{left}"
+    yield from (f"  {note}" for note in found.notes)
+    yield from _decision(found)
+    yield from _actions(found)
+    yield from _places(found)
+    yield from _influences(found)
+    yield from _similar(found)
+
+
+def _decision(found: Explanation) -> Iterator[str]:
+    if found.decided is None:
+        yield "decision: none; no decision with a known outcome was logged in such a state"
+        return
+    margin = "" if math.isnan(found.margin) else f", by {found.margin:.4g}"
+    if found.ties:
+        margin = f"; as good: {', '.join(map(show, found.ties))}"
+    close = "; too close to call" if found.too_close and not found.ties else ""
+    yield f"decision: {decided_text(found.decided)}{margin}{close}"
+    if found.averaged_over:
+        yield f"  without knowing {', '.join(found.averaged_over)}: averaged over logged values"
+
+
+def _actions(found: Explanation) -> Iterator[str]:
+    if not found.places:
+        return
+    yield ""
+    width = max(len(found.decision), *(len(show(action.value)) for action in found.actions))
+    yield f"{found.decision:<{width}}  {COLUMNS}"
+    for action in found.actions:
+        yield f"{show(action.value):<{width}}  {_numbers(action)}"
+        yield from (f"  {note}" for note in action.notes)
+    for action in found.actions[:SHOWN]:
+        if action.next:
+            yield f"{show(action.value)} leads to"
+            for following in action.next[:SHOWN]:
+                yield f"  {_percent(following.probability)}  {_next(found, following)}"
+
+
+def _next(found: Explanation, following: NextState) -> str:
+    """Return a next state in words: what is not as it is now."""
+    same = [n for n, value in following.state.items() if found.state.get(n, END) == value]
+    if not same or len(found.state) < 2:
+        return following.text
+    other = {n: value for n, value in following.state.items() if n not in same}
+    return f"{state_text(other)}; the rest as it is" if other else "the same state"
+
+
+def _percent(share: float) -> str:
+    """Return a share in percent: neither 0 nor 100 unless it is.
+
+    >>> _percent(1.0), _percent(0.99999), _percent(0.0001)
+    ('100 %', '>99 %', ' <1 %')
+    """
+    if 0.995 < share < 1 - 1e-9:
+        return ">99 %"
+    return f"{100 * share:3.0f} %" if share >= 0.005 or share == 0 else " <1 %"
+
+
+def _numbers(action: ActionReason) -> str:
+    cells = [_cell(number, 8) for number in (action.utility, action.now, action.later)]
+    known = not math.isnan(action.low)
+    interval = f"{action.low:.4g} to {action.high:.4g}" if known else ""
+    best = _percent(action.best) if not math.isnan(action.best) else ""
+    return f"{'  '.join(cells)}  {interval:>16}  {best:>6}  {action.steps:>5g}"
+
+
+def _cell(number: float, width: int) -> str:
+    return " " * width if math.isnan(number) else f"{number:{width}.4g}"
+
+
+def _places(found: Explanation) -> Iterator[str]:
+    if not found.places:
+        return
+    yield ""
+    yield "where it is"
+    for place in found.places[:SHOWN]:
+        visits = f", {place.visits:g} logged steps" if place.visits else ""
+        yield f"  {_percent(place.probability)}  node {place.node}: {place.text}{visits}"
+    if len(found.places) > SHOWN:
+        yield f"  and {len(found.places) - SHOWN} other nodes"
+
+
+def _influences(found: Explanation) -> Iterator[str]:
+    if not found.influences:
+        return
+    yield ""
+    yield "what decides"
+    changes = {change.variable: change for change in found.changes}
+    for influence in found.influences:
+        given = f"{influence.variable}={show(influence.value)}"
+        if influence.variable in changes:
+            yield f"  {given}: {change_text(changes[influence.variable])}"
+        elif influence.moves:
+            yield f"  {given}: another value may be another state, but the decision stays"
+        else:
+            yield f"  {given}: makes no difference"
+    if found.smallest_change:
+        yield f"smallest change: {change_text(found.smallest_change)}"
+
+
+def change_text(change: Change) -> str:
+    """Return a change in words."""
+    return f"with {change.variable}={show(change.after)} it would be {decided_text(change.decided)}"
+
+
+def _similar(found: Explanation) -> Iterator[str]:
+    if not found.similar:
+        return
+    yield ""
+    yield "logged steps like this"
+    for step in found.similar:
+        made = state_text(step.decided)
+        yield (
+            f"  {step.count} ×  {state_text(step.state)}: {made}, earned {step.utility:.4g}, then "
+            f"{step.followed}"
+        )
+
+
+def decided_text(decided: Decided) -> str:
+    """Return decisions as text.
+
+    >>> decided_text({"a": "left", "b": 2})
+    'a=left, b=2'
+    """
+    return state_text(decided)
