@@ -88,7 +88,7 @@ def estimate(
     if weights.factors is not None:
         occurred = windows.counts * assigned.share
         most = config.unavailable_from if config.availability == "observed" else math.inf
-        untried = untried_branches(transitions, weights.factors, assigned.here, occurred, most)
+        untried = untried_branches(transitions, weights, assigned.here, occurred, most)
     model = rebuild(template, assigned.trees, flows.weighed(sites, weights), untried)
     return model, Estimate(located, windows, assigned, transitions, sites, weights, info)
 
@@ -252,6 +252,21 @@ def _of_each(keys: Ints, asked: Ints) -> tuple[Ints, Ints]:
     return found, np.repeat(np.arange(len(asked)), np.diff(first))
 
 
+def _products_by_position(flows: Flows) -> dict[int, tuple[list[list[int]], list[float]]]:
+    """Return the rows and weights of the products of factors at each position that has some."""
+    spread = flows.spread
+    if spread is None:
+        return {}
+    starts = np.flatnonzero(np.diff(spread.site, prepend=-1)).tolist()
+    rows, weight = spread.rows[spread.product].tolist(), spread.weight.tolist()
+    positions = spread.site[starts].tolist()
+    stops = [*starts[1:], len(weight)]
+    return {
+        position: (rows[start:stop], weight[start:stop])
+        for position, start, stop in zip(positions, starts, stops, strict=True)
+    }
+
+
 class _Copy:
     """A copy of the trees, children before parents, with new parameters."""
 
@@ -267,6 +282,7 @@ class _Copy:
         self.steps, self.passed = flows.steps.tolist(), flows.passed.tolist()
         self.led_starts = np.searchsorted(flows.led_from, np.arange(len(trees) + 1)).tolist()
         self.led_to, self.led = flows.led_to.tolist(), flows.led.tolist()
+        self.products = _products_by_position(flows)
         self._leaves: dict[int, int] = {}  # by node, of those that are kept
         self._latents: dict[int, int] = {}  # by interface node
         #: By product node that has an S_L among its children, the position of the S_L.
@@ -314,6 +330,8 @@ class _Copy:
         """Add an S_L: the successors that were counted or, if there are none, the old ones."""
         part = slice(self.led_starts[position], self.led_starts[position + 1])
         to, weights = self.led_to[part], self.led[part]
+        if position in self.products:
+            return self._spread(position, to, weights)
         if not to:
             site = self.site[position]
             old = slice(int(self.sites.starts[site]), int(self.sites.starts[site + 1]))
@@ -327,6 +345,16 @@ class _Copy:
         total = sum(weights)
         children = [self._latent(interface) for interface in to]
         return self.builder.sum(children, [weight / total for weight in weights])
+
+    def _spread(self, position: int, to: list[int], weights: list[float]) -> int:
+        """Add an S_L of counted successors and of products of factors."""
+        spread = self.flows.spread
+        assert spread is not None
+        rows, shares = self.products[position]
+        children = [self._latent(interface) for interface in to]
+        children += [self.builder.factored_latents(spread.factors, row) for row in rows]
+        total = math.fsum([*weights, *shares])
+        return self.builder.sum(children, [weight / total for weight in (*weights, *shares)])
 
     def _latent(self, interface: int) -> int:
         if interface not in self._latents:

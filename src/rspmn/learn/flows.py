@@ -15,7 +15,7 @@ from rspmn.data.windows import Windows
 from rspmn.infer.compiled.assign import Assigned
 from rspmn.infer.compiled.ways import RootTrees
 from rspmn.learn.structure.leaves import weighted_values
-from rspmn.learn.successors.transitions import Sharing, SuccessorWeights
+from rspmn.learn.successors.transitions import Sharing, Spread, SuccessorWeights
 from rspmn.types import Array, Ints
 from rspmn.values import Value
 
@@ -81,6 +81,8 @@ class Flows:
     leaves: dict[int, dict[Value, float]] = field(default_factory=dict)
     #: The factors behind `led`, by position instead of by site.
     sharing: Sharing | None = None
+    #: What factors add to `led`, by position instead of by site.
+    spread: Spread | None = None
 
     @classmethod
     def none(cls, trees: RootTrees) -> "Flows":
@@ -120,7 +122,9 @@ class Flows:
 
     def weighed(self, sites: Ints, weights: SuccessorWeights) -> "Flows":
         """Return the flows with weights of S_L instead of counts; `sites` are their positions."""
-        sharing = weights.sharing
+        sharing, spread = weights.sharing, weights.spread
+        if spread is not None:
+            spread = replace(spread, site=sites[spread.site])
         if sharing is not None:
             sharing = replace(
                 sharing, site=sites[sharing.site],
@@ -128,7 +132,7 @@ class Flows:
             )  # fmt: skip
         return replace(
             self, led_from=sites[weights.site], led_to=weights.interfaces, led=weights.weights,
-            sharing=sharing,
+            sharing=sharing, spread=spread,
         )  # fmt: skip
 
     def __add__(self, other: "Flows") -> "Flows":
@@ -157,7 +161,7 @@ class Flows:
         plain = {
             part.name: getattr(self, part.name).tolist()
             for part in fields(self)
-            if part.name not in ("leaves", "logged", "sharing")
+            if part.name not in ("leaves", "logged", "sharing", "spread")
         }
         plain["logged"] = [part.tolist() for part in astuple(self.logged)]
         plain["leaves"] = [[at, list(of.items())] for at, of in self.leaves.items()]

@@ -438,7 +438,10 @@ def _factored(
             )
         rows = np.array(list(members.values()), dtype=np.int64)
         slots = slice(place, place + len(members))
-        found.append(Factored(slots, Contraction(factors, rows)))
+        contraction = Contraction(factors, rows)
+        if not (contraction.kept > 0).all():
+            raise CircuitError("FactoredLatents: some rows lead to no interface node")
+        found.append(Factored(slots, contraction))
         order.append(np.array(list(members)))
         place = slots.stop
     return tuple(found), np.concatenate(order)

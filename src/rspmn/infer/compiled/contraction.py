@@ -12,6 +12,7 @@ that this is small. It is a bucket elimination in which only combinations that o
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -78,8 +79,11 @@ class Contraction:
         endings = _endings(cells, self.order)
         self._stages, last = _stages(factors.tables, distinct, cells, endings, self.order)
         self.of_rows, self.cell = last[self.of_rows], endings[0][self.cell]
-        #: The mass of each product on cells: what expectations are divided by. [distinct rows]
-        self.kept = self._expect(factors.share)
+
+    @cached_property
+    def kept(self) -> Array:  # [distinct rows]
+        """The mass of each product on cells: what expectations are divided by."""
+        return self._expect(self.factors.share)
 
     @property
     def work(self) -> int:

@@ -7,7 +7,7 @@ and what the site passes up is linear in what the interface nodes of the next st
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -28,14 +28,56 @@ from rspmn.types import Array, Bools, Ints
 from rspmn.values import UNKNOWN, Value
 
 
-@dataclass(frozen=True, eq=False)
 class Sites:
-    """The nodes that lead to the next step only, as weights over interface nodes."""
+    """The nodes that lead to the next step only, as weights over interface nodes.
 
-    nodes: Ints  # [sites], in the template
-    starts: Ints  # [sites + 1]
-    interfaces: Ints  # [edges], sorted within a site
-    weights: Array  # [edges]
+    The weights are found when they are first asked for: factored latents are multiplied out then.
+    """
+
+    def __init__(self, nodes: Ints, template: Network, flat: Flat) -> None:
+        self.nodes = nodes  # [sites], in the template
+        self._template, self._flat = template, flat
+
+    @property
+    def starts(self) -> Ints:  # [sites + 1]
+        """The first edge of each site."""
+        return self._edges[0]
+
+    @property
+    def interfaces(self) -> Ints:  # [edges], sorted within a site
+        """The interface node of each edge."""
+        return self._edges[1]
+
+    @property
+    def weights(self) -> Array:  # [edges]
+        """The weight of each edge."""
+        return self._edges[2]
+
+    @cached_property
+    def _edges(self) -> tuple[Ints, Ints, Array]:
+        template, flat, nodes = self._template, self._flat, self.nodes
+        means = np.full(len(template), -1)
+        for index in flat.of_kind(Latent).tolist():
+            means[index] = template.nodes[index].interface
+        site, node, weight = np.arange(len(nodes)), nodes, np.ones(len(nodes))
+        parts: list[tuple[Ints, Ints, Array]] = []
+        while len(node):  # down to the latents: one or two levels
+            leaf = flat.kind[node] == KINDS[Latent]
+            parts.append((site[leaf], means[node[leaf]], weight[leaf]))
+            spread = flat.kind[node] == KINDS[FactoredLatents]
+            parts += _multiplied_out(template, site[spread], node[spread], weight[spread])
+            inner = ~(leaf | spread)
+            site, node, weight = site[inner], node[inner], weight[inner]
+            edges, first = ranges(flat.starts[node], flat.starts[node + 1])
+            counts = np.diff(first)
+            site, weight = np.repeat(site, counts), np.repeat(weight, counts) * flat.weights[edges]
+            node = flat.children[edges]
+        site, to, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
+        size = int(to.max(initial=0)) + 1
+        keys, which = np.unique((site * size + to)[weight > 0], return_inverse=True)
+        starts = np.searchsorted(keys // size, np.arange(len(nodes) + 1))
+        weights = np.bincount(which, weight[weight > 0], len(keys)).astype(np.float64)
+        return starts, keys % size, weights
 
 
 class RootTrees:
@@ -133,7 +175,7 @@ class RootTrees:
 
 
 def sites_of(template: Network, flat: Flat) -> Sites:
-    """Return the highest nodes with nothing but latents below them, and their weights."""
+    """Return the highest nodes with nothing but latents below them."""
     only = (flat.kind == KINDS[Latent]) | (flat.kind == KINDS[FactoredLatents])
     inner = np.flatnonzero(
         ((flat.kind == KINDS[Sum]) | (flat.kind == KINDS[Product])) & (np.diff(flat.starts) > 0)
@@ -146,28 +188,7 @@ def sites_of(template: Network, flat: Flat) -> Sites:
         only[inner] = found
     above = np.repeat(~only, np.diff(flat.starts))
     nodes = np.unique(flat.children[above & only[flat.children]])
-    means = np.full(len(template), -1)
-    for index in flat.of_kind(Latent).tolist():
-        means[index] = template.nodes[index].interface
-    site, node, weight = np.arange(len(nodes)), nodes, np.ones(len(nodes))
-    parts: list[tuple[Ints, Ints, Array]] = []
-    while len(node):  # down to the latents: one or two levels
-        leaf = flat.kind[node] == KINDS[Latent]
-        parts.append((site[leaf], means[node[leaf]], weight[leaf]))
-        spread = flat.kind[node] == KINDS[FactoredLatents]
-        parts += _multiplied_out(template, site[spread], node[spread], weight[spread])
-        inner = ~(leaf | spread)
-        site, node, weight = site[inner], node[inner], weight[inner]
-        edges, first = ranges(flat.starts[node], flat.starts[node + 1])
-        counts = np.diff(first)
-        site, weight = np.repeat(site, counts), np.repeat(weight, counts) * flat.weights[edges]
-        node = flat.children[edges]
-    site, to, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
-    size = int(to.max(initial=0)) + 1
-    keys, which = np.unique((site * size + to)[weight > 0], return_inverse=True)
-    starts = np.searchsorted(keys // size, np.arange(len(nodes) + 1))
-    weights = np.bincount(which, weight[weight > 0], len(keys)).astype(np.float64)
-    return Sites(nodes, starts, keys % size, weights)
+    return Sites(nodes, template, flat)
 
 
 def _multiplied_out(

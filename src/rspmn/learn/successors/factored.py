@@ -21,6 +21,7 @@ from rspmn.data.keys import group_weights
 from rspmn.learn.structure.contingency import distinct_weights
 from rspmn.learn.successors.components import find_components
 from rspmn.learn.successors.priors import Factors, Priors, boxes_of, mixed_priors, too_much
+from rspmn.learn.successors.products import MOST_WORK, Products
 from rspmn.learn.successors.transitions import (
     Contexts,
     Sharing,
@@ -36,6 +37,10 @@ from rspmn.types import Array, Bools, Ints
 STRENGTHS = (0.0, *(float(f"{k}e{e}") for e in range(-2, 7) for k in (1, 3)))
 #: What nothing predicts is as likely as if this part of a step had been seen in every box.
 FLOOR = 1e-3
+#: With fewer products of factors than this, (contexts × boxes), they are multiplied out.
+FEW_PRODUCTS = 2_000_000
+#: With fewer edges than this, too.
+MOST_MULTIPLIED = 500_000
 #: If more of the mass than this would be pruned, weights are by counts alone.
 MOST_PRUNED = 0.01
 
@@ -51,6 +56,8 @@ class FutureInfo:
     gained: float = 0.0  # log-likelihood of each step given all others, over that of counts
     outside: float = 0.0  # mass that factors put on states of no interface node
     given_up: str = ""  # why weights are by counts alone, if factors would have taken too much
+    spread: int = 0  # the number of products that are not multiplied out; 0 if all are
+    work: int = 0  # multiplications in a Bellman update for these
 
 
 @dataclass(frozen=True)
@@ -70,13 +77,15 @@ class Factored:
         info.components = tuple(part.names for part in factors.components)
         info.leaves = factors.tied.num_leaves(len(factors.components))
         info.contexts = len(learned.contexts)
+        products = learned.products()
+        if products is not None:
+            return self._spread(weights, learned, products, info)
         if too_much(factors, len(learned.contexts)):
             return weights, replace(info, given_up="more products of factors than can be made")
         priors = learned.priors()
         if priors is None or transitions.too_late_for(priors.weights.nnz):
             return weights, replace(info, given_up="more time than is left")
-        seen = group_weights(learned.context, learned.weights, len(learned.contexts))
-        info.outside = max(0.0, 1 - float(priors.kept @ seen) / float(seen.sum()))
+        info.outside = learned.outside(priors.kept)
         if priors.pruned > MOST_PRUNED:
             return weights, replace(info, given_up="more edges than can be kept")
         info.strength, info.gained = learned.strength(priors.kept)
@@ -86,6 +95,22 @@ class Factored:
             if sum(leaves > 1 for leaves in info.leaves) > 1:
                 weights = replace(weights, sharing=learned.sharing(weights, priors, info.strength))
         return replace(weights, factors=factors), info
+
+    def _spread(
+        self, weights: SuccessorWeights, learned: "Learned", products: Products, info: FutureInfo
+    ) -> tuple[SuccessorWeights, FutureInfo]:
+        """Return the weights with products of factors that are not multiplied out."""
+        kept = products.kept[products.of_contexts]
+        info.outside = learned.outside(kept)
+        info.strength, info.gained = learned.strength(kept)
+        info.spread = len(products.rows)
+        info.work = products.contraction.work
+        if info.strength:
+            over = weights.interfaces == learned.transitions.end
+            weights = products.spread(
+                weights, over, learned.site, learned.context, learned.weights, info.strength
+            )
+        return replace(weights, factors=learned.factors), info
 
 
 class Learned:
@@ -112,6 +137,22 @@ class Learned:
         self.factors = Factors.of(self.contexts, components, tied, boxes)
         self.leaves = self.factors.leaves(self.contexts)
         self.box = boxes.of_states[self.after]
+
+    def outside(self, kept: Array) -> float:
+        """Return the mass that factors put on states of no interface node, over all steps."""
+        seen = group_weights(self.context, self.weights, len(self.contexts))
+        return max(0.0, 1 - float(kept @ seen) / float(seen.sum()))
+
+    def products(self) -> Products | None:
+        """Return the products of factors, if multiplying them out would take too many edges."""
+        if len(self.contexts) * self.factors.boxes.count <= FEW_PRODUCTS:
+            return None
+        found = Products(self.factors, self.leaves)
+        if not found.fit_in_tables or found.contraction.work > MOST_WORK:
+            return None
+        site = np.unique(self.site * len(found.rows) + found.of_contexts[self.context])
+        edges = found.edges[site % len(found.rows)].sum()
+        return found if edges > MOST_MULTIPLIED else None
 
     def priors(self) -> Priors | None:
         """Return π of each S_L: that of its contexts, weighed as they were seen.

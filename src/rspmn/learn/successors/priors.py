@@ -12,9 +12,11 @@ components. No single state has to be looked at, seen or not.
 import math
 import time
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from rspmn.circuit import LatentFactors
 from rspmn.learn.successors.components import Component
 from rspmn.learn.successors.transitions import Contexts, Transitions
 from rspmn.learn.successors.trees import Sparse, Tied
@@ -126,6 +128,31 @@ class Factors:
             mass *= np.maximum(seen - without, 0) / np.maximum(total - without, 1)
         return mass
 
+    @cached_property
+    def rows(self) -> list[Ints]:
+        """Of each component, the nodes of its tree: their places are rows of its table."""
+        owner = self.tied.trees.owners()
+        return [np.flatnonzero(owner == k) for k in range(len(self.components))]
+
+    @cached_property
+    def latents(self) -> LatentFactors:
+        """The factors of interface nodes: a row of a table for each node of a component's tree."""
+        boxes = self.boxes.interfaces.tocoo()
+        classes, tables = [], []
+        for counts, members, nodes in zip(self.counts, self.boxes.members, self.rows, strict=True):
+            of_boxes, first = _classes(members)
+            classes.append(of_boxes[boxes.row])
+            tables.append(counts[nodes][:, first].toarray() / self.tied.totals[nodes][:, None])
+        return LatentFactors(
+            self.boxes.interfaces.shape[1], np.stack(classes, axis=1), boxes.col, boxes.data,
+            tuple(np.minimum(table, 1.0) for table in tables),
+        )  # fmt: skip
+
+    def rows_of(self, leaves: Ints) -> Ints:  # [combinations, components]
+        """Return the rows of tables that combinations of leaves [components, …] are."""
+        pairs = zip(self.rows, leaves, strict=True)
+        return np.stack([np.searchsorted(nodes, leaf) for nodes, leaf in pairs], axis=1)
+
     def shared(self, leaves: Ints, strength: float) -> SharedFactors:
         """Return the factors as plain numbers, for combinations of leaves.
 
@@ -167,6 +194,20 @@ class Priors:
     weights: Sparse  # [mixtures, interfaces]; rows sum to 1, or to 0 if nothing known follows
     kept: Array  # [contexts], mass of the factors' product on states of any box
     pruned: float  # mean mass of edges that were too light to be kept
+
+
+def _classes(members: Sparse) -> tuple[Ints, Ints]:  # [boxes], [classes]
+    """Return a number for the set of values that each box has, and a box of each number."""
+    columns = members.tocsc()
+    columns.sort_indices()
+    if (np.diff(columns.indptr) == 1).all():
+        keys = columns.indices
+    else:
+        seen: dict[bytes, int] = {}
+        parts = np.split(columns.indices, columns.indptr[1:-1])
+        keys = np.array([seen.setdefault(part.tobytes(), len(seen)) for part in parts])
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    return which.ravel(), first
 
 
 def too_much(factors: Factors, contexts: int) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from rspmn.circuit import LatentFactors
 from rspmn.data.columns import Column
 from rspmn.data.keys import group_weights, joint_key
 from rspmn.data.windows import States
@@ -122,6 +123,17 @@ class Sharing:
 
 
 @dataclass(frozen=True, eq=False)
+class Spread:
+    """Products of factors as parts of S_L, not multiplied out: each is a `FactoredLatents`."""
+
+    factors: LatentFactors
+    rows: Ints  # [products, components], the row of each component's table
+    site: Ints  # [uses], sorted
+    product: Ints  # [uses]
+    weight: Array  # [uses], above 0; they and those of the edges sum to 1 for each site
+
+
+@dataclass(frozen=True, eq=False)
 class SuccessorWeights:
     """The weights of all S_L, sorted by S_L."""
 
@@ -136,6 +148,8 @@ class SuccessorWeights:
     factors: "Factors | None" = None
     #: The factors behind `strength`; None: as evidence of how sure a weight is, only counts count.
     sharing: Sharing | None = None
+    #: What factors add to the edges, where they are not multiplied out.
+    spread: Spread | None = None
 
     @property
     def site(self) -> Ints:  # [edges]

@@ -8,6 +8,8 @@ A decision is not extrapolated but unavailable where, by its frequency, it shoul
 often.
 """
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,8 +20,14 @@ from rspmn.data.keys import group_weights
 from rspmn.infer.compiled.layers import ranges
 from rspmn.learn.structure.contingency import distinct_weights
 from rspmn.learn.successors.priors import Factors, mixed_priors, too_much
-from rspmn.learn.successors.transitions import Contexts, Transitions, contexts_of
-from rspmn.learn.successors.trees import Sparse, Tied
+from rspmn.learn.successors.products import Products
+from rspmn.learn.successors.transitions import (
+    Contexts,
+    SuccessorWeights,
+    Transitions,
+    contexts_of,
+)
+from rspmn.learn.successors.trees import Tied
 from rspmn.model import Untried
 from rspmn.types import Array, Bools, Ints
 from rspmn.values import Value
@@ -28,19 +36,23 @@ from rspmn.values import Value
 MOST_LOST = 0.01
 #: With more branches than this, none is extrapolated.
 MOST_BRANCHES = 20_000
+#: So if the products of their factors are not multiplied out.
+MOST_SPREAD = 200_000
 
 
 def untried_branches(
-    transitions: Transitions, factors: Factors, at: Ints, counts: Array, unavailable_from: float
-) -> Untried | None:
+    transitions: Transitions, weights: SuccessorWeights, at: Ints, counts: Array,
+    unavailable_from: float,
+) -> Untried | None:  # fmt: skip
     """Return the branches of decisions never tried, if there are any.
 
     Parameters
     ----------
     transitions
         What was logged.
-    factors
-        Of the next state.
+    weights
+        Of all S_L, with factors of the next state. If those are not multiplied out, nor are those
+        of untried decisions.
     at
         The interface node of each window's step; below 0 if none. [num_windows]
     counts
@@ -62,15 +74,21 @@ def untried_branches(
     untried.ravel()[key] = False
     untried &= ~_forbidden(transitions, made, here, at[here])
     node, decision = np.nonzero(untried)
-    if not 0 < len(node) <= MOST_BRANCHES:
+    factors, spread = weights.factors, weights.spread is not None
+    if factors is None or not 0 < len(node) <= (MOST_SPREAD if spread else MOST_BRANCHES):
         return None
     asked = _ask(transitions, made, node, decision, here, at[here], counts[here])
-    if too_much(factors, len(asked.contexts)):
+    if not spread and too_much(factors, len(asked.contexts)):
         return None
-    predicted = _predict(transitions, factors, asked, len(node))
-    if predicted is None or transitions.too_late_for(predicted[1].nnz):
+    expected_of = _predict(transitions, factors, asked, len(node))
+    then = (
+        _products(transitions, factors, expected_of)
+        if spread
+        else _edges(transitions, factors, expected_of)
+    )
+    if then is None:
         return None
-    return _branches(transitions, made.codes[decision], node, *predicted)
+    return _branches(transitions, made.codes[decision], node, expected_of.earned, then)
 
 
 def _forbidden(
@@ -120,15 +138,24 @@ def _ask(
     return _Asked(Contexts((*names, *made.names), sizes, codes), pair, share)
 
 
-def _predict(
-    transitions: Transitions, factors: Factors, asked: _Asked, pairs: int
-) -> tuple[Array, Sparse] | None:  # [pairs], [pairs, interfaces]
-    """Return the mean utility of each pair, and the weights of what would follow.
+@dataclass(frozen=True, eq=False)
+class _Predicted:
+    """What would come of each pair: the contexts in which it goes on, and their leaves."""
 
-    A pair that leads to states of no interface node has no weights. None if it takes too long.
-    """
-    from scipy.sparse import csr_array
+    earned: Array  # [pairs], the mean utility
+    ended: Array  # [pairs], how often the episode is over
+    pair: Ints  # [contexts]
+    going: Array  # [contexts], the share of the pair that goes on in it
+    leaves: Ints  # [components, contexts]
 
+    def lost(self, kept: Array) -> Bools:  # [pairs]
+        """Return which pairs lead to states of no interface node, by what contexts keep."""
+        pairs = len(self.earned)
+        return group_weights(self.pair, self.going * (kept <= 0), pairs) > MOST_LOST
+
+
+def _predict(transitions: Transitions, factors: Factors, asked: _Asked, pairs: int) -> _Predicted:
+    """Return what decisions would earn, whether they would end, and in what contexts they go on."""
     utility, window = transitions.schema.utility, transitions.window
     logged, context = contexts_of(transitions, asked.contexts.names, window)
     code = transitions.table.codes[utility][window].astype(np.int64) + 1  # as contexts have it
@@ -148,41 +175,83 @@ def _predict(
     ends = Tied.learn(logged, context, [over.astype(np.int64)], transitions.counts, utility)
     over_then = ends.distribution(full)[:, [1]].toarray().ravel() if over.any() else 0.0 * share
     ended = group_weights(pair, share * over_then, pairs)
-    going = share * (1 - over_then)
-    shape = (pairs, len(full))
-    mixtures = csr_array((going, (pair, np.arange(len(full)))), shape=shape)
     leaves = factors.leaves(full.only(factors.contexts.names))
-    priors = mixed_priors(factors, leaves, mixtures, transitions.deadline)
-    if priors is None:
+    return _Predicted(mean, ended, pair, share * (1 - over_then), leaves)
+
+
+#: Adds what would follow a pair to a builder; None if nothing known does.
+Then = Callable[[NetworkBuilder, int], int | None]
+
+
+def _edges(transitions: Transitions, factors: Factors, found: _Predicted) -> Then | None:
+    """Return sums over the latents that would follow; None if it takes too long."""
+    from scipy.sparse import csr_array
+
+    pairs, contexts = len(found.earned), len(found.pair)
+    place = found.pair, np.arange(contexts)
+    mixtures = csr_array((found.going, place), shape=(pairs, contexts))
+    priors = mixed_priors(factors, found.leaves, mixtures, transitions.deadline)
+    if priors is None or transitions.too_late_for(priors.weights.nnz):
         return None
-    lost = group_weights(pair, going * (priors.kept <= 0), pairs) > MOST_LOST
-    on = np.where(lost | (ended >= 1), 0.0, 1 - ended)
+    lost = found.lost(priors.kept)
+    on = np.where(lost | (found.ended >= 1), 0.0, 1 - found.ended)
     weights = csr_array(priors.weights * on[:, None])
     if transitions.end is not None:
         place = np.arange(pairs), np.full(pairs, transitions.end)
-        end = csr_array((np.where(lost, 0.0, ended), place), shape=weights.shape)
+        end = csr_array((np.where(lost, 0.0, found.ended), place), shape=weights.shape)
         weights = csr_array(weights + end)
     weights.eliminate_zeros()
-    return mean, weights
+
+    def then(builder: NetworkBuilder, pair: int) -> int | None:
+        edges = slice(int(weights.indptr[pair]), int(weights.indptr[pair + 1]))
+        if edges.start == edges.stop:
+            return None
+        to, weight = weights.indices[edges].tolist(), weights.data[edges]
+        return builder.sum(list(map(builder.latent, to)), (weight / weight.sum()).tolist())
+
+    return then
+
+
+def _products(transitions: Transitions, factors: Factors, found: _Predicted) -> Then:
+    """Return sums over products of factors that are not multiplied out, and END."""
+    products = Products(factors, found.leaves)
+    kept = products.kept[products.of_contexts]
+    ended = np.where(found.lost(kept), 0.0, found.ended).tolist()
+    usable = (kept > 0) & (found.going > 0) & ~found.lost(kept)[found.pair]
+    size = len(products.rows)
+    use, going = distinct_weights(
+        found.pair[usable] * size + products.of_contexts[usable], found.going[usable]
+    )
+    starts = np.searchsorted(use // size, np.arange(len(ended) + 1)).tolist()
+    rows, shares = products.rows[use % size].tolist(), going.tolist()
+
+    def then(builder: NetworkBuilder, pair: int) -> int | None:
+        part = slice(starts[pair], starts[pair + 1])
+        children = [builder.factored_latents(factors.latents, row) for row in rows[part]]
+        weights = shares[part]
+        if ended[pair] > 0:
+            assert transitions.end is not None
+            children = [*children, builder.latent(transitions.end)]
+            weights = [*weights, ended[pair]]
+        total = math.fsum(weights)
+        return builder.sum(children, [w / total for w in weights]) if children else None
+
+    return then
 
 
 def _branches(
-    transitions: Transitions, codes: Ints, node: Ints, earned: Array, weights: Sparse
+    transitions: Transitions, codes: Ints, node: Ints, earned: Array, then: Then
 ) -> Untried | None:
     """Put the branches of each interface node together, decision by decision."""
     schema = transitions.schema
     builder = NetworkBuilder()
     domains = [transitions.table.columns[name].domain for name in schema.decisions]
-    latents: dict[int, int] = {}
     grown: dict[int, dict[tuple[Value, ...], int]] = {}
     for pair, here in enumerate(node.tolist()):
-        edges = slice(int(weights.indptr[pair]), int(weights.indptr[pair + 1]))
-        if edges.start == edges.stop:  # nothing known follows
+        follows = then(builder, pair)
+        if follows is None:  # nothing known
             continue
-        to, weight = weights.indices[edges].tolist(), weights.data[edges]
-        children = [latents.setdefault(i, builder.latent(i)) for i in to]
-        then = builder.sum(children, (weight / weight.sum()).tolist())
-        branch = builder.product([builder.utility(schema.utility, float(earned[pair])), then])
+        branch = builder.product([builder.utility(schema.utility, float(earned[pair])), follows])
         made = tuple(d[c - 1] for d, c in zip(domains, codes[pair].tolist(), strict=True))
         grown.setdefault(here, {})[made] = branch
     if not grown:

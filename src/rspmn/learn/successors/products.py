@@ -1,0 +1,101 @@
+"""Products of factors as they are: S_L that are never multiplied out.
+
+Contexts that are in the same leaf of every tree have the same product. Where multiplying out would
+take too many edges, an S_L is a sum of the successors that were counted and of products, each a
+`FactoredLatents` of the circuit; see `rspmn.infer.compiled.contraction` for what it takes then.
+"""
+
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from rspmn.data.keys import group_weights
+from rspmn.infer.compiled.contraction import Contraction
+from rspmn.learn.structure.contingency import distinct_weights
+from rspmn.learn.successors.priors import Factors
+from rspmn.learn.successors.transitions import Spread, SuccessorWeights
+from rspmn.types import Array, Bools, Ints
+
+#: Tables of more numbers than this are not made.
+MOST_NUMBERS = 20_000_000
+#: If an expectation of all products takes more work than this, they are not used.
+MOST_WORK = 2_000_000_000
+
+
+class Products:
+    """The distinct products of factors in some contexts.
+
+    Parameters
+    ----------
+    factors
+        Of the next state.
+    leaves
+        Of each context, the leaf of each component. [components, contexts]
+    """
+
+    def __init__(self, factors: Factors, leaves: Ints) -> None:
+        self.factors = factors
+        distinct, which = np.unique(leaves, axis=1, return_inverse=True)
+        self.of_contexts = which.ravel()  # [contexts]
+        self.rows = factors.rows_of(distinct)  # [products, components]
+
+    @property
+    def fit_in_tables(self) -> bool:
+        """Whether the tables are not too large, and there is more than one."""
+        rows = self.factors.rows
+        numbers = sum(map(len, rows)) * self.factors.boxes.count
+        return len(rows) > 1 and numbers <= MOST_NUMBERS
+
+    @cached_property
+    def contraction(self) -> Contraction:
+        """Expectations under all products."""
+        return Contraction(self.factors.latents, self.rows)
+
+    @cached_property
+    def kept(self) -> Array:  # [products]
+        """The mass of each product on states of interface nodes."""
+        return self.contraction.kept[self.contraction.of_rows]
+
+    @cached_property
+    def edges(self) -> Array:  # [products]
+        """How many edges each product would have if it were multiplied out."""
+        latents = self.factors.latents
+        possible = tuple((table > 0).astype(np.float64) for table in latents.tables)
+        ones = np.ones(len(latents.share))
+        counted = Contraction(replace(latents, share=ones, tables=possible), self.rows)
+        return counted.kept[counted.of_rows]
+
+    def spread(
+        self, by_counts: SuccessorWeights, over: Bools, site: Ints, context: Ints, weights: Array,
+        strength: float,
+    ) -> SuccessorWeights:  # fmt: skip
+        """Return the weights of S_L: counts, and products worth `strength` steps.
+
+        Parameters
+        ----------
+        by_counts
+            The shares of successors by counts.
+        over
+            Which of its edges lead to END; they keep their share.
+        site, context, weights
+            Of each step that goes on, its S_L, its context, and how often it occurred.
+        strength
+            κ: an S_L with n steps is n / (n + κ) counts and κ / (n + κ) products.
+        """
+        sites = len(by_counts.starts) - 1
+        ended = group_weights(by_counts.site, by_counts.weights * over, sites)
+        on = group_weights(by_counts.site, by_counts.counts * ~over, sites)
+        use, steps = distinct_weights(site * len(self.rows) + self.of_contexts[context], weights)
+        of_use, product = np.divmod(use, len(self.rows))
+        known = self.kept[product] > 0
+        of_use, product, steps = of_use[known], product[known], steps[known]
+        share = steps / group_weights(of_use, steps, sites)[of_use]
+        worth = np.zeros(sites)  # of all products of a site, in steps
+        worth[of_use] = strength
+        scale = (1 - ended) / np.maximum(on + worth, 1e-300)
+        counted = np.where(over, by_counts.weights, (by_counts.counts * scale[by_counts.site]))
+        spread = Spread(
+            self.factors.latents, self.rows, of_use, product, share * (worth * scale)[of_use]
+        )
+        return replace(by_counts, weights=counted, strength=worth, spread=spread)

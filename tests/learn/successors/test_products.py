@@ -1,0 +1,76 @@
+"""S_L with products of factors: the model is that with factors multiplied out."""
+
+import numpy as np
+import pytest
+
+from rspmn import RSPMN, learn_rspmn, refit
+from rspmn.circuit import FactoredLatents
+from rspmn.envs.domains import DOMAINS
+from rspmn.envs.mdp import MDP
+from rspmn.envs.sys_admin import sys_admin
+from rspmn.evaluate import true_value
+from rspmn.learn.info import RSPMNInfo
+from rspmn.learn.successors import factored
+
+
+def learned(
+    world: MDP, episodes: int, monkeypatch: pytest.MonkeyPatch, *, spread: bool
+) -> tuple[RSPMN, RSPMNInfo]:
+    with monkeypatch.context() as patch:
+        if spread:
+            patch.setattr(factored, "FEW_PRODUCTS", 0)
+            patch.setattr(factored, "MOST_MULTIPLIED", 0)
+        return learn_rspmn(world.generate(episodes, world.horizon, 3))
+
+
+@pytest.mark.parametrize(
+    ("world", "episodes"),
+    [(sys_admin(4), 60), (DOMAINS["Elevators"](), 60), (DOMAINS["SkillTeaching"](), 80)],
+)
+def test_values_are_those_of_the_model_multiplied_out(
+    world: MDP, episodes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weights below 1e-12 are pruned where factors are multiplied out; values differ by no more.
+
+    A step has at most a few hundred successors, a horizon at most 50 steps, and rewards are at most
+    10: 1e-12 · 300 · 50 · 10 · 50 is below 1e-5, relative to values of 10 and more.
+    """
+    spread, info = learned(world, episodes, monkeypatch, spread=True)
+    plain, _ = learned(world, episodes, monkeypatch, spread=False)
+    assert info.future.spread > 0
+    assert any(isinstance(node, FactoredLatents) for node in spread.template.nodes)
+    assert not any(isinstance(node, FactoredLatents) for node in plain.template.nodes)
+    for untried in (False, True):
+        found = spread.values(world.horizon, allow_untried=untried)
+        expected = plain.values(world.horizon, allow_untried=untried)
+        assert found == pytest.approx(expected, rel=1e-7, abs=1e-7, nan_ok=True)
+    states = {
+        name: [state[k] for state in world.states]
+        for k, name in enumerate(world.schema.information_sets[0])
+    }
+    one, other = (m.policy(world.horizon, allow_untried=True) for m in (spread, plain))
+    for s in range(0, len(world.states), 7):
+        state = {name: values[s] for name, values in states.items()}
+        assert [a.utility for a in one.action_values(state)] == pytest.approx(
+            [a.utility for a in other.action_values(state)], rel=1e-6, abs=1e-6, nan_ok=True
+        )
+
+
+def test_a_ring_is_learned_as_well_and_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = sys_admin(6)
+    model, info = learned(world, 100, monkeypatch, spread=True)
+    value = true_value(world, model.policy(20, allow_untried=True), 20)
+    assert value > 0.95 * world.optimum(20)
+    assert model.template.num_edges < 20 * info.windows
+    assert info.future.work < 10 * info.windows
+
+
+def test_refit_on_the_same_log_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = sys_admin(4)
+    model, _ = learned(world, 60, monkeypatch, spread=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(factored, "FEW_PRODUCTS", 0)
+        patch.setattr(factored, "MOST_MULTIPLIED", 0)
+        again, _ = refit(model, world.generate(60, world.horizon, 3))
+    assert again.values(20) == pytest.approx(model.values(20), rel=1e-9, nan_ok=True)
+    assert np.allclose(again.visits, model.visits)
