@@ -28,6 +28,7 @@ COMMANDS = {
     "schema": ("doctoring", "propose_schema", "propose a schema.toml for a log, to be edited"),
     "learn": ("learning", "learn", "learn a recurrent model from a log of episodes"),
     "policy": ("logs", "show_policy", "the best decision in every state, as a table"),
+    "evaluate": ("evaluating", "evaluate", "what a policy is worth, by a model and a log"),
     "loglik": ("logs", "show_likelihood", "log-likelihood of the episodes of a log"),
     "sample": ("logs", "sample", "sample episodes from a model"),
     "domains": ("domains", "list_domains", "list the domains that logs can be generated of"),

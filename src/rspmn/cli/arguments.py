@@ -27,7 +27,8 @@ def parser(summaries: Mapping[str, str]) -> argparse.ArgumentParser:
         for name, summary in summaries.items()
     }
     subs["check"].add_argument("file", help="a model file, or a schema ending in .toml")
-    for name in ("info", "meu", "act", "decide", "explain", "draw", "policy", "loglik", "sample"):
+    models = ("info", "meu", "act", "decide", "explain", "draw", "policy", "loglik", "sample")
+    for name in (*models, "evaluate"):
         subs[name].add_argument("model", help="a model file")
     for name in ("meu", "act", "decide", "explain"):
         _add_question(subs[name])
@@ -62,6 +63,7 @@ def parser(summaries: Mapping[str, str]) -> argparse.ArgumentParser:
         _add_learning(subs[name])
     _add_em(subs["learn"])
     _add_log(subs["loglik"])
+    _add_evaluating(subs["evaluate"])
     subs["loglik"].add_argument(
         "-o", "--output", help="a .csv file to write the log-likelihood of each episode to"
     )
@@ -161,11 +163,13 @@ def _add_learning(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--max-seconds", type=float, help="stop learning after this number of seconds")
 
 
-def _add_log(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument(
-        "log", nargs="+",
-        help="CSV, TSV, Parquet or JSON lines files, one row per step; or a pattern of them",
-    )  # fmt: skip
+def _add_log(sub: argparse.ArgumentParser, option: str | None = None) -> None:
+    """Add the files of a log, as arguments or as an option, and their format."""
+    about = "CSV, TSV, Parquet or JSON lines files, one row per step; or a pattern of them"
+    if option is None:
+        sub.add_argument("log", nargs="+", help=about)
+    else:
+        sub.add_argument(option, nargs="+", required=True, help=about)
     sub.add_argument(
         "--episode",
         help="column that identifies the episode; default: that of [log] in the schema.toml, or "
@@ -223,6 +227,28 @@ def _add_policy(sub: argparse.ArgumentParser) -> None:
     _add_horizon(sub)
     sub.add_argument("-t", type=int, default=0, help="time step, default 0")
     sub.add_argument("-o", "--output", help="a .csv file to write")
+
+
+def _add_evaluating(sub: argparse.ArgumentParser) -> None:
+    _add_log(sub, "--log")
+    sub.add_argument(
+        "--policy",
+        help="a .csv file of rules, uniform, practice or recommended; without it, the recommended "
+        "policy is compared with current practice",
+    )
+    sub.add_argument("--horizon", type=int, help="number of steps; default: the longest episode's")
+    sub.add_argument(
+        "--discount", type=float, default=1.0, help="discount factor per step, default 1"
+    )
+    sub.add_argument(
+        "--probability", metavar="COLUMN",
+        help="column with the probability of each logged decision; default: estimated",
+    )  # fmt: skip
+    sub.add_argument("--draws", type=int, default=300, help="draws from the posterior, default 300")
+    sub.add_argument("--seed", type=_seed, default=0, help="random seed, default 0")
+    sub.add_argument(
+        "--top", type=int, default=10, help="number of states to list without --policy, default 10"
+    )
 
 
 def _add_sampling(sub: argparse.ArgumentParser) -> None:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from rspmn.data.episodes import Episodes
-from rspmn.errors import EvidenceError
 from rspmn.evaluate.behaviour import given_behaviour
 from rspmn.evaluate.importance import Estimate, marginalised, per_decision
 from rspmn.evaluate.logged import LoggedSteps, logged_steps
 from rspmn.evaluate.model_value import Rules, draws_of
+from rspmn.evaluate.practice import check_draws, estimate_of
 from rspmn.evaluate.target_on_log import TargetOnLog
 from rspmn.evaluate.targets import Planned, Practice, as_target
 from rspmn.infer.bellman import check_discount, check_steps
@@ -22,8 +22,6 @@ from rspmn.model import RSPMN
 from rspmn.types import Array, Bools
 from rspmn.values import show
 
-#: The tails of the draws that the interval of the model leaves out.
-TAIL = 0.025
 #: Estimates that rest on fewer episodes than this are flagged.
 FEW = 30
 
@@ -116,13 +114,6 @@ def off_policy(
     )  # fmt: skip
 
 
-def check_draws(draws: int) -> int:
-    """Return a number of draws that gives an interval."""
-    if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 2:
-        raise EvidenceError(f"draws: expected 2 or more, found {draws!r}")
-    return int(draws)
-
-
 def _by_model(found: TargetOnLog, draws: int, rng: np.random.Generator) -> Estimate:
     """Return the value in the model. Where it is extrapolated, the interval has both."""
     value = found.value.value
@@ -132,10 +123,8 @@ def _by_model(found: TargetOnLog, draws: int, rng: np.random.Generator) -> Estim
     if isinstance(found.target, Practice):
         rules = found.observed.drawn_rules(rng)
     drawn = draws_of(found.model, [rules], found.discount, draws, rng)[0]
-    low, high = np.quantile(drawn, [TAIL, 1 - TAIL]).tolist()
     extra = value - found.observed.value
-    low, high = min(low, low + extra), max(high, high + extra)
-    return Estimate("model", value, min(low, value), max(high, value))
+    return estimate_of("model", value, drawn, min(extra, 0.0), max(extra, 0.0))
 
 
 # ---- what to know before an estimate is believed ------------------------------------------

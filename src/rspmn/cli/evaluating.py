@@ -1,0 +1,140 @@
+"""The command that evaluates policies on a log."""
+
+import argparse
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+
+from rspmn.cli.arguments import log_options
+from rspmn.cli.logs import print_table
+from rspmn.data.episodes import Episodes
+from rspmn.errors import DataError, EvidenceError
+from rspmn.evaluate.comparison import Comparison, NodeComparison, compare
+from rspmn.evaluate.off_policy import OffPolicy, off_policy
+from rspmn.model import RSPMN
+from rspmn.model_file import load_rspmn
+from rspmn.schema import Kind, Schema
+from rspmn.types import Array
+from rspmn.values import show
+
+
+def evaluate(arguments: argparse.Namespace) -> None:
+    """Print what a policy is worth, or the recommended one beside current practice."""
+    model = load_rspmn(arguments.model)
+    log, behaviour = _read(model, arguments)
+    options = {"draws": arguments.draws, "rng": arguments.seed}
+    horizon, discount = arguments.horizon, arguments.discount
+    if arguments.policy is None:
+        if behaviour is not None:
+            raise EvidenceError("--probability is for --policy: practice is compared by the model")
+        found = compare(model, log, horizon, discount, **options)
+        _show_comparison(found, arguments)
+        return
+    answer = off_policy(
+        model, log, arguments.policy, horizon, discount, behaviour=behaviour, **options
+    )
+    _show_estimates(answer, arguments)
+
+
+def _read(model: RSPMN, arguments: argparse.Namespace) -> tuple[Episodes, Array | None]:
+    """Read the log, and the probabilities of its decisions where a column has them."""
+    schema, column, options = model.schema, arguments.probability, log_options(arguments)
+    if column is None or column in schema.variables:
+        log = Episodes.from_log(arguments.log, schema, **options)
+        return log, None if column is None else log.columns[column].numbers()
+    wider = Schema(
+        [*schema.order, [column]], schema.decisions, schema.utility,
+        {**schema.kinds, column: Kind.CONTINUOUS}, schema.log, schema.available,
+    )  # fmt: skip
+    log = Episodes.from_log(arguments.log, wider, **options)
+    columns = {name: log.columns[name] for name in schema.variables}
+    kinds = {name: log.schema.kinds[name] for name in schema.variables}
+    given = log.columns[column].numbers()
+    return replace(log, schema=schema.with_kinds(kinds), columns=columns), given
+
+
+# ---- practice and recommendation --------------------------------------------------------------
+
+
+def _show_comparison(found: Comparison, arguments: argparse.Namespace) -> None:
+    if arguments.top < 0:
+        raise DataError(f"--top: expected 0 or more, found {arguments.top}")
+    nodes = found.nodes[: arguments.top]
+    if arguments.json:
+        facts = asdict(replace(found, nodes=nodes))
+        print(json.dumps(_plain(facts)))
+        return
+    print(f"{found.horizon} steps, {found.episodes} logged episodes")
+    policy = found.policy
+    lines = [
+        ("current practice", found.practice.value, found.practice.low, found.practice.high, "95 %"),
+        ("recommended policy", policy.point, policy.low, policy.high, "90 %"),
+        ("difference", found.difference.value, found.difference.low, found.difference.high, "95 %"),
+    ]
+    names = ("", "value", "low", "high", "interval")
+    print_table({name: [_short(line[k]) for line in lines] for k, name in enumerate(names)})
+    print(f"the policy promises {policy.promise:.4g}; it is better than practice with probability "
+          f"{found.better:.3g}")  # fmt: skip
+    print(f"the log does what is recommended in {found.agreement:.1%} of its steps")
+    if nodes:
+        print("\nwhere they differ most:")
+        print_table(_table(nodes, found.episodes))
+
+
+def _table(nodes: Sequence[NodeComparison], episodes: int) -> dict[str, list[Any]]:
+    names = list(nodes[0].state)
+    return {
+        **{name: [show(node.state[name]) for node in nodes] for name in names},
+        "visits": [node.visits for node in nodes],
+        "practice": [f"{node.practice} ({node.practice_share:.0%})" for node in nodes],
+        "recommended": [node.recommended for node in nodes],
+        "agree": [f"{node.agreement:.0%}" for node in nodes],
+        "gain per visit": [f"{node.gain_per_visit(episodes):.3g}" for node in nodes],
+        "per episode": [f"{node.gain:.3g}" for node in nodes],
+    }
+
+
+# ---- any policy -------------------------------------------------------------------------------
+
+
+def _show_estimates(found: OffPolicy, arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        print(json.dumps(_plain(asdict(found))))
+        return
+    print(f"policy {arguments.policy}: {found.horizon} steps, {found.episodes} logged episodes")
+    estimates = found.estimates
+    print_table({
+        "method": [e.method for e in estimates],
+        "value": [_short(e.value) for e in estimates],
+        "low": [_short(e.low) for e in estimates],
+        "high": [_short(e.high) for e in estimates],
+        "effective episodes": ["" if math.isnan(e.effective) else f"{e.effective:.3g}"
+                               for e in estimates],
+    })  # fmt: skip
+    print(f"coverage {found.coverage:.2%}; intervals of 95 %")
+    column = f"read from the column {arguments.probability}"
+    source = column if found.behaviour_given else "estimated from the log"
+    print(f"the probabilities of logged decisions are {source}")
+    for note in found.notes:
+        print(f"note: {note}")
+
+
+def _short(number: object) -> str:
+    if not isinstance(number, float):
+        return str(number)
+    return "" if math.isnan(number) else f"{number:.4g}"
+
+
+def _plain(facts: Any) -> Any:
+    """Return facts as JSON has them: numbers that are not finite are null."""
+    if isinstance(facts, dict):
+        return {str(name): _plain(fact) for name, fact in facts.items()}
+    if isinstance(facts, list | tuple):
+        return [_plain(fact) for fact in facts]
+    if isinstance(facts, float | np.floating):
+        return float(facts) if math.isfinite(facts) else None
+    return facts

@@ -1,0 +1,180 @@
+"""The recommended policy beside current practice: values, agreement, and where they differ most.
+
+The policy's value less that of practice is a sum over states: how often practice is in a state,
+times what it loses there if it decides once more and the policy follows. So the states can be named
+that the difference comes from.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rspmn.data.episodes import Episodes
+from rspmn.data.keys import group_weights
+from rspmn.evaluate.behaviour import estimated_behaviour
+from rspmn.evaluate.importance import Estimate
+from rspmn.evaluate.logged import Joint, LoggedSteps, logged_steps
+from rspmn.evaluate.model_value import OwnWorld, draws_of, worths_of
+from rspmn.evaluate.practice import check_draws, estimate_of, practice_value
+from rspmn.evaluate.targets import Asked, Planned
+from rspmn.infer.bellman import check_steps
+from rspmn.infer.compiled.planned import Planned as Plan
+from rspmn.infer.criterion import MEU
+from rspmn.infer.policy import Policy
+from rspmn.model import RSPMN
+from rspmn.trust import HonestValue
+from rspmn.trust.rules import Fixed, Rule
+from rspmn.types import Array
+from rspmn.values import Value, show
+
+
+@dataclass(frozen=True)
+class NodeComparison:
+    """Practice and recommendation in the states of one interface node."""
+
+    state: dict[str, Value]
+    visits: float  # logged steps within the horizon
+    practice: str  # the decision that the log takes most often
+    practice_share: float
+    recommended: str  # the decision that is recommended most often
+    agreement: float  # the share of steps that took the recommended decision
+    gain: float  # what the policy gains here in an episode
+
+    def gain_per_visit(self, episodes: int) -> float:
+        """Return what the policy gains here each time."""
+        return self.gain * episodes / max(self.visits, 1e-300)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The recommended policy beside current practice."""
+
+    horizon: int
+    discount: float
+    episodes: int
+    practice: Estimate
+    policy: HonestValue
+    difference: Estimate  # of the honest value and that of practice
+    better: float  # the probability that the policy is better
+    agreement: float  # the share of logged steps that took the recommended decision
+    nodes: tuple[NodeComparison, ...]  # by what the policy gains in them, the most first
+
+
+def compare(
+    model: RSPMN,
+    log: Episodes,
+    horizon: int | None = None,
+    discount: float = 1.0,
+    *,
+    draws: int = 300,
+    rng: int = 0,
+) -> Comparison:
+    """Return the recommended policy of a model beside the practice of a log.
+
+    Parameters
+    ----------
+    model
+        A learned model, with counts.
+    log
+        The log that it was learned from, or another of the same process: how often states are
+        visited, and what is done in them.
+    horizon
+        The number of steps; without one, that of the longest episode.
+    discount
+        Per step.
+    draws
+        The number of draws from the posterior.
+    rng
+        A seed.
+
+    Examples
+    --------
+    >>> from rspmn.envs.grid_universe import grid_universe
+    >>> from rspmn.learn import learn_rspmn
+    >>> log = grid_universe().generate(episodes=1000, horizon=8, rng=0)
+    >>> found = compare(learn_rspmn(log)[0], log)
+    >>> found.better, found.difference.low > 0
+    (1.0, True)
+    """
+    steps = logged_steps(model, log)
+    horizon = steps.longest if horizon is None else check_steps(horizon, least=1)
+    plan, current = Plan(model, horizon, discount, MEU), practice_value(model, horizon, discount)
+    best: list[Rule] = [Fixed(plan.at(after).choices.chosen) for after in range(horizon)]
+    honest = model.honest_value(horizon, discount, draws=check_draws(draws), rng=rng)
+    generator = np.random.default_rng(rng)
+    rules = [current.drawn_rules(generator), lambda _: best]
+    practised, recommended = draws_of(model, rules, discount, draws, generator)
+    apart = recommended - honest.optimism / 2 - practised
+    near = 1e-9 * max(1.0, float(np.abs(practised).max()))
+    better = float(np.mean(apart > near) + np.mean(np.abs(apart) <= near) / 2)
+    gains = _gains(model, steps, best, current.rules(1), discount)
+    agreement, nodes = _by_node(model, steps, model.policy(horizon, discount), gains)
+    return Comparison(
+        horizon, discount, steps.episodes, estimate_of("practice", current.value, practised),
+        honest, estimate_of("difference", honest.point - current.value, apart), better, agreement,
+        nodes,
+    )  # fmt: skip
+
+
+def _gains(
+    model: RSPMN,
+    steps: LoggedSteps,
+    best: Sequence[Rule],
+    current: Sequence[Rule],
+    discount: float,
+) -> Array:  # [interfaces]
+    """Return what the policy gains in each interface node, in an episode of practice."""
+    world, worths = OwnWorld(model), worths_of(model, best, discount).nodes
+    horizon, found = len(best), np.zeros(model.num_interfaces)
+    node = steps.situations.node[steps.state]
+    for t in range(horizon):
+        here = node[(steps.time == t) & (node >= 0)]
+        visits = group_weights(here, np.ones(len(here)), model.num_interfaces)
+        last, after = t == horizon - 1, worths[t + 1][None, :]
+        once = world.update(after, discount, last, current[horizon - 1 - t])[0]
+        found += discount**t * visits / steps.episodes * (worths[t] - once)
+    return found
+
+
+def _by_node(
+    model: RSPMN, steps: LoggedSteps, policy: Policy, gains: Array
+) -> tuple[float, tuple[NodeComparison, ...]]:
+    """Return the share of steps that agree, and the interface nodes."""
+    situations, target = steps.situations, Planned(policy)
+    asked, shape = Asked(situations, estimated_behaviour(steps)), steps.counts.shape
+    taken, told = np.zeros(shape), np.zeros(shape)
+    agrees = np.zeros(situations.count)
+    assert policy.horizon is not None
+    for t in range(policy.horizon):
+        rows = np.flatnonzero(steps.time == t)
+        if not len(rows):
+            break
+        chances = np.nan_to_num(target.probabilities(asked, t))
+        state, made = steps.state[rows], steps.made[rows]
+        np.add.at(taken, (state, made), 1.0)
+        np.add.at(told, state, chances[state])
+        np.add.at(agrees, state, chances[state, made])
+    table = policy.table()
+    names = model.schema.information_sets[0]
+    found = []
+    for row, node in enumerate(table["node"]):
+        here = situations.node == node
+        visits = float(taken[here].sum())
+        if not visits:
+            continue
+        did, should = taken[here].sum(axis=0), told[here].sum(axis=0)
+        found.append(
+            NodeComparison(
+                {name: table[name][row] for name in names}, visits,
+                _named(situations.decisions[int(did.argmax())]), float(did.max() / visits),
+                _named(situations.decisions[int(should.argmax())]) if should.any() else "",
+                float(agrees[here].sum() / visits), float(gains[node]),
+            )
+        )  # fmt: skip
+    found.sort(key=lambda each: -each.gain)
+    return float(agrees.sum() / taken.sum()), tuple(found)
+
+
+def _named(made: Joint) -> str:
+    return ", ".join(show(value) for value in made if value is not None)

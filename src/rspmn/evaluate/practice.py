@@ -1,0 +1,117 @@
+"""Current practice: what the log does, as a circuit, and what it is worth.
+
+The max nodes of a template are where somebody decided. With the shares in which the log took their
+branches as weights they are sums, and the template is a circuit of the policy behind the log.
+"""
+
+import numpy as np
+
+from rspmn.circuit import Categorical, Max, Network, NetworkBuilder
+from rspmn.circuit.network import with_children
+from rspmn.errors import EvidenceError
+from rspmn.evaluate.importance import Estimate
+from rspmn.evaluate.model_value import ModelValue, draws_of
+from rspmn.infer.bellman import check_discount, check_steps
+from rspmn.infer.branches import Context
+from rspmn.model import RSPMN
+from rspmn.types import Array
+
+#: The tails of the draws that 95 % intervals leave out.
+TAIL = 0.025
+
+
+def practice_network(model: RSPMN) -> Network:
+    """Return the template with sums instead of max nodes; decisions are variables like others.
+
+    Branches that the log never took are left out, unless it took none of a node.
+
+    >>> from rspmn.envs.grid_universe import grid_universe
+    >>> from rspmn.learn import learn_rspmn
+    >>> model, _ = learn_rspmn(grid_universe().generate(episodes=500, horizon=8, rng=0))
+    >>> any(isinstance(node, Max) for node in practice_network(model).nodes)
+    False
+    """
+    builder, template = NetworkBuilder(), model.template
+    steps = Context(template).steps
+    placed: list[int] = []
+    for node in template.nodes:
+        children = tuple(placed[child] for child in node.children)
+        if not isinstance(node, Max):
+            placed.append(builder.add(with_children(node, children)))
+            continue
+        taken = _shares([steps[child] for child in node.children])
+        kept = [k for k, share in enumerate(taken) if share > 0]
+        made = [builder.leaf(node.decision, Categorical.certain(node.values[k])) for k in kept]
+        parts = [builder.product([leaf, children[k]]) for leaf, k in zip(made, kept, strict=True)]
+        placed.append(builder.sum(parts, [taken[k] for k in kept]))
+    return builder.build(*(placed[root] for root in template.roots))
+
+
+def _shares(steps: list[float]) -> list[float]:
+    """Return shares of logged steps; equal ones where there are none."""
+    total = sum(steps)
+    if not np.isfinite(total) or total == 0:  # END, or a model written by hand
+        return [1 / len(steps)] * len(steps)
+    return [each / total for each in steps]
+
+
+def practice_value(model: RSPMN, horizon: int, discount: float = 1.0) -> ModelValue:
+    """Return the value of current practice in a model, by the counts that the model keeps."""
+    check_discount(discount)
+    steps = [level.branches.steps for level in model.bellman.levels]
+    return ModelValue(model, [steps], check_steps(horizon, least=1), discount)
+
+
+def practice(
+    model: RSPMN,
+    horizon: int,
+    discount: float = 1.0,
+    *,
+    draws: int = 300,
+    rng: np.random.Generator | int = 0,
+) -> Estimate:
+    """Return what current practice is worth from the start, with a 95 % interval.
+
+    The shares in which the log decides are drawn with all other weights.
+
+    Parameters
+    ----------
+    model
+        A learned model, with counts.
+    horizon
+        The number of steps.
+    discount
+        Per step.
+    draws
+        The number of draws from the posterior.
+    rng
+        A generator, or a seed for one.
+
+    Examples
+    --------
+    >>> from rspmn.envs.grid_universe import grid_universe
+    >>> from rspmn.learn import learn_rspmn
+    >>> world = grid_universe()
+    >>> model, _ = learn_rspmn(world.generate(episodes=1000, horizon=8, rng=0))
+    >>> found = practice(model, horizon=8)
+    >>> found.low < world.evaluate(None, 8) < found.high
+    True
+    """
+    found, rng = practice_value(model, horizon, discount), np.random.default_rng(rng)
+    drawn = draws_of(model, [found.drawn_rules(rng)], discount, check_draws(draws), rng)[0]
+    return estimate_of("practice", found.value, drawn)
+
+
+def estimate_of(
+    method: str, value: float, drawn: Array, below: float = 0.0, above: float = 0.0
+) -> Estimate:
+    """Return a value with the 95 % interval of draws, made wider, and so that it has the value."""
+    low, high = np.quantile(drawn, [TAIL, 1 - TAIL]).tolist()
+    return Estimate(method, value, min(low + below, value), max(high + above, value))
+
+
+def check_draws(draws: int) -> int:
+    """Return a number of draws that gives an interval."""
+    if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 2:
+        raise EvidenceError(f"draws: expected 2 or more, found {draws!r}")
+    return int(draws)
