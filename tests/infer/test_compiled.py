@@ -194,7 +194,7 @@ def test_states_of_several_values_and_missing_ones() -> None:
         outcome = b.product([b.utility("u", float(k)), b.latent(k)])
         roots.append(b.product([x, y, b.max("d", {True: outcome})]))
     model = RSPMN(schema, weighted_top([0.5, 0.5]), b.build(*roots), (30.0, 10.0))
-    index = StateIndex(model)
+    index = StateIndex.of(model)
     # visits · likelihood: 30 · .9 and 10 · .2 for x = 0; y tells the two apart
     assert index.belief({"x": 0}).weights == pytest.approx([1, 2 / 27])
     assert index.belief({"x": 0, "y": 1}).nodes.tolist() == [1]

@@ -144,7 +144,7 @@ def test_overlapping_states_are_valued_as_the_network_does(seed: int) -> None:
 
 def assert_equal_beliefs(model: RSPMN, states: Sequence[State]) -> None:
     """Compare with visits · likelihood, node by node; one state at a time, and all at once."""
-    index = StateIndex(model)
+    index = StateIndex.of(model)
     table = {name: np.array([s[name] for s in states], dtype=object) for name in index.names}
     routes = index.routes(as_table(table))
     many = np.zeros((len(routes.row), model.num_interfaces))
@@ -153,10 +153,16 @@ def assert_equal_beliefs(model: RSPMN, states: Sequence[State]) -> None:
     for part, beliefs in routes.uncertain():
         which = np.repeat(part, np.diff(beliefs.starts))
         np.add.at(many, (which, beliefs.nodes), beliefs.weights)
+    columns = {name: as_table(table).coded(name) for name in index.names}
+    pairs = index.pairs(columns, len(states))
+    assert (np.diff(pairs.row * model.num_interfaces + pairs.node) > 0).all()
     for k, state in enumerate(states):
         known = {name: as_value(v, name) for name, v in state.items() if v is not None}
         logs = evaluate(index.network, known)
         likelihood = np.array([math.exp(logs[root].log_likelihood) for root in index.network.roots])
+        alone = np.zeros(len(likelihood))
+        alone[pairs.node[pairs.row == k]] = np.exp(pairs.logs[pairs.row == k])
+        assert alone == pytest.approx(likelihood * (index.prior > -math.inf), abs=1e-12), known
         expected = np.exp(index.prior) * likelihood
         expected /= expected.sum() or 1.0
         belief = index.belief(known)
@@ -234,7 +240,7 @@ def test_states_of_one_box_need_no_density() -> None:
         inside = {
             name: rng.uniform(*_span(knots, name), 500) for name in model.schema.information_sets[0]
         }
-        routes = StateIndex(model).routes(as_table(inside))
+        routes = StateIndex.of(model).routes(as_table(inside))
         assert len(np.unique(routes.state)) == expected
         assert (routes.node[routes.state] >= 0).all() != soft
 
@@ -256,6 +262,6 @@ def test_a_model_without_states() -> None:
     policy = model.policy(1)
     assert_equal_answers(policy, {})
     assert policy.act({}) == 0
-    routes = StateIndex(model).routes(as_table({"other": np.zeros(3)}))
+    routes = StateIndex.of(model).routes(as_table({"other": np.zeros(3)}))
     assert routes.state.tolist() == [0, 0, 0]
     assert policy.act_many({"other": [0.0, 0.0]}).tolist() == [0, 0]

@@ -92,7 +92,7 @@ class Policy:
         self.otherwise, self.criterion = otherwise, criterion
         self._planned = Planned(self.model, horizon, discount, criterion)
         self.horizon, self.discount = self._planned.horizon, discount
-        self._index = StateIndex(self.model)
+        self._index = StateIndex.of(self.model)
         with np.errstate(divide="ignore"):
             starts = np.log(model.starts)
         self._start = Beliefs.of_one(np.arange(model.num_interfaces), starts)

@@ -15,12 +15,12 @@ class Candidates:
         states, node = located.states, located.node
         one = np.flatnonzero(node >= 0)
         open_ = np.flatnonzero(node == SEVERAL)
-        which, nodes, logs = possible_roots(model, states, open_)
+        found = possible_roots(model, states, open_)
         ends = [] if model.end is None else [model.end]
-        state = np.concatenate([one, open_[which], np.full(len(ends), states.count)])
+        state = np.concatenate([one, open_[found.row], np.full(len(ends), states.count)])
         order = np.argsort(state, kind="stable")
-        self.node = np.concatenate([node[one], nodes, ends]).astype(np.int64)[order]
-        self.log = np.concatenate([np.zeros(len(one)), logs, np.zeros(len(ends))])[order]
+        self.node = np.concatenate([node[one], found.node, ends]).astype(np.int64)[order]
+        self.log = np.concatenate([np.zeros(len(one)), found.logs, np.zeros(len(ends))])[order]
         self.starts = np.searchsorted(state[order], np.arange(states.count + 2))
         self.size = model.num_interfaces
         key = state[order] * self.size + self.node

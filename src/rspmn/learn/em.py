@@ -12,12 +12,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rspmn.data.episodes import Episodes, Followed
+from rspmn.data.episodes import Episodes
 from rspmn.data.keys import group_weights
 from rspmn.data.windows import fair_endings
 from rspmn.errors import DataError
-from rspmn.infer.compiled.forward_backward import Abreast, kernel_of
-from rspmn.infer.compiled.layers import ranges
+from rspmn.infer.compiled.beliefs import Beliefs
+from rspmn.infer.compiled.forward_backward import Abreast, Ahead, StepBack, kernel_of
+from rspmn.infer.compiled.relations import Relation, common, ranges
 from rspmn.infer.compiled.ways import Ways
 from rspmn.learn.estimate import rebuild
 from rspmn.learn.flows import Flows, Moments
@@ -97,76 +98,76 @@ class _Expectation:
         top = np.array(model.starts)
         earned = episodes.columns[model.schema.utility].data
         self.lowest = float(earned.min(initial=0.0))
-        for log in Abreast.chunks(episodes, model.num_interfaces, times=True):
+        for log in kernel.chunks(episodes, times=True):
             self._add(log, top, earned - self.lowest)
 
     def _add(self, log: Abreast, top: Array, earned: Array) -> None:
-        passes = self.kernel.backward(log)
-        with np.errstate(divide="ignore"):
-            logs = np.log(top)[:, None] + passes[0]
-        total = np.logaddexp.reduce(logs, axis=0)
+        last = self.kernel.after_last(log)
+        steps = list(self.kernel.steps_back(log, last))[::-1]
+        first, rows = steps[0].here.pairs, len(log)
+        total = first.summed(top, rows)
         possible = total > -np.inf
         self.impossible += int((~possible).sum())
         self.log_likelihood += float(total[possible].sum())
-        belief = np.where(possible, np.exp(logs - np.where(possible, total, 0.0)), 0.0)
-        if self.hard:
-            belief = _one_hot(belief)
-        self.starts += belief.sum(axis=1)
-        for t in range(log.longest):
-            belief = self._step(log, t, belief[:, : log.running(t)], passes, earned)
+        begun = first.where(top[first.node] > 0)
+        logs = begun.logs + np.log(top[begun.node])
+        belief = self._belief(begun.row, begun.node, np.exp(logs - total[begun.row]), rows)
+        self.starts += group_weights(belief.nodes, belief.weights, len(self.starts))
+        after = [*(step.here for step in steps[1:]), last]
+        for t, (step, future) in enumerate(zip(steps, after, strict=True)):
+            of_steps = earned[log.first[: len(step.kinds)] + t]
+            belief = self._step(step, future, belief, of_steps)
 
-    def _step(
-        self, log: Abreast, t: int, belief: Array, passes: list[Array], earned: Array
-    ) -> Array:
-        """Pass the belief through step t; return that about the next step."""
-        kernel, running = self.kernel, log.running(t)
-        self.visits += belief.sum(axis=1)
-        steps = log.first[:running] + t
-        future = passes[t + 1]
-        row, entry, ahead, logs = kernel.reach(kernel.step[steps], future)
-        here = passes[t][kernel.root[entry], row]
-        live = (belief[kernel.root[entry], row] > 0) & (logs > -np.inf)
-        row, entry, ahead = row[live], entry[live], ahead[live]
-        weight = belief[kernel.root[entry], row] * np.exp(logs[live] - here[live])
-        cut = (log.lengths[:running] == t + 1) & (log.endings[:running] == Followed.UNKNOWN)
-        known = ~cut[row]
+    def _belief(self, row: Ints, node: Ints, weight: Array, rows: int) -> Beliefs:
+        """Return how probable each node is in each row; the likeliest is certain in hard EM."""
+        size = len(self.starts)
+        keys, which = np.unique(row * size + node, return_inverse=True)
+        weight = group_weights(which, weight, len(keys))
+        if self.hard:
+            largest = _largest_of_row(weight, keys // size) > 0
+            keys, weight = keys[largest], np.ones(np.count_nonzero(largest))
+        found = Relation.of_keys(keys, rows, size)
+        return Beliefs(found.starts, found.items, weight)
+
+    def _step(self, step: StepBack, future: Ahead, belief: Beliefs, earned: Array) -> Beliefs:
+        """Pass the belief through a step; return that about the next one."""
+        root, logs = self.kernel.root[step.entry], step.logs
+        held = slice(0, belief.starts[len(step.kinds)])
+        self.visits += group_weights(belief.nodes[held], belief.weights[held], len(self.visits))
+        believed = Relation(belief.starts, belief.nodes, len(self.starts))
+        weight = np.append(belief.weights, 0.0)[believed.find(step.row, root)]
+        live = (weight > 0) & (logs > -np.inf)
+        row, entry, ahead = step.row[live], step.entry[live], step.ahead[live]
+        here = step.here.pairs.logs[step.here.relation.find(row, root[live])]
+        weight = weight[live] * np.exp(logs[live] - here)
+        known = ~future.is_cut[row]
         if self.hard:
             weight = _largest_of_row(weight, row) * known
-        size = len(kernel.logs)
-        self.passed += group_weights(entry, weight, size)
-        utility = earned[steps[row]]
+        np.add.at(self.passed, entry, weight)
+        utility = earned[row]
         for power in range(3):
-            self.known[power] += group_weights(entry, weight * known * utility**power, size)
-        return self._lead_on(row, entry, weight, np.where(known, utility, np.nan), ahead, future)
+            np.add.at(self.known[power], entry, weight * known * utility**power)
+        step = replace(step, row=row[known], entry=entry[known], ahead=ahead[known])
+        return self._lead_on(step, future, weight[known], utility[known])
 
-    def _lead_on(
-        self, row: Ints, entry: Ints, weight: Array, utility: Array, ahead: Array,
-        future: Array,
-    ) -> Array:  # fmt: skip
+    def _lead_on(self, step: StepBack, future: Ahead, weight: Array, utility: Array) -> Beliefs:
         """Count the edges of sites; return the belief about the next step.
 
-        The utility is NaN where the successor is unknown: such steps are not counted.
+        Given are the entries of steps whose successor is known, their weights and utilities.
         """
-        sites = self.kernel.sites
+        sites, row, entry = self.kernel.sites, step.row, step.entry
         site = self.kernel.site[entry]
-        edge, first = ranges(sites.starts[site], sites.starts[site + 1])
-        counts = np.diff(first)
-        to, at = sites.interfaces[edge], np.repeat(row, counts)
-        share = np.log(sites.weights[edge]) + future[to, at] - np.repeat(ahead, counts)
-        share = np.exp(share)
-        if self.hard and len(edge):
-            share = _largest_of_row(share, np.repeat(np.arange(len(site)), counts))
-        flow = np.repeat(weight, counts) * share
-        place = np.repeat(self.edge_starts[entry], counts) + np.arange(len(edge))
-        place -= np.repeat(first[:-1], counts)
-        utility = np.repeat(utility, counts)
-        known = ~np.isnan(utility)
+        k, edge, pair = common(sites.relation, site, future.relation, row)
+        share = np.exp(sites.log_weights[edge] + future.pairs.logs[pair] - step.ahead[k])
+        if self.hard:
+            share = _largest_of_row(share, k)
+        flow = weight[k] * share
+        place = self.edge_starts[entry[k]] + edge - sites.starts[site[k]]
         for power in range(3):
-            part = flow[known] * utility[known] ** power
-            self.led[power] += group_weights(place[known], part, self.led.shape[1])
-        belief = np.zeros_like(future)
-        np.add.at(belief, (to, at), flow)
-        return belief
+            np.add.at(self.led[power], place, flow * utility[k] ** power)
+        some = flow > 0
+        node = sites.interfaces[edge[some]]
+        return self._belief(row[k[some]], node, flow[some], len(future))
 
     def flows(self) -> Flows:
         """Return the flow through every position of the template."""
@@ -214,14 +215,6 @@ def _share_out(ways: Ways, instance: Ints, logs: Array, amount: Array) -> Array:
         given[instance] = np.log(amount) - logs
     whole = group_weights(ways.pair[instance], amount, len(ways.row))
     return ways.down(ways.up(given), whole)
-
-
-def _one_hot(belief: Array) -> Array:  # [interfaces, rows]
-    """Return 1 for the likeliest interface node of each row, 0 for others."""
-    found = np.zeros_like(belief)
-    rows = np.flatnonzero(belief.sum(axis=0) > 0)
-    found[belief[:, rows].argmax(axis=0), rows] = 1.0
-    return found
 
 
 def _largest_of_row(weight: Array, row: Ints) -> Array:

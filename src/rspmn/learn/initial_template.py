@@ -19,9 +19,9 @@ from rspmn.circuit.rewrite import graft, with_branches
 from rspmn.data.episodes import Followed
 from rspmn.data.keys import group_weights
 from rspmn.data.windows import States
-from rspmn.end_nodes import end_root, marked_root, unknown_root, visits_of_states
+from rspmn.end_nodes import end_root, marked_root, unknown_root
 from rspmn.infer.compiled.assign import Located, likeliest_roots
-from rspmn.infer.compiled.state_index import state_part
+from rspmn.infer.compiled.state_index import StateIndex
 from rspmn.infer.compiled.ways import RootTrees
 from rspmn.learn.frontier import Border, edge_of, frontier_leaves, state_leaves
 from rspmn.learn.one_step import Interface, OneStep
@@ -175,6 +175,6 @@ def _locate_in(template: InitialTemplate) -> Located:
     for column in located.states.columns.values():
         lacking |= column.missing
     again = np.flatnonzero(lacking)
-    network, visits = state_part(template.template), visits_of_states(template)
-    node[again] = likeliest_roots(network, located.states, again, visits)
+    if len(again):
+        node[again] = likeliest_roots(StateIndex.of(template), located.states, again)
     return Located(located.states, node)

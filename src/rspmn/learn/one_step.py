@@ -15,7 +15,7 @@ from rspmn.circuit import Latent, Max, Network, Node, Product, Sum, fold_up, wal
 from rspmn.data.keys import group_weights
 from rspmn.data.windows import distinct_states
 from rspmn.infer.compiled.assign import NOWHERE, Located, likeliest_roots
-from rspmn.infer.compiled.state_index import state_part
+from rspmn.infer.compiled.state_index import StateIndex, state_part
 from rspmn.learn.two_step import TwoSteps
 from rspmn.types import Array, Ints
 
@@ -51,7 +51,8 @@ def one_step_of(two: TwoSteps, network: Network, sites: Sequence[Ints], disjoint
         node[states.of_steps[known]] = learned_in[known]
     others = np.flatnonzero(node == NOWHERE)
     if len(others):
-        node[others] = likeliest_roots(state_part(network, interfaces), states, others, steps)
+        index = StateIndex(two.windows.schema, state_part(network, interfaces), steps)
+        node[others] = likeliest_roots(index, states, others)
     return OneStep(network, sites, interfaces, learned_in, steps, Located(states, node))
 
 

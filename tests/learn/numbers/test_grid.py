@@ -98,7 +98,7 @@ def test_the_circuit_finds_nodes_by_interpolation(seed: int) -> None:
     assert categories == []
     assert all(read[name] == pytest.approx(knots[name]) for name in knots)
     grid = Grid((), tuple(knots.values()), *_all_of(tuple(knots.values())))
-    index = StateIndex(model)
+    index = StateIndex.of(model)
     for state in x[:10]:
         found = _posterior(index, {"x0": float(state[0]), "x1": float(state[1])}, grid.size)
         expected = grid.locate(codes(1), state[None]).matrix.toarray()[:, 0]
@@ -124,5 +124,5 @@ def test_numbers_beyond_the_log_are_at_the_last_knot(value: float) -> None:
     windows = windows_of(rng, steps=60, numbers=1)
     line = np.array([-1.0, 0.0, 8.0])
     model = estimate_on_grid(windows, LearnConfig(), {"x0": line}, [])
-    found = _posterior(StateIndex(model), {"x0": value}, 3)
+    found = _posterior(StateIndex.of(model), {"x0": value}, 3)
     assert found == pytest.approx([1, 0, 0] if value < 0 else [0, 0, 1])

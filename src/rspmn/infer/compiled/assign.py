@@ -5,19 +5,20 @@ apart, the likeliest interface node of a step depends on that step alone.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.circuit import Network, Utility
+from rspmn.circuit import Utility
 from rspmn.data.episodes import Followed
 from rspmn.data.windows import States, Windows, distinct_states
-from rspmn.end_nodes import Template, visits_of_states
+from rspmn.end_nodes import Template
 from rspmn.errors import DataError
-from rspmn.infer.compiled.layers import KINDS, compile_likelihood
+from rspmn.infer.compiled.beliefs import Pairs
+from rspmn.infer.compiled.layers import KINDS
 from rspmn.infer.compiled.leaf_tables import Distinct
-from rspmn.infer.compiled.state_index import state_part
+from rspmn.infer.compiled.state_index import StateIndex
 from rspmn.infer.compiled.ways import RootTrees, Ways
 from rspmn.types import Array, Ints
 
@@ -25,8 +26,10 @@ from rspmn.types import Array, Ints
 NOWHERE = -1
 #: The interface node of a state that lacks values and may be in several: it is not assigned.
 SEVERAL = -2
-#: At most this many floats are evaluated per chunk of states.
-CHUNK = 4_000_000
+#: About this many pairs of a state and an interface node are evaluated at once.
+CHUNK = 1_000_000
+#: So many states are evaluated first, to see how many pairs there are.
+FIRST = 2_000
 #: At most this many windows are sent down at once.
 ROWS = 20_000
 #: The log-likelihood, over that of any value, of a missing value where the value is always missing.
@@ -132,8 +135,8 @@ def known_columns(windows: Windows) -> dict[str, Distinct]:
 
 def locate(template: Template, states: States) -> Located:
     """Return the interface node of each state."""
-    network, visits = state_part(template.template), visits_of_states(template)
-    return Located(states, likeliest_roots(network, states, np.arange(states.count), visits))
+    index = StateIndex.of(template)
+    return Located(states, likeliest_roots(index, states, np.arange(states.count)))
 
 
 def locate_again(template: Template, located: Located) -> Located:
@@ -142,71 +145,51 @@ def locate_again(template: Template, located: Located) -> Located:
     Of their nodes only those count that the template says were visited. If one is left, it is it.
     """
     several = np.flatnonzero(located.node == SEVERAL)
-    network, visits = state_part(template.template), visits_of_states(template)
-    found = likeliest_roots(network, located.states, several, visits)
+    if not len(several):
+        return located
+    found = likeliest_roots(StateIndex.of(template), located.states, several)
     node = located.node.copy()
     node[several[found >= 0]] = found[found >= 0]
     return Located(located.states, node)
 
 
-def likeliest_roots(network: Network, states: States, which: Ints, visits: Array) -> Ints:
-    """Return the likeliest interface node of some states.
-
-    Parameters
-    ----------
-    network
-        The distribution of the state in each interface node.
-    states
-        The distinct states of a log.
-    which
-        The numbers of some of them.
-    visits
-        How often each interface node was visited. [interfaces]
-    """
+def likeliest_roots(index: StateIndex, states: States, which: Ints) -> Ints:  # [which]
+    """Return the likeliest interface node of some states, by their numbers."""
     found = np.full(len(which), NOWHERE)
-    if not len(which):
-        return found
-    with np.errstate(divide="ignore"):
-        prior = np.log(visits)[:, None]
-    for part, logs in _likelihoods(network, states, which):
-        scores = logs + prior
-        possible = (scores > -np.inf).sum(axis=0)
-        lacking = np.zeros(len(possible), dtype=bool)
-        for column in states.columns.values():
-            lacking |= column.missing[which[part]]
-        found[part] = np.where(possible == 0, NOWHERE, scores.argmax(axis=0))
-        found[part][lacking & (possible > 1)] = SEVERAL
+    lacking = np.zeros(len(which), dtype=bool)
+    for column in states.columns.values():
+        lacking |= column.missing[which]
+    for part, pairs in _pairs(index, states, which):
+        rows = part.stop - part.start
+        node, possible = pairs.likeliest(index.prior, rows)
+        found[part] = np.where(possible == 0, NOWHERE, node)
+        found[part][lacking[part] & (possible > 1)] = SEVERAL
     return found
 
 
-def possible_roots(
-    template: Template, states: States, which: Ints
-) -> tuple[Ints, Ints, Array]:  # [pairs] each
-    """Return the interface nodes that some states may be in.
+def possible_roots(template: Template, states: States, which: Ints) -> Pairs:
+    """Return the interface nodes that some states may be in, and log P(state | node).
 
-    For each pair: the place in `which`, the node, and log P(state | node). What a state lacks is
-    marginalised. Nodes that were never visited are left out.
+    Rows are places in `which`. What a state lacks is marginalised. Nodes that were never visited
+    are left out.
     """
-    network, visited = state_part(template.template), visits_of_states(template) > 0
-    found = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
-    for part, logs in _likelihoods(network, states, which):
-        state, node = np.nonzero(~np.isneginf(logs.T) & visited)
-        found.append((part.start + state, node, logs[node, state]))
-    state, node, log = (np.concatenate(column) for column in zip(*found, strict=True))
-    return state, node, log
+    found = []
+    if len(which):
+        for part, pairs in _pairs(StateIndex.of(template), states, which):
+            found.append(replace(pairs, row=part.start + pairs.row))
+    return Pairs.concatenated(found)
 
 
-def _likelihoods(
-    network: Network, states: States, which: Ints
-) -> Iterator[tuple[slice, Array]]:  # [interfaces, states of the chunk]
-    """Return the log-likelihood of states under each root, chunk by chunk."""
-    likelihood = compile_likelihood(network)
-    step = max(1, CHUNK // len(network))
-    for start in range(0, len(which), step):
-        part = slice(start, start + step)
+def _pairs(index: StateIndex, states: States, which: Ints) -> Iterator[tuple[slice, Pairs]]:
+    """Return the pairs of some states and interface nodes, so many at a time as can be held."""
+    start, step = 0, FIRST
+    while start < len(which):
+        part = slice(start, min(len(which), start + step))
         columns = {name: c.take(which[part]) for name, c in states.columns.items()}
-        coded = {name: Distinct.of(column) for name, column in columns.items()}
-        yield part, likelihood(coded, len(which[part]))
+        pairs = index.pairs(columns, part.stop - start)
+        yield part, pairs
+        fit = CHUNK * (part.stop - start) // max(1, len(pairs.row))
+        start, step = part.stop, max(1, min(8 * step, fit))
 
 
 def _fit(ways: Ways, earned: Array) -> Array:  # [instances]

@@ -1,12 +1,13 @@
 """Which interface nodes states may be in, and how probable each is."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from rspmn.data.columns import Column
 from rspmn.data.keys import joint_groups
+from rspmn.infer.compiled.layers import log_sums
 from rspmn.types import Array, Bools, Ints
 from rspmn.values import Value
 
@@ -80,6 +81,54 @@ class Beliefs:
             return self
         starts = np.concatenate([[0], np.cumsum(keep)])[self.starts]
         return Beliefs(starts, self.nodes[keep], self.weights[keep])
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Which interface nodes rows may be in; each pair once, sorted by row, then by node."""
+
+    row: Ints  # [pairs]
+    node: Ints  # [pairs]
+    logs: Array  # [pairs], the log-likelihood of the row in the node, above -∞
+
+    @classmethod
+    def concatenated(cls, parts: Sequence["Pairs"]) -> "Pairs":
+        """Return the pairs of several parts, whose rows follow each other."""
+        return cls(
+            np.concatenate([np.empty(0, np.int64), *(part.row for part in parts)]),
+            np.concatenate([np.empty(0, np.int64), *(part.node for part in parts)]),
+            np.concatenate([np.empty(0), *(part.logs for part in parts)]),
+        )
+
+    def where(self, keep: Bools) -> "Pairs":
+        """Return some of the pairs."""
+        return self if keep.all() else Pairs(self.row[keep], self.node[keep], self.logs[keep])
+
+    def starts(self, rows: int) -> Ints:  # [rows + 1]
+        """Return the first pair of each row."""
+        return np.searchsorted(self.row, np.arange(rows + 1))
+
+    def summed(self, weights: Array, rows: int) -> Array:  # [rows]
+        """Return the log-likelihood of each row, the nodes having some weights."""
+        found = np.full(rows, -np.inf)
+        if len(self.row):
+            first = np.flatnonzero(np.append(True, self.row[1:] != self.row[:-1]))
+            with np.errstate(divide="ignore"):
+                found[self.row[first]] = log_sums(np.log(weights[self.node]) + self.logs, first)
+        return found
+
+    def likeliest(self, prior: Array, rows: int) -> tuple[Ints, Ints]:  # [rows] each
+        """Return the node of highest prior · likelihood, NONE if there is none; also of how many.
+
+        `prior` [nodes] are logarithms. Of equal ones it is the first.
+        """
+        scores = self.logs + prior[self.node]
+        order = np.lexsort((-scores, self.row))  # stable: nodes are sorted
+        counts = np.bincount(self.row, minlength=rows)
+        some = np.flatnonzero(counts)
+        found = np.full(rows, NONE)
+        found[some] = self.node[order[self.starts(rows)[some]]]
+        return found, counts
 
 
 @dataclass(frozen=True, eq=False)

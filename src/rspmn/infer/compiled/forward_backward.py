@@ -6,46 +6,68 @@ pass over time gives the likelihood of every episode. The plain form, one episod
 `rspmn.infer.likelihood.episode_log_likelihood`.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.data.columns import Column
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.keys import joint_groups
 from rspmn.errors import EvidenceError
-from rspmn.infer.compiled.layers import log_sums, ranges
+from rspmn.infer.compiled.beliefs import Pairs
+from rspmn.infer.compiled.layers import log_sums
 from rspmn.infer.compiled.leaf_tables import Distinct
-from rspmn.infer.compiled.state_index import StateIndex
+from rspmn.infer.compiled.relations import Relation, common, ranges
+from rspmn.infer.compiled.state_index import StateIndex, state_part
 from rspmn.infer.compiled.ways import RootTrees, Sites, Ways
 from rspmn.model import RSPMN
-from rspmn.types import Array, Ints
+from rspmn.types import Array, Bools, Ints
 
-#: At most this many floats are held per chunk of episodes.
-CHUNK = 4_000_000
+#: At most about so many pairs of a step and a root are held per chunk of episodes.
+CHUNK = 1_000_000
 
 #: Changes what sites pass up: (this, row, entry), all [entries].
 Mix = Callable[[Array, Ints, Ints], Array]
 
 
+class Ahead:
+    """What the interface nodes pass up in some episodes from a time on: log-likelihoods.
+
+    An episode may be in few of them. Where the log was cut, all pass up 1.
+    """
+
+    def __init__(self, pairs: Pairs, is_cut: Bools, interfaces: int) -> None:
+        self.pairs = pairs
+        self.is_cut = is_cut  # [episodes]
+        self.relation = Relation(pairs.starts(len(is_cut)), pairs.node, interfaces)
+
+    def __len__(self) -> int:
+        return len(self.is_cut)
+
+    def summed(self, weights: Array) -> Array:  # [episodes]
+        """Return the log-likelihood of each episode, the interface nodes having some weights."""
+        return np.where(self.is_cut, math.log(weights.sum()), self.pairs.summed(weights, len(self)))
+
+    def before(self, reached: Pairs, running: int) -> "Ahead":
+        """Return what is passed up one step earlier, given where the running episodes may be."""
+        pairs = Pairs.concatenated([reached, self.pairs.where(self.pairs.row >= running)])
+        is_cut = self.is_cut.copy()
+        is_cut[:running] = False
+        return Ahead(pairs, is_cut, self.relation.size)
+
+
 @dataclass(frozen=True, eq=False)
-class Reached:
-    """Which roots some rows may be in."""
+class StepBack:
+    """The steps of some episodes at one time, and all that follows them."""
 
-    row: Ints  # [pairs], sorted
-    root: Ints  # [pairs]
-    logs: Array  # [pairs], the log-likelihood from here on
-
-    def summed(self, weights: Array, rows: int) -> Array:  # [rows]
-        """Return the log-likelihood of each row, the roots having some weights."""
-        found = np.full(rows, -np.inf)
-        if len(self.row):
-            starts = np.flatnonzero(np.append(True, self.row[1:] != self.row[:-1]))
-            with np.errstate(divide="ignore"):
-                found[self.row[starts]] = log_sums(np.log(weights[self.root]) + self.logs, starts)
-        return found
+    kinds: Ints  # [running], of the steps
+    row: Ints  # [n], the episode of each entry of the kernel that is reached
+    entry: Ints  # [n], its number
+    ahead: Array  # [n], what its site passes up
+    logs: Array  # [n], the log-likelihood of both together
+    here: Ahead  # what the interface nodes pass up from this time on
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,91 +88,73 @@ class Kernel:
     logs: Array  # [entries]
     instance: Ints  # [entries], that of its site in `ways`
     ways: Ways  # of each kind below the roots it may be in
-    final: Array  # [interfaces, distinct final states], their log-likelihood
+    finals: Pairs  # the roots that distinct final states may be in
     final_of: Ints  # [num_episodes], which of them
 
-    def after_last(self, log: "Abreast") -> Array:
-        """Return the log-likelihood of what followed the last steps, [interfaces, episodes]."""
-        found = np.zeros((self.model.num_interfaces, len(log)))
-        ended = log.endings == Followed.END
-        found[:, ended] = -np.inf
-        if self.model.end is not None:
-            found[self.model.end, ended] = 0.0
+    def after_last(self, log: "Abreast") -> Ahead:
+        """Return the log-likelihood of what followed the last steps."""
+        starts = self.finals.starts(int(self.final_of.max(initial=-1)) + 1)
         seen = np.flatnonzero(log.endings == Followed.STATE)
-        if len(seen):
-            found[:, seen] = self.final[:, self.final_of[log.which[seen]]]
-        return found
+        final = self.final_of[log.which[seen]]
+        entry, first = ranges(starts[final], starts[final + 1])
+        ended = np.flatnonzero(log.endings == Followed.END)
+        if self.model.end is None:
+            ended = ended[:0]
+        row = np.concatenate([np.repeat(seen, np.diff(first)), ended])
+        node = np.concatenate([self.finals.node[entry], np.full(len(ended), self.model.end or 0)])
+        logs = np.concatenate([self.finals.logs[entry], np.zeros(len(ended))])
+        order = np.argsort(row, kind="stable")
+        pairs = Pairs(row[order], node[order], logs[order])
+        return Ahead(pairs, log.endings == Followed.UNKNOWN, self.model.num_interfaces)
 
-    def reach(self, kinds: Ints, future: Array) -> tuple[Ints, Ints, Array, Array]:
-        """Combine steps with what the interface nodes after them pass up.
-
-        Given the kind of each row and `future` [interfaces, rows], returned are the row of each
-        entry, its number, what its site passes up, and both together.
-        """
-        entry, first = ranges(self.starts[kinds], self.starts[kinds + 1])
-        row = np.repeat(np.arange(len(kinds)), np.diff(first))
-        ahead = site_logs(self.sites, self.site[entry], row, future)
-        return row, entry, ahead, self.logs[entry] + ahead
-
-    def by_root(self, row: Ints, entry: Ints, logs: Array) -> Reached:
+    def by_root(self, row: Ints, entry: Ints, logs: Array) -> Pairs:
         """Add up the entries of each row and root."""
-        if not len(entry):
-            return Reached(row, self.root[entry], logs)
         root = self.root[entry]
-        new = np.append(True, (row[1:] != row[:-1]) | (root[1:] != root[:-1]))
-        starts = np.flatnonzero(new)
-        return Reached(row[starts], root[starts], log_sums(logs, starts))
-
-    def backward(self, log: "Abreast") -> list[Array]:
-        """Return, for each time from 0 on, the log-likelihood of all from then on by root.
-
-        The last of them is what followed the last steps. [times + 1][interfaces, episodes]
-        """
-        future = self.after_last(log)
-        passes = [future.copy()]
-        passes += [future.copy() for _ in self.steps_back(log, future)]
-        return passes[::-1]
+        if len(entry):
+            new = np.append(True, (row[1:] != row[:-1]) | (root[1:] != root[:-1]))
+            first = np.flatnonzero(new)
+            row, root, logs = row[first], root[first], log_sums(logs, first)
+        return Pairs(row, root, logs).where(logs > -np.inf)
 
     def steps_back(
-        self, log: "Abreast", future: Array, mix: Mix | None = None
-    ) -> Iterator[tuple[Ints, Reached]]:
-        """Replace `future` by the log-likelihood from an earlier time on, time by time.
-
-        Only what changes is written, as a row may be in few roots. Yielded are, for each time from
-        the last to the first, the kinds of the steps and the roots that they may be in.
+        self, log: "Abreast", future: Ahead, mix: Mix | None = None
+    ) -> Iterator[StepBack]:
+        """Return the log-likelihood from each time on, from the last to the first.
 
         Parameters
         ----------
         log
             The episodes.
         future
-            The log-likelihood of what followed the last steps, [interfaces, episodes].
+            The log-likelihood of what followed the last steps.
         mix
             If given, replaces what sites pass up: (these, row, entry) -> others, all [entries].
         """
-        known, before = 0, None
         for t in reversed(range(log.longest)):
             kinds = self.step[log.first[: log.running(t)] + t]
-            row, entry, ahead, logs = self.reach(kinds, future)
-            if mix is not None:
-                logs = self.logs[entry] + mix(ahead, row, entry)
-            reached = self.by_root(row, entry, logs)
-            if before is not None:
-                future[before.root, before.row] = -np.inf
-            future[:, known : len(kinds)] = -np.inf  # episodes of which this is the last step
-            future[reached.root, reached.row] = reached.logs
-            known, before = len(kinds), reached
-            yield kinds, reached
+            entry, first = ranges(self.starts[kinds], self.starts[kinds + 1])
+            row = np.repeat(np.arange(len(kinds)), np.diff(first))
+            ahead = site_logs(self.sites, self.site[entry], row, future)
+            logs = self.logs[entry] + (ahead if mix is None else mix(ahead, row, entry))
+            future = future.before(self.by_root(row, entry, logs), len(kinds))
+            yield StepBack(kinds, row, entry, ahead, logs, future)
+
+    def chunks(self, episodes: Episodes, times: bool) -> Iterator["Abreast"]:
+        """Lay out a log, so many episodes at once as can be held, for all times or one."""
+        held = 1 + np.diff(self.starts)[self.step]  # [num_steps]
+        combine = np.add if times else np.maximum
+        sizes = combine.reduceat(held, episodes.offsets[:-1]) if len(episodes) else held
+        return Abreast.chunks(episodes, sizes)
 
 
-def site_logs(sites: Sites, site: Ints, row: Ints, future: Array) -> Array:
+def site_logs(sites: Sites, site: Ints, row: Ints, future: Ahead) -> Array:  # [n]
     """Return what sites pass up, each in some row of what the interface nodes after it do."""
-    edge, first = ranges(sites.starts[site], sites.starts[site + 1])
-    which = np.repeat(row, np.diff(first))
-    if not len(edge):
-        return np.zeros(len(site))
-    ahead = np.log(sites.weights[edge]) + future[sites.interfaces[edge], which]
-    return log_sums(ahead, first[:-1])
+    found = np.where(future.is_cut[row], sites.log_totals[site], -np.inf)
+    which, edge, pair = common(sites.relation, site, future.relation, row)
+    if len(which):
+        first = np.flatnonzero(np.append(True, which[1:] != which[:-1]))
+        found[which[first]] = log_sums(sites.log_weights[edge] + future.pairs.logs[pair], first)
+    return found
 
 
 def kernel_of(model: RSPMN, episodes: Episodes) -> Kernel:
@@ -162,14 +166,13 @@ def kernel_of(model: RSPMN, episodes: Episodes) -> Kernel:
             f"the episodes' {list(episodes.schema.variables)}"
         )
     names = [name for name in schema.variables if name != schema.utility]
-    index = StateIndex(model)
+    index = StateIndex(schema, state_part(model.template), np.ones(model.num_interfaces))
     groups = joint_groups([episodes.columns[name] for name in names], episodes.num_steps)
     kinds = {name: episodes.columns[name].take(groups.members()) for name in names}
     columns = {name: Distinct.of(column) for name, column in kinds.items()}
-    possible = _state_logs(index, kinds, groups.size) > -np.inf
     trees = RootTrees(model.template)
-    row, root = np.nonzero(possible.T)
-    ways = Ways(trees, columns, row, root)
+    possible = index.pairs(kinds, groups.size)
+    ways = Ways(trees, columns, possible.row, possible.node)
     entries = entries_of(ways)
     finals = joint_groups(episodes.finals.values(), len(episodes))
     members = finals.members()
@@ -181,14 +184,9 @@ def kernel_of(model: RSPMN, episodes: Episodes) -> Kernel:
         np.searchsorted(entries[0], np.arange(groups.size + 1)),
         *entries[1:],
         ways,
-        _state_logs(index, {n: c.take(members) for n, c in episodes.finals.items()}, finals.size),
+        index.pairs({n: c.take(members) for n, c in episodes.finals.items()}, finals.size),
         finals.codes.astype(np.int64),
     )
-
-
-def _state_logs(index: StateIndex, columns: dict[str, Column], rows: int) -> Array:
-    """Return the log-likelihood of states, [interfaces, rows]."""
-    return index.compiled({name: Distinct.of(columns[name]) for name in index.names}, rows)
 
 
 def entries_of(ways: Ways) -> tuple[Ints, Ints, Ints, Array, Ints]:
@@ -229,13 +227,11 @@ class Abreast:
         return int(np.searchsorted(-self.lengths, -t, side="left"))
 
     @classmethod
-    def chunks(cls, episodes: Episodes, interfaces: int, times: bool) -> Iterator["Abreast"]:
-        """Lay out a log, so many episodes at once as can be held, for all times or one."""
+    def chunks(cls, episodes: Episodes, sizes: Ints) -> Iterator["Abreast"]:
+        """Lay out a log, about `CHUNK` at once of what each episode takes."""
         order = np.argsort(-episodes.lengths, kind="stable")
-        longest = int(episodes.lengths.max(initial=1)) if times else 1
-        step = max(1, CHUNK // (interfaces * (longest + 1)))
-        for start in range(0, len(order), step):
-            which = order[start : start + step]
-            yield cls(
-                which, episodes.offsets[which], episodes.lengths[which], episodes.endings[which]
-            )
+        chunk = np.cumsum(sizes[order]) // CHUNK
+        for which in np.split(order, np.flatnonzero(np.diff(chunk)) + 1):
+            if len(which):
+                first, lengths = episodes.offsets[which], episodes.lengths[which]
+                yield cls(which, first, lengths, episodes.endings[which])

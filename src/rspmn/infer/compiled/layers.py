@@ -3,7 +3,7 @@
 The numbers are those of `rspmn.infer.likelihood`, which evaluates one row node by node.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -13,6 +13,7 @@ import numpy as np
 
 from rspmn.circuit import FactoredLatents, Latent, Leaf, Max, Network, Product, Sum, Utility
 from rspmn.infer.compiled.leaf_tables import Distinct, LeafTable, leaf_tables
+from rspmn.infer.compiled.relations import ranges as ranges
 from rspmn.types import Array, Ints
 from rspmn.values import Value
 
@@ -93,16 +94,6 @@ def flatten(network: Network) -> Flat:
     edges, _ = flat.edges_of(sums)
     weights[edges] = np.fromiter(given, np.float64, len(edges))
     return flat
-
-
-def ranges(starts: Ints, stops: Ints) -> tuple[Ints, Ints]:
-    """Return the integers of some ranges, concatenated, and the offset of each range [n + 1].
-
-    >>> ranges(np.array([3, 7]), np.array([5, 10]))
-    (array([3, 4, 7, 8, 9]), array([0, 2, 5]))
-    """
-    first = np.concatenate([[0], np.cumsum(stops - starts)])
-    return np.arange(first[-1]) + np.repeat(starts - first[:-1], stops - starts), first
 
 
 # ---- likelihood ----------------------------------------------------------------------
@@ -191,11 +182,18 @@ class CompiledLikelihood:
         log-likelihoods of the latents, 0 by default.
         """
         logs = np.empty((len(self.roots), rows))
+        for start, found in self.chunks(columns, rows, future):
+            logs[:, start : start + found.shape[1]] = found
+        return logs
+
+    def chunks(
+        self, columns: Mapping[str, Distinct], rows: int, future: Array | None = None
+    ) -> Iterator[tuple[int, Array]]:
+        """Return the log-likelihoods [roots, …] of some rows at a time, and the first of these."""
         step = max(1, CHUNK // max(1, self.size))
         for start in range(0, rows, step):
             part = slice(start, min(rows, start + step))
-            logs[:, part] = self.evaluate(columns, part, future)[self.roots]
-        return logs
+            yield start, self.evaluate(columns, part, future)[self.roots]
 
     def evaluate(
         self, columns: Mapping[str, Distinct], part: slice, future: Array | None = None

@@ -8,12 +8,15 @@ leaves list, as categories, are cells of their own.
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
 from rspmn.circuit import Distribution
 from rspmn.circuit.distributions import as_numbers
 from rspmn.data.columns import Column
+from rspmn.infer.compiled.leaf_tables import listed_values, log_masses, members_of
+from rspmn.infer.compiled.relations import Relation
 from rspmn.schema import Kind
 from rspmn.types import Array, Bools, Ints
 from rspmn.values import Mark, Value
@@ -26,30 +29,24 @@ class LeafCells:
     """
 
     def __init__(self, leaves: Sequence[Distribution]) -> None:
-        listed = [leaf.atoms() for leaf in leaves]
         self.atoms: dict[Value, int] = {}  # the code of each value that a leaf lists
-        for atoms in listed:
-            for value in atoms or ():
-                self.atoms.setdefault(value, len(self.atoms))
         others = [leaf.unlisted() for leaf in leaves]
         if any(others):  # of values that are not listed; marks are none of these
-            for mark in Mark:
-                self.atoms.setdefault(mark, len(self.atoms))
-        logs = [math.log(mass) if mass > 0 else -math.inf for mass in others]
-        self.atom_logs = np.repeat([logs], len(self.atoms) + 1, axis=0).T  # [leaves, codes]
-        self.atom_logs[:, [k for v, k in self.atoms.items() if isinstance(v, Mark)]] = -np.inf
-        for row, atoms in enumerate(listed):
-            for value, mass in (atoms or {}).items():
-                self.atom_logs[row, self.atoms[value]] = math.log(mass) if mass > 0 else -math.inf
-        self.is_listed: Bools = np.array([atoms is not None for atoms in listed], dtype=bool)
+            self.atoms.update({mark: k for k, mark in enumerate(Mark)})
+        self.listed, self.listed_logs = listed_values(leaves, self.atoms)
+        self._unlisted_logs = log_masses(others)  # [leaves]
+        self._is_mark = np.array([*(isinstance(v, Mark) for v in self.atoms), False])  # [codes]
+        self.is_listed: Bools = np.array([leaf.atoms() is not None for leaf in leaves], dtype=bool)
         self.pieces = Pieces(leaves)
         self.others = {  # ranges of numbers of families that are not linear in pieces
             row: leaf
             for row, leaf in enumerate(leaves)
-            if listed[row] is None and leaf.pieces() is None
+            if not self.is_listed[row] and leaf.pieces() is None
         }
         #: Whether a leaf is possible everywhere between its ends. [leaves]
         self.is_solid = self.is_listed | self.pieces.is_solid
+        #: Whether a leaf is possible at the values that it lists and nowhere else. [leaves]
+        self.is_closed = self.is_listed & np.isneginf(self._unlisted_logs)
         self._find_ends(leaves)
         numbers = as_numbers(list(self.atoms)).astype(np.float64)
         self._atom_codes = np.argsort(numbers)[: np.count_nonzero(~np.isnan(numbers))]
@@ -70,8 +67,8 @@ class LeafCells:
         first, last = (2 * np.searchsorted(self.ends, end) + 1 for end in (low, high))
         first = np.where(np.isneginf(low), 0, first + self.pieces.is_open[0])
         last = np.where(np.isposinf(high), self.places - 2, last - self.pieces.is_open[1])
-        self.first = np.where(ranges, first, self.places)  # [leaves], the first place
-        self.last = np.where(ranges, last, -1)  # [leaves], the last place
+        self.first = np.where(ranges, first, 0)  # [leaves], the first place
+        self.last = np.where(ranges, last, self.places - 1)  # [leaves], the last place
 
     @property
     def size(self) -> int:
@@ -106,17 +103,39 @@ class LeafCells:
         missing = np.isnan(numbers)
         return np.where(missing, -1, found) if missing.any() else found
 
-    def possible(self, cells: Ints, leaf: Ints) -> Bools:  # [cells, n]
-        """Return in which cells leaves are possible."""
-        atom, place = np.divmod(cells, self.places)
-        on_line = (self.first[leaf] <= place[:, None]) & (place[:, None] <= self.last[leaf])
+    def possible(self, leaf: Ints, cell: int | Ints) -> Bools:  # [n]
+        """Return which leaves are possible in their cells."""
+        place = cell % self.places
+        between = (self.first[leaf] <= place) & (place <= self.last[leaf])
         if not self.atoms:
-            return on_line
-        return on_line | (self.atom_logs[leaf[None, :], atom[:, None]] > -np.inf)
+            return np.asarray(between)
+        return np.asarray(between & (self.logs_of_atoms(leaf, cell) > -np.inf))
+
+    def leaves_in(self, cell: int) -> Ints:
+        """Return the leaves that are possible in a cell."""
+        leaf = self._open
+        atom = cell // self.places
+        if atom < len(self.atoms):
+            of_atoms, _ = self._leaves_of_atoms
+            here = of_atoms.items[of_atoms.starts[atom] : of_atoms.starts[atom + 1]]
+            leaf = np.union1d(leaf, here)
+        return leaf[self.possible(leaf, cell)]
+
+    @cached_property
+    def _open(self) -> Ints:
+        return np.flatnonzero(~self.is_closed)
+
+    @cached_property
+    def _leaves_of_atoms(self) -> tuple[Relation, Ints]:
+        return self.listed.transposed()
 
     def logs_of_atoms(self, leaf: Ints, cell: int | Ints) -> Array:  # [n]
         """Return the log-probability of a cell's listed value; 0 for leaves that list none."""
-        return np.where(self.is_listed[leaf], self.atom_logs[leaf, cell // self.places], 0.0)
+        atom = cell // self.places
+        entry = self.listed.find(leaf, atom)
+        unlisted = np.where(self._is_mark[atom], -np.inf, self._unlisted_logs[leaf])
+        found = np.where(entry >= 0, np.append(self.listed_logs, 0.0)[entry], unlisted)
+        return np.where(self.is_listed[leaf], found, 0.0)
 
     def logs(self, leaf: Ints, cells: Ints, numbers: Array) -> Array:  # [n]
         """Return the log-density of values under leaves; 0 in cell -1, a missing value."""
@@ -124,9 +143,8 @@ class LeafCells:
             found = np.log(self.pieces.densities(leaf, numbers))
         if self.atoms:
             found += self.logs_of_atoms(leaf, cells)
-        for row, distribution in self.others.items():
-            here = np.flatnonzero(leaf == row)
-            if len(here):
+        if self.others:
+            for distribution, here in members_of(self.others, leaf):
                 found[here] = distribution.log_probs(numbers[here])
         return found if cells.min(initial=0) >= 0 else np.where(cells < 0, 0.0, found)
 

@@ -1,8 +1,9 @@
 """All leaves of a variable as one table: log-probabilities of many values at once."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from rspmn.circuit.distributions import as_numbers
 from rspmn.data.columns import Column
 from rspmn.data.keys import column_keys
 from rspmn.data.tables import Table
+from rspmn.infer.compiled.relations import Relation, ranges
 from rspmn.schema import Kind
 from rspmn.types import Array, Bools, Ints
 from rspmn.values import Mark, Value
@@ -53,12 +55,14 @@ def distinct_columns(
 
 @dataclass(frozen=True, eq=False)
 class LeafTable:
-    """The leaves of one variable."""
+    """The leaves of one variable, each with the values that it lists."""
 
     nodes: Ints  # [leaves], in the network
-    place: dict[Value, int]  # the column of each value of a categorical leaf
-    table: Array  # [leaves, values + 1]; the last column is for all other values
-    numeric: list[tuple[int, Distribution]]  # numeric leaves and their rows
+    place: dict[Value, int]  # the number of each value that a leaf lists, marks first
+    listed: Relation  # the numbers of the values of each leaf
+    logs: Array  # [entries of `listed`]
+    others: Array  # [leaves], the log-probability of a value that it does not list
+    numeric: dict[int, Distribution]  # leaves that list none
 
     def log_probs_of_rows(self, column: Distinct, part: slice) -> Array:  # [leaves, part]
         """Return the log-probability of some rows under each leaf; 0 where missing."""
@@ -70,30 +74,47 @@ class LeafTable:
 
     def log_probs(self, values: Sequence[Value]) -> Array:  # [leaves, values]
         """Return the log-probability of each value under each leaf."""
-        other = self.table.shape[1] - 1
-        places = [self.place.get(value, other) for value in values]
-        found = np.ascontiguousarray(self.table[:, places])
+        places = self._places(values)
+        found = np.repeat(self.others[:, None], len(values), axis=1)
+        found[:, (places >= 0) & (places < len(Mark))] = -np.inf
+        at, order = self._leaves_of_values
+        which = np.flatnonzero(places >= 0)
+        entry, first = ranges(at.starts[places[which]], at.starts[places[which] + 1])
+        found[at.items[entry], np.repeat(which, np.diff(first))] = self.logs[order[entry]]
         if self.numeric:
             numbers = as_numbers(values)
-            for row, distribution in self.numeric:
+            for row, distribution in self.numeric.items():
                 found[row] = distribution.log_probs(numbers)
         return found
 
     def log_probs_of(self, leaf: Ints, values: Sequence[Value], codes: Ints) -> Array:  # [n]
         """Return the log-probability of values[codes[k]] under leaf[k]; 0 for code -1."""
-        other = self.table.shape[1] - 1
-        places = np.array([*(self.place.get(value, other) for value in values), other])
-        found = self.table[leaf, places[codes]]
+        place = np.append(self._places(values), -1)[codes]
+        entry = self.listed.find(leaf, place)
+        unlisted = np.where((place >= 0) & (place < len(Mark)), -np.inf, self.others[leaf])
+        found = np.where(entry >= 0, np.append(self.logs, 0.0)[entry], unlisted)
         if self.numeric:
             numbers = np.append(as_numbers(values), 0.0)  # code -1 finds the last
-            order = np.argsort(leaf, kind="stable")
-            starts = np.searchsorted(leaf[order], [row for row, _ in self.numeric], side="left")
-            stops = np.searchsorted(leaf[order], [row for row, _ in self.numeric], side="right")
-            for (_, distribution), start, stop in zip(self.numeric, starts, stops, strict=True):
-                here = order[start:stop]
-                if len(here):
-                    found[here] = distribution.log_probs(numbers[codes[here]])
+            for distribution, here in members_of(self.numeric, leaf):
+                found[here] = distribution.log_probs(numbers[codes[here]])
         return np.where(codes < 0, 0.0, found)
+
+    def _places(self, values: Sequence[Value]) -> Ints:  # [values]
+        """Return the number of each value, -1 for those that no leaf lists."""
+        return np.array([self.place.get(value, -1) for value in values], dtype=np.int64)
+
+    @cached_property
+    def _leaves_of_values(self) -> tuple[Relation, Ints]:
+        return self.listed.transposed()
+
+
+def members_of(some: Mapping[int, Distribution], leaf: Ints) -> Iterator[tuple[Distribution, Ints]]:
+    """Return, for those of some leaves that occur, where they do."""
+    order = np.argsort(leaf, kind="stable")
+    distinct, first = np.unique(leaf[order], return_index=True)
+    for row, here in zip(distinct.tolist(), np.split(order, first[1:]), strict=True):
+        if row in some:
+            yield some[row], here
 
 
 def leaf_tables(network: Network) -> dict[str, LeafTable]:
@@ -106,22 +127,34 @@ def leaf_tables(network: Network) -> dict[str, LeafTable]:
 
 
 def _table(network: Network, indices: list[int]) -> LeafTable:
+    distributions = [network.nodes[index].distribution for index in indices]  # type: ignore[union-attr]
     place: dict[Value, int] = {mark: k for k, mark in enumerate(Mark)}
-    others = np.full(len(indices), -np.inf)
-    rows, columns, logs = [], [], []
-    numeric: list[tuple[int, Distribution]] = []
-    for row, index in enumerate(indices):
-        distribution = network.nodes[index].distribution  # type: ignore[union-attr]
-        atoms = distribution.atoms()
-        if atoms is None:
-            numeric.append((row, distribution))
-            continue
-        others[row] = math.log(distribution.unlisted()) if distribution.unlisted() else -math.inf
-        for value, probability in atoms.items():
-            rows.append(row)
-            columns.append(place.setdefault(value, len(place)))
-            logs.append(math.log(probability) if probability > 0 else -math.inf)
-    table = np.full((len(indices), len(place) + 1), -np.inf)
-    table[:, len(Mark) :] = others[:, None]
-    table[rows, columns] = logs
-    return LeafTable(np.array(indices), place, table, numeric)
+    listed, logs = listed_values(distributions, place)
+    numeric = {row: leaf for row, leaf in enumerate(distributions) if leaf.atoms() is None}
+    others = log_masses([leaf.unlisted() for leaf in distributions])
+    return LeafTable(np.array(indices), place, listed, logs, others, numeric)
+
+
+def listed_values(
+    leaves: Sequence[Distribution], place: dict[Value, int]
+) -> tuple[Relation, Array]:
+    """Return the numbers of the values that each leaf lists, and their log-probabilities.
+
+    Values that have no number yet are added to `place`. No leaf lists the number after the last.
+    """
+    atoms = [leaf.atoms() or {} for leaf in leaves]
+    for of_leaf in atoms:
+        for value in of_leaf:
+            place.setdefault(value, len(place))
+    row = np.repeat(np.arange(len(atoms)), [len(of_leaf) for of_leaf in atoms])
+    item = np.array([place[value] for of_leaf in atoms for value in of_leaf], dtype=np.int64)
+    mass = [mass for of_leaf in atoms for mass in of_leaf.values()]
+    size = len(place) + 1
+    keys = row * size + item
+    order = np.argsort(keys)
+    return Relation.of_keys(keys[order], len(atoms), size), log_masses(mass)[order]
+
+
+def log_masses(masses: Sequence[float]) -> Array:
+    """Return logarithms, -∞ of 0."""
+    return np.array([math.log(mass) if mass > 0 else -math.inf for mass in masses], dtype=float)

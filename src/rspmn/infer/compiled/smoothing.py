@@ -141,24 +141,16 @@ def episode_log_likelihoods(
     weight = _weight(smoothed)
     kernel = kernel_of(model, episodes)
     smoothing = _Smoothing(model, kernel, episodes, weight) if weight and model.visits else None
-    found = np.empty(len(episodes))
-    for log in Abreast.chunks(episodes, model.num_interfaces, times=False):
-        future = kernel.after_last(log)
+    found, starts = np.empty(len(episodes)), np.array(model.starts)
+    for log in kernel.chunks(episodes, times=False):
         if smoothing is None:
-            for _ in kernel.steps_back(log, future):
-                pass
-            found[log.which] = _weighted(model.starts, future)
+            future = kernel.after_last(log)
+            for step in kernel.steps_back(log, future):
+                future = step.here
+            found[log.which] = future.summed(starts)
         else:
-            found[log.which] = smoothing.log_likelihoods(log, future)
+            found[log.which] = smoothing.log_likelihoods(log)
     return found
-
-
-def _weighted(weights: Sequence[float] | Array, logs: Array) -> Array:  # [n]
-    """Return log Σ_i weights[i] · exp(logs[i, k]) for each k."""
-    highest = logs.max(axis=0)
-    safe = np.where(np.isneginf(highest), 0.0, highest)
-    with np.errstate(divide="ignore"):
-        return np.asarray(safe + np.log(np.asarray(weights) @ np.exp(logs - safe)))
 
 
 def _weight(smoothed: bool | float) -> float:
@@ -181,22 +173,23 @@ class _Smoothing:
         finals = {name: Distinct.of(column) for name, column in episodes.finals.items()}
         self.finals = background.log_likelihoods(finals, len(episodes))
 
-    def log_likelihoods(self, log: Abreast, future: Array) -> Array:  # [episodes]
-        """Return the smoothed log-likelihood of each episode; `future` as in `steps_back`.
+    def log_likelihoods(self, log: Abreast) -> Array:  # [episodes]
+        """Return the smoothed log-likelihood of each episode.
 
         In the background an episode ends after each step with probability 1/2.
         """
         half = math.log(0.5)
         ending = np.where(log.endings == Followed.STATE, half + self.finals[log.which], 0.0)
         ending[log.endings == Followed.END] = half
-        general = mixed(_weighted(self.shares, future), ending, self.total)
+        future = self.kernel.after_last(log)
+        general = mixed(future.summed(self.shares), ending, self.total)
 
         def mix(ahead: Array, row: Ints, entry: Ints) -> Array:
             return mixed(ahead, general[row], self.odds[self.kernel.site[entry]])
 
-        for kinds, reached in self.kernel.steps_back(log, future, mix):
-            running = len(kinds)
-            alone = half + self.steps[kinds] + general[:running]
-            by_visits = reached.summed(self.shares, running)
+        for step in self.kernel.steps_back(log, future, mix):
+            future, running = step.here, len(step.kinds)
+            alone = half + self.steps[step.kinds] + general[:running]
+            by_visits = future.summed(self.shares)[:running]
             general[:running] = mixed(by_visits, alone, self.total)
-        return mixed(_weighted(self.model.starts, future), general, self.total)
+        return mixed(future.summed(np.array(self.model.starts)), general, self.total)

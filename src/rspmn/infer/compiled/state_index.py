@@ -17,14 +17,16 @@ from rspmn.circuit import (
     Sum,
     Utility,
 )
+from rspmn.data.columns import Column
 from rspmn.data.keys import joint_groups
 from rspmn.data.tables import Table
-from rspmn.end_nodes import visits_of_states
-from rspmn.infer.compiled.beliefs import NONE, SEVERAL, Beliefs, Routes
+from rspmn.end_nodes import Template, visits_of_states
+from rspmn.infer.compiled.beliefs import SEVERAL, Beliefs, Pairs, Routes
 from rspmn.infer.compiled.layers import CompiledLikelihood, compile_likelihood
 from rspmn.infer.compiled.leaf_tables import Distinct
+from rspmn.infer.compiled.relations import ranges
 from rspmn.infer.compiled.state_products import Products, products_below
-from rspmn.model import RSPMN
+from rspmn.schema import Schema
 from rspmn.types import Array, Ints
 from rspmn.values import Value
 
@@ -63,27 +65,37 @@ def state_part(template: Network, roots: Sequence[Sequence[int]] | None = None) 
 
 
 class StateIndex:
-    """Finds interface nodes by state; they are weighed by how often the log visited them."""
+    """Finds interface nodes by state; they are weighed by how often the log visited them.
 
-    def __init__(self, model: RSPMN) -> None:
-        self.names = model.schema.information_sets[0]
-        self.schema = model.schema
-        self.network = state_part(model.template)
-        visits = visits_of_states(model)
+    Parameters
+    ----------
+    schema
+        The variables; those of the first information set are a state.
+    network
+        The distribution of states in each interface node, its roots: see `state_part`.
+    visits
+        The weight of each interface node; those of weight 0 are left out. [interfaces]
+    """
+
+    def __init__(self, schema: Schema, network: Network, visits: Array) -> None:
+        self.names = schema.information_sets[0]
+        self.schema, self.network = schema, network
         with np.errstate(divide="ignore"):
             self.prior: Array = np.log(visits)  # [interfaces]
-        self._products = self._as_products(np.flatnonzero(visits))
+        nodes = np.flatnonzero(visits)
+        parts = products_below(network, [network.roots[k] for k in nodes.tolist()])
+        self._products = (
+            None if parts is None else Products(self.names, network, nodes, parts, self.prior)
+        )
 
-    def _as_products(self, nodes: Ints) -> Products | None:
-        """Return the states as mixtures of products; None if they are too many."""
-        parts = products_below(self.network, [self.network.roots[k] for k in nodes.tolist()])
-        if parts is None:
-            return None
-        return Products(self.names, self.network, nodes, parts, self.prior)
+    @classmethod
+    def of(cls, template: Template) -> "StateIndex":
+        """Return the index of a template, by its visits."""
+        return cls(template.schema, state_part(template.template), visits_of_states(template))
 
     @cached_property
-    def compiled(self) -> CompiledLikelihood:
-        """The likelihood of states under every root."""
+    def _compiled(self) -> CompiledLikelihood:
+        """The likelihood of states under every root, where these have too many products."""
         return compile_likelihood(self.network)
 
     def belief(self, known: Mapping[str, Value]) -> Beliefs:
@@ -91,9 +103,22 @@ class StateIndex:
         if self._products is not None:
             return self._products.belief(known)
         columns = {n: Distinct([value], np.zeros(1, np.int64)) for n, value in known.items()}
-        return Beliefs.of_one(
-            np.arange(len(self.prior)), self.compiled(columns, 1)[:, 0] + self.prior
-        )
+        logs = self._compiled(columns, 1)[:, 0]
+        return Beliefs.of_one(np.arange(len(self.prior)), logs + self.prior)
+
+    def pairs(self, columns: Mapping[str, Column], rows: int) -> Pairs:
+        """Return which nodes rows may be in, with log P(state | node).
+
+        What a state lacks is marginalised.
+        """
+        if self._products is not None:
+            return self._products.pairs(columns, rows)
+        coded = {name: Distinct.of(columns[name]) for name in self.names}
+        found = []
+        for start, logs in self._compiled.chunks(coded, rows):
+            row, node = np.nonzero((logs > -np.inf).T & (self.prior > -np.inf))
+            found.append(Pairs(start + row, node, logs[node, row]))
+        return Pairs.concatenated(found)
 
     def routes(self, table: Table) -> Routes:
         """Return the distinct states of a table, and what their beliefs are found by."""
@@ -104,15 +129,14 @@ class StateIndex:
             return self._products.routes(columns, table.rows)
         groups = joint_groups(columns.values(), table.rows)
         first = groups.members()
-        coded = {name: Distinct.of(column.take(first)) for name, column in columns.items()}
-        logs = self.compiled(coded, len(first)) + self.prior[:, None]
+        pairs = self.pairs({n: c.take(first) for n, c in columns.items()}, len(first))
+        starts, counts = pairs.starts(len(first)), np.bincount(pairs.row, minlength=len(first))
 
         def beliefs_of(part: Ints) -> Beliefs:
-            nodes = np.tile(np.arange(len(logs)), len(part))
-            counts = np.full(len(part), len(logs))
-            return Beliefs.of_logs(counts, nodes, logs[:, part].T.ravel())
+            here, _ = ranges(starts[part], starts[part + 1])
+            node = pairs.node[here]
+            return Beliefs.of_logs(counts[part], node, pairs.logs[here] + self.prior[node])
 
-        possible = np.count_nonzero(logs > -np.inf, axis=0)
-        node = np.where(possible == 0, NONE, np.where(possible > 1, SEVERAL, logs.argmax(axis=0)))
-        pairs = np.full(len(first), len(logs))
-        return Routes(columns, groups.codes.astype(np.int64), first, node, pairs, beliefs_of)
+        node, _ = pairs.likeliest(self.prior, len(first))
+        node = np.where(counts > 1, SEVERAL, node)
+        return Routes(columns, groups.codes.astype(np.int64), first, node, counts, beliefs_of)

@@ -7,27 +7,25 @@ their leaves are evaluated, whatever the number of interface nodes.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from rspmn.circuit import Distribution, Leaf, Network, Node, Product, Sum, fold_up
 from rspmn.data.columns import Column
 from rspmn.data.keys import Keys, join
-from rspmn.infer.compiled.beliefs import NONE, SEVERAL, Beliefs, Routes
-from rspmn.infer.compiled.layers import log_sums, ranges
+from rspmn.infer.compiled.beliefs import NONE, SEVERAL, Beliefs, Pairs, Routes
+from rspmn.infer.compiled.layers import log_sums
 from rspmn.infer.compiled.leaf_cells import LeafCells, Pieces
+from rspmn.infer.compiled.relations import Relation, common, ranges
 from rspmn.schema import Kind
 from rspmn.types import Array, Bools, Ints
 from rspmn.values import Mark, Value
 
 #: Mixtures of more products than this are not expanded.
 MOST_PRODUCTS = 200_000
-#: At most so many pairs of a cell and a product are kept.
+#: At most so many numbers are kept: pairs of a cell and a product, or of a cell and leaves.
 MOST_KEPT = 2_000_000
-#: At most about so many bytes say which products are possible in the cells of single variables.
-MOST_BYTES = 50_000_000
-#: At most so many words of bits are held at a time.
-WORDS = 4_000_000
 
 #: A product of a mixture: its weight, and its leaf of each variable.
 Part = tuple[float, dict[str, int]]
@@ -107,7 +105,8 @@ class Products:
         self.names = tuple(names)
         flat = [part for of_node in parts for part in of_node]
         self.node = np.repeat(nodes, [len(of_node) for of_node in parts])  # [products]
-        self.log_weight = np.log([weight for weight, _ in flat]) + prior[self.node]  # [products]
+        self.log_share = np.log([weight for weight, _ in flat])  # [products]
+        self.log_weight = self.log_share + prior[self.node]  # [products]
         self.leaf: dict[str, Ints] = {}  # [products], by variable
         self.cells: dict[str, LeafCells] = {}
         self._offset: dict[str, int] = {}  # of the leaves of each variable among all
@@ -127,7 +126,8 @@ class Products:
         self._is_solid = np.all(solid, axis=0) if solid else np.ones(len(flat), bool)
         self._kept: dict[tuple[int, ...], Cell] = {}
         self._room = MOST_KEPT
-        self._masks: dict[tuple[str, int], Bools] = {}
+        self._leaves: dict[tuple[str, int], tuple[Ints, int, Bools]] = {}
+        self._of_leaf: dict[str, Relation] = {}  # the products that have each leaf
 
     # ---- one state -----------------------------------------------------------------
 
@@ -148,16 +148,14 @@ class Products:
         self._room -= len(cell.nodes) + 1
         if self._room < 0:
             self._kept.clear()
+            self._leaves.clear()
             self._room = MOST_KEPT
         self._kept[key] = cell
         return cell
 
     def _cell(self, key: tuple[int, ...]) -> Cell:
         given = [(name, cell) for name, cell in zip(self.names, key, strict=True) if cell >= 0]
-        possible = np.ones(len(self.node), dtype=bool)
-        for name, cell in given:
-            possible &= self._mask(name, cell)
-        here = np.flatnonzero(possible)
+        here = self._products_in(given)
         nodes, logs = self.node[here], self.log_weight[here]
         varying, rows = [], []
         for name, cell in given:
@@ -177,14 +175,45 @@ class Products:
             return Cell(nodes, logs, first, leaf, (), self._belief(found, logs))
         return found
 
-    def _mask(self, name: str, cell: int) -> Bools:  # [products]
-        """Return which products are possible in a cell of one variable."""
-        if (name, cell) not in self._masks:
-            if len(self._masks) * len(self.node) > MOST_BYTES:
-                self._masks.clear()
-            found = self.cells[name].possible(np.array([cell]), self.leaf[name])
-            self._masks[name, cell] = found[0]
-        return self._masks[name, cell]
+    def _products_in(self, given: Sequence[tuple[str, int]]) -> Ints:
+        """Return the products that are possible in cells of some variables, in their order.
+
+        The variable that leaves the fewest is looked up, the others are compared.
+        """
+        if not given:
+            return np.arange(len(self.node))
+        leaves = [self._leaves_in(name, cell) for name, cell in given]
+        best = min(range(len(given)), key=lambda k: leaves[k][1])
+        of, leaf = self._products_of(given[best][0]), leaves[best][0]
+        entry, _ = ranges(of.starts[leaf], of.starts[leaf + 1])
+        found = of.items[entry]
+        for k, (name, _) in enumerate(given):
+            if k != best:
+                found = found[leaves[k][2][self.leaf[name][found]]]
+        return np.sort(found)
+
+    def _leaves_in(self, name: str, cell: int) -> tuple[Ints, int, Bools]:
+        """Return the leaves of a variable that are possible in a cell.
+
+        Also the number of products that have one of them, and as many truths as there are leaves.
+        """
+        if (name, cell) not in self._leaves:
+            cells = self.cells[name]
+            self._room -= len(cells.is_listed) // 8
+            leaves = cells.leaves_in(cell)
+            is_here = np.zeros(len(cells.is_listed), dtype=bool)
+            is_here[leaves] = True
+            count = int(self._products_of(name).counts[leaves].sum())
+            self._leaves[name, cell] = leaves, count, is_here
+        return self._leaves[name, cell]
+
+    def _products_of(self, name: str) -> Relation:
+        """Return the products that have each leaf of a variable."""
+        if name not in self._of_leaf:
+            products = np.arange(len(self.node) + 1)
+            leaf = Relation(products, self.leaf[name], len(self.cells[name].is_listed))
+            self._of_leaf[name] = leaf.transposed()[0]
+        return self._of_leaf[name]
 
     def _logs(self, cell: Cell, known: Mapping[str, Value]) -> Array:  # [products]
         values = [known[name] for name in cell.variables]
@@ -210,13 +239,10 @@ class Products:
 
     def routes(self, columns: Mapping[str, Column], rows: int) -> Routes:
         """Return the distinct states of some columns."""
-        placed = {name: self.cells[name].cells(columns[name]) for name in self.names}
-        keys = [Keys(placed[name] + 1, self.cells[name].size + 1) for name in self.names]
-        joint = join(keys).dense() if keys and rows else Keys(np.zeros(rows, int), min(1, rows))
-        cell, row = joint.codes.astype(np.int64), joint.members()
-        of_cells = {name: found[row] for name, found in placed.items()}
-        starts, product = self._possible(of_cells, len(row))
-        node, varies = self._nodes(starts, product, of_cells)
+        placed = self._placed(columns, rows)
+        starts, product = self._possible(placed)
+        cell, row = placed.cell, placed.row
+        node, varies = self._nodes(starts, product, placed)
         alone = np.flatnonzero(varies[cell])  # rows that are a state of their own
         state = cell.copy()
         state[alone] = len(row) + np.arange(len(alone))
@@ -228,48 +254,71 @@ class Products:
             here = row[part]
             pairs, _ = ranges(starts[cell[here]], starts[cell[here] + 1])
             which, of_row = product[pairs], np.repeat(here, counts[part])
-            logs = self.log_weight[which]
-            for name, column in columns.items():
-                numbers = column.data if column.kind is Kind.CONTINUOUS else _numbers(column)
-                logs = logs + self.cells[name].logs(
-                    self.leaf[name][which], placed[name][of_row], numbers[of_row]
-                )
+            logs = self.log_weight[which] + self._leaf_logs(columns, placed, which, of_row)
             return Beliefs.of_logs(counts[part], self.node[which], logs)
 
         return Routes(columns, state, row, node, counts, beliefs_of)
 
-    def _possible(self, placed: Mapping[str, Ints], cells: int) -> tuple[Ints, Ints]:
+    def pairs(self, columns: Mapping[str, Column], rows: int) -> Pairs:
+        """Return which nodes rows may be in, and the log-likelihood of each row there."""
+        placed = self._placed(columns, rows)
+        starts, product = self._possible(placed)
+        pairs, first = ranges(starts[placed.cell], starts[placed.cell + 1])
+        which, row = product[pairs], np.repeat(np.arange(rows), np.diff(first))
+        logs = self.log_share[which] + self._leaf_logs(columns, placed, which, row)
+        node = self.node[which]
+        new = np.append(True, (row[1:] != row[:-1]) | (node[1:] != node[:-1]))[: len(row)]
+        first = np.flatnonzero(new)
+        if len(first) < len(row):
+            row, node, logs = row[first], node[first], log_sums(logs, first)
+        return Pairs(row, node, logs).where(logs > -np.inf)
+
+    def _leaf_logs(
+        self, columns: Mapping[str, Column], placed: "Placed", product: Ints, row: Ints
+    ) -> Array:  # [pairs]
+        """Return the log-likelihood of rows under products, without the weights of these."""
+        logs = np.zeros(len(product))
+        for name in self.names:
+            column = columns[name]
+            numbers = column.data if column.kind is Kind.CONTINUOUS else _numbers(column)
+            leaf = self.leaf[name][product]
+            logs += self.cells[name].logs(leaf, placed.cells[name][row], numbers[row])
+        return logs
+
+    def _placed(self, columns: Mapping[str, Column], rows: int) -> "Placed":
+        placed = {name: self.cells[name].cells(columns[name]) for name in self.names}
+        keys = [Keys(placed[name] + 1, self.cells[name].size + 1) for name in self.names]
+        joint = join(keys).dense() if keys and rows else Keys(np.zeros(rows, int), min(1, rows))
+        return Placed(placed, joint.codes.astype(np.int64), joint.members())
+
+    def _possible(self, placed: "Placed") -> tuple[Ints, Ints]:
         """Return the products that are possible in each joint cell: [cells + 1] starts, products.
 
-        They are found by bits: one for each product, 64 in a word.
+        They are joined variable by variable. Pairs of a product and the beginning of some joint
+        cells go on to the longer beginnings that the product's leaf allows.
         """
-        words = -(-len(self.node) // 64)
-        within = np.arange(64 * words) < len(self.node)
-        every = np.packbits(within, bitorder="little").view(np.uint64)
-        tables = {}
-        for name, found in placed.items():
-            distinct, code = np.unique(found, return_inverse=True)
-            bits = np.zeros((len(distinct), 64 * words), dtype=bool)
-            bits[:, : len(self.node)] = self.cells[name].possible(distinct, self.leaf[name])
-            bits[distinct < 0, : len(self.node)] = True
-            tables[name] = np.packbits(bits, axis=1, bitorder="little").view(np.uint64), code
-        starts, products = [np.zeros(1, np.int64)], []
-        step = max(1, WORDS // words)
-        for start in range(0, cells, step):
-            part = slice(start, min(cells, start + step))
-            both = np.tile(every, (part.stop - start, 1))
-            for table, code in tables.values():
-                both &= table[code[part]]
-            cell, word = np.nonzero(both)
-            bytes_of = both[cell, word][:, None].view(np.uint8)
-            which, bit = np.nonzero(np.unpackbits(bytes_of, axis=1, bitorder="little"))
-            products.append(64 * word[which] + bit)
-            counts = np.bincount(cell[which], minlength=part.stop - start)
-            starts.append(starts[-1][-1] + np.cumsum(counts))
-        return np.concatenate(starts), np.concatenate([*products, np.zeros(0, np.int64)])
+        cells = len(placed.row)
+        begun = np.zeros(cells, dtype=np.int64)  # [cells], the number of its beginning
+        at, product = np.zeros(len(self.node), dtype=np.int64), np.arange(len(self.node))
+        count = min(1, cells)
+        for here in sorted((self._here(placed, n) for n in self.names), key=lambda h: h.share):
+            keys, longer = np.unique(begun * here.size + here.code, return_inverse=True)
+            further = Relation.of_keys(keys, count, here.size)
+            pair, entry = here.goes_on(at, self.leaf[here.name][product], further)
+            at, product, begun, count = entry, product[pair], longer, len(keys)
+        if not cells:
+            return np.zeros(1, np.int64), np.zeros(0, np.int64)
+        number = np.empty(count, dtype=np.int64)  # of the joint cell of each beginning
+        number[begun] = np.arange(cells)
+        keys = np.sort(number[at] * len(self.node) + product)
+        found = Relation.of_keys(keys, cells, len(self.node))
+        return found.starts, found.items
+
+    def _here(self, placed: "Placed", name: str) -> "CellsHere":
+        return CellsHere(name, self.cells[name], self.leaf[name], placed.cells[name][placed.row])
 
     def _nodes(
-        self, starts: Ints, product: Ints, placed: Mapping[str, Ints]
+        self, starts: Ints, product: Ints, placed: "Placed"
     ) -> tuple[Ints, Bools]:  # [cells] each
         """Return the node of each cell, SEVERAL or NONE, and whether states in it differ."""
         node = np.full(len(starts) - 1, NONE)
@@ -283,8 +332,77 @@ class Products:
         node[some] = np.where(sure, of[first], SEVERAL)
         for k, name in enumerate(self.names):
             differ = np.logical_or.reduceat(self._varies[k][product], first)
-            varies[some] |= differ & ~sure & (placed[name][some] >= 0)
+            varies[some] |= differ & ~sure & (placed.cells[name][placed.row[some]] >= 0)
         return node, varies
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """The cells of some rows."""
+
+    cells: Mapping[str, Ints]  # [rows], by variable; -1 where it is missing
+    cell: Ints  # [rows], the number of the joint cell
+    row: Ints  # [joint cells], a row of each
+
+
+class CellsHere:
+    """Those cells of a variable that occur, coded by their place on the line.
+
+    Then a leaf that is possible in a range of numbers is possible in a range of codes. The last
+    code is that of a missing value, where all leaves are possible.
+    """
+
+    def __init__(self, name: str, cells: LeafCells, leaf: Ints, found: Ints) -> None:
+        """Code the cells that were found [n], of a variable with leaf[p] in product p."""
+        self.name, self.cells = name, cells
+        known = found >= 0
+        atom, place = np.divmod(found, cells.places)
+        turned = place * (len(cells.atoms) + 1) + atom  # cells by place, then by atom
+        distinct, code = np.unique(turned[known], return_inverse=True)
+        self.size = len(distinct) + 1
+        self.code = np.full(len(found), len(distinct))  # [n]
+        self.code[known] = code
+        self.place, self.atom = np.divmod(distinct, len(cells.atoms) + 1)  # [size - 1] each
+        self.low = np.searchsorted(self.place, cells.first)  # [leaves]
+        self.high = np.searchsorted(self.place, cells.last, side="right") - 1  # [leaves]
+        listed = np.where(cells.is_closed, cells.listed.counts, self.high - self.low + 1)
+        #: The share of these cells that a product is possible in, about.
+        self.share = float(np.minimum(listed, len(distinct))[leaf].sum()) / max(1, len(distinct))
+
+    @cached_property
+    def _listed(self) -> Relation:
+        """The codes of the values that each leaf lists, as far as they occur."""
+        listed = self.cells.listed
+        code_of = np.full(listed.size, -1)
+        code_of[self.atom] = np.arange(self.size - 1)  # no leaf lists the last atom, for none
+        code, row = code_of[listed.items], np.repeat(np.arange(len(listed)), listed.counts)
+        occurs = (code >= 0) & (self.cells.listed_logs > -np.inf)
+        return Relation.of_keys(
+            np.sort(row[occurs] * self.size + code[occurs]), len(listed), self.size
+        )
+
+    def goes_on(self, at: Ints, leaf: Ints, further: Relation) -> tuple[Ints, Ints]:
+        """Return in which of the codes that follow leaves are possible.
+
+        Leaf leaf[p] is at the row at[p] of `further`, which has codes. Returned are p and the
+        entry of `further`.
+        """
+        closed = self.cells.is_closed[leaf]
+        listing, ranging = np.flatnonzero(closed), np.flatnonzero(~closed)
+        pair, _, entry = common(self._listed, leaf[listing], further, at[listing])
+        found = [(listing[pair], entry)]
+        where, of = at[ranging], leaf[ranging]
+        entry, first = ranges(*further.between(where, self.low[of], self.high[of]))
+        pair = np.repeat(ranging, np.diff(first))
+        code = further.items[entry]
+        cell = self.atom[code] * self.cells.places + self.place[code]
+        keep = self.cells.possible(leaf[pair], cell)
+        found.append((pair[keep], entry[keep]))
+        entry = further.find(at, np.full(len(at), self.size - 1))
+        missing = np.flatnonzero(entry >= 0)
+        found.append((missing, entry[missing]))
+        pair, entry = (np.concatenate(part) for part in zip(*found, strict=True))
+        return pair, entry
 
 
 def _numbers(column: Column) -> Array:  # [n]

@@ -22,8 +22,9 @@ from rspmn.circuit import (
     Sum,
     Utility,
 )
-from rspmn.infer.compiled.layers import KINDS, Flat, flatten, log_sums, ranges
+from rspmn.infer.compiled.layers import KINDS, Flat, flatten, log_sums
 from rspmn.infer.compiled.leaf_tables import Distinct, leaf_tables
+from rspmn.infer.compiled.relations import Relation, ranges
 from rspmn.types import Array, Bools, Ints
 from rspmn.values import UNKNOWN, Value
 
@@ -78,6 +79,21 @@ class Sites:
         starts = np.searchsorted(keys // size, np.arange(len(nodes) + 1))
         weights = np.bincount(which, weight[weight > 0], len(keys)).astype(np.float64)
         return starts, keys % size, weights
+
+    @cached_property
+    def relation(self) -> Relation:
+        """The interface nodes after each site; its entries are the edges."""
+        return Relation(self.starts, self.interfaces, len(self._template.roots))
+
+    @cached_property
+    def log_weights(self) -> Array:  # [edges]
+        """The logarithms of the weights."""
+        return np.log(self.weights)
+
+    @cached_property
+    def log_totals(self) -> Array:  # [sites]
+        """What each site passes up if all interface nodes after it pass up 1."""
+        return log_sums(self.log_weights, self.starts[:-1]) if len(self.nodes) else np.zeros(0)
 
 
 class RootTrees:
