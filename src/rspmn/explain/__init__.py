@@ -2,5 +2,7 @@
 
 from rspmn.explain.distribution import ReturnDistribution
 from rspmn.explain.explanation import Explanation
+from rspmn.explain.information import InformationValue
+from rspmn.explain.sensitivity import Sensitivity
 
-__all__ = ["Explanation", "ReturnDistribution"]
+__all__ = ["Explanation", "InformationValue", "ReturnDistribution", "Sensitivity"]

@@ -6,13 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from rspmn.errors import EvidenceError
+from rspmn.explain.after_actions import Outcomes
 from rspmn.explain.changes import Changes, Values
 from rspmn.explain.explanation import ActionReason, Decided, Explanation, NextState, Place
+from rspmn.explain.information import InformationValue, value_of_information
 from rspmn.explain.outcome_rows import OutcomeRows
+from rspmn.explain.sensitivity import Event, Sensitivity, sensitivities
 from rspmn.explain.similar import LoggedSteps
 from rspmn.explain.words import NodeWords
 from rspmn.infer.actions import best_among
-from rspmn.infer.compiled.bellman import Choices
 from rspmn.infer.compiled.mixture import Situation
 from rspmn.infer.policy import Policy
 from rspmn.trust.how_sure import ActionInterval, HowSure
@@ -21,8 +24,6 @@ from rspmn.values import Value
 
 #: So many next states of an action are told, and those less probable than this are not.
 NEXT, LEAST = 5, 0.005
-#: The steps of so many different numbers of steps to go are kept.
-KEPT = 64
 
 #: What an action earns in a step, and where it leads.
 Follows = tuple[float, tuple[NextState, ...]]
@@ -34,8 +35,7 @@ class Explainer:
     def __init__(self, policy: Policy) -> None:
         self.policy, self.words, self.values = policy, NodeWords(policy.model), Values(policy)
         serves = OutcomeRows.serves(policy.model.template)
-        self._rows = OutcomeRows(policy.model, policy.planned.offers) if serves else None
-        self._outcomes: dict[int, Any] = {}
+        self._outcomes = Outcomes(policy) if serves else None
         self._log: tuple[object, LoggedSteps] | None = None
 
     def explain(self, state: object, t: int, log: object = None, similar: int = 5) -> Explanation:
@@ -53,6 +53,19 @@ class Explainer:
             _margin(actions, decided), _ties(sure), sure.too_close, places, changes.influences(),
             changes.smallest(), sure.actions[0].action.averaged_over, steps, sure.notes,
         )  # fmt: skip
+
+    def value_of_information(self, state: object, variable: str, t: int) -> InformationValue:
+        """Return what it is worth to observe a variable before the decision."""
+        return value_of_information(self.policy, self.values, state, variable, t)
+
+    def sensitivity(self, state: object, t: int, event: Event | None) -> tuple[Sensitivity, ...]:
+        """Return at which probabilities of what follows the best action changes."""
+        if self._outcomes is None:
+            raise EvidenceError(
+                "sensitivity: the template has utilities that are not beside an S_L: what follows "
+                "cannot be told apart by outcome"
+            )
+        return sensitivities(self.policy, self._outcomes, self.words, state, t, event)
 
     def _decided(self, sure: HowSure, known: Mapping[str, Value], t: int) -> Decided | None:
         taken = sure.recommended
@@ -95,32 +108,15 @@ class Explainer:
 
     def _follows(self, situation: Situation | None, after: int) -> dict[Value, Follows]:
         """Return what each action earns in this step, and where it leads, if that can be told."""
-        from scipy.sparse import csr_array
-
-        if situation is None or self._rows is None:
+        if situation is None or self._outcomes is None:
             return {}
-        at, values = self.policy.planned.at(after), situation.offers.values(situation.decision)
-        pair, value = np.nonzero(situation.branches >= 0)
-        branch = situation.branches[pair, value]
-        weights = situation.beliefs.weights[pair] * at.known[branch]
-        outcomes = self._outcomes_after(after, at.choices)
-        shape = len(values), outcomes.shape[0]
-        chosen = csr_array((weights, (value, branch)), shape=shape) @ outcomes
-        total = chosen.sum(axis=1)
-        known = total > 0
-        scale = np.divide(1.0, total, out=np.zeros(len(total)), where=known)
-        now = scale * (chosen @ self._rows.earned)
-        leads = scale[:, None] * (chosen @ self._rows.leads).toarray()
-        numbers = zip(values, known.tolist(), now.tolist(), leads, strict=True)
-        return {v: (earned, self._next(to)) for v, some, earned, to in numbers if some}
-
-    def _outcomes_after(self, after: int, choices: Choices) -> Any:  # sparse [branches, outcomes]
-        assert self._rows is not None
-        if after not in self._outcomes:
-            if len(self._outcomes) >= KEPT:
-                self._outcomes.clear()
-            self._outcomes[after] = self._rows.after_choices(choices)
-        return self._outcomes[after]
+        found = self._outcomes.after_actions(situation, after)
+        numbers = zip(found.values, found.known.tolist(), found.earned.tolist(), strict=True)
+        return {
+            value: (earned, self._next(found.leads[k]))
+            for k, (value, known, earned) in enumerate(numbers)
+            if known
+        }
 
     def _next(self, shares: Array) -> tuple[NextState, ...]:
         likely = np.flatnonzero(shares >= LEAST)

@@ -47,6 +47,8 @@ from rspmn.values import Value, as_value, is_missing, show
 if TYPE_CHECKING:
     from rspmn.explain import Explanation, ReturnDistribution
     from rspmn.explain.explain import Explainer
+    from rspmn.explain.information import InformationValue
+    from rspmn.explain.sensitivity import Event, Sensitivity
     from rspmn.trust.how_sure import DrawnPlan, HowSure
     from rspmn.trust.unseen import Logged
 
@@ -225,6 +227,43 @@ class Policy:
         """
         return self._explainer.explain(state, t, log, similar)
 
+    def value_of_information(self, state: object, variable: str, t: int = 0) -> "InformationValue":
+        """Return what it is worth to observe a variable before the next decision.
+
+        It is the expected utility if the variable is seen first, less that of the best decision
+        now: in a state that does not have it, `None` being the start. What else the state lacks
+        stays unknown. Numbers are averaged over intervals of their knots.
+
+        Examples
+        --------
+        >>> from rspmn.envs.paper_grid import paper_grid
+        >>> found = paper_grid().policy(horizon=4).value_of_information({"x": 0}, "y")
+        >>> found.gain, found.changes
+        (5.0, 0.5)
+        """
+        return self._explainer.value_of_information(state, variable, t)
+
+    def sensitivity(
+        self, state: object = None, t: int = 0, event: "Event | None" = None
+    ) -> "tuple[Sensitivity, ...]":
+        """Return at which probability of what follows an action the best action changes.
+
+        Parameters
+        ----------
+        state, t
+            As in `act`.
+        event
+            What may follow, `{"x": 3}` or `END`; by default each of the next interface nodes. Its
+            probability changes in this step only, all else keeping its proportions.
+
+        Returns
+        -------
+        tuple
+            The thresholds that exist, the nearest first: of the best action, where it is worth no
+            more than the next best; of others, where they are worth as much as the best.
+        """
+        return self._explainer.sensitivity(state, t, event)
+
     @cached_property
     def _explainer(self) -> "Explainer":
         from rspmn.explain.explain import Explainer
@@ -330,6 +369,11 @@ class Policy:
     def planned(self) -> Planned:
         """What is best at each max node, for every number of steps to go."""
         return self._planned
+
+    @property
+    def index(self) -> StateIndex:
+        """Finds interface nodes by state."""
+        return self._index
 
     def known(self, state: object = None) -> dict[str, Value]:
         """Return what is known of a state, by variable; nothing at the start."""
