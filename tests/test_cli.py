@@ -263,8 +263,15 @@ def test_the_honest_value_comes_first(tmp_path: Path, capsys: pytest.CaptureFixt
     assert (len(lines) == 2) == found.kept
     _, out, _ = run(capsys, "meu", path, "--horizon", "8", "--json")
     assert json.loads(out)["honest"]["low"] == found.low
-    # Of a state, or without a horizon, it is not defined.
     _, out, _ = run(capsys, "meu", path, "--state", "cell=0", "--horizon", "8")
+    assert out.startswith("honest value ")
+    for command in ("act", "policy"):
+        state = ["--state", "cell=0"] if command == "act" else []
+        _, out, _ = run(capsys, command, path, "--horizon", "8", *state)
+        assert out.startswith(f"honest value {found.point:.4g}  (90 % interval {found.low:.4g} to")
+        assert f"promise (MEU) {found.promise:.4g}\n" in out
+    # What is extrapolated has none.
+    _, out, _ = run(capsys, "meu", path, "--horizon", "8", "--allow-untried")
     assert "honest" not in out
 
 

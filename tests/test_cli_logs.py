@@ -86,7 +86,8 @@ def test_policy_as_a_table(model: Path, capsys: pytest.CaptureFixture[str]) -> N
         assert row["action"] == policy.act({"cell": int(row["cell"])})
         assert float(row["value"]) == pytest.approx(policy.value({"cell": int(row["cell"])}))
     plain = run(capsys, "policy", model, "--horizon", 20)[1].splitlines()
-    assert plain[0].split() == ["node", "cell", "action", "value", "visits", "steps"]
+    assert plain[0].startswith("honest value ")
+    assert plain[1].split() == ["node", "cell", "action", "value", "visits", "steps"]
     listed: list[dict[str, Any]] = json.loads(run(capsys, "policy", model, "--json")[1])
     assert {row["cell"] for row in listed} == {int(row["cell"]) for row in rows}
     code, _, err = run(capsys, "policy", model, "--horizon", 3, "-t", 3)

@@ -346,32 +346,16 @@ class RSPMN:
 
     def honest_value(
         self,
-        horizon: int,
+        horizon: int | None = None,
         discount: float = 1.0,
+        state: object = None,
         *,
         draws: int = 300,
         rng: np.random.Generator | int = 0,
     ) -> "HonestValue":
-        """Return what the recommended policy is worth from the start, with a 90 % interval.
+        """Return what the recommended policy is worth, with a 90 % interval.
 
-        `meu` is the highest of many estimates, so it promises too much where data are few. Here
-        the policy is valued in draws from the posterior of all weights; see `docs/trust.md`.
-
-        Parameters
-        ----------
-        horizon
-            The number of steps.
-        discount
-            Per step.
-        draws
-            The number of draws.
-        rng
-            A generator, or a seed for one.
-
-        Returns
-        -------
-        HonestValue
-            It has `point`, `low` and `high`; the `promise`, which is `meu`; and the `optimism`.
+        This is `policy(horizon, discount).honest_value(state)`; see `Policy.honest_value`.
 
         Examples
         --------
@@ -382,9 +366,7 @@ class RSPMN:
         >>> found.low <= 6 <= found.high
         True
         """
-        from rspmn.trust import honest_value
-
-        return honest_value(self, horizon, discount, draws, rng)
+        return self.policy(horizon, discount).honest_value(state, draws=draws, rng=rng)
 
     @cached_property
     def posterior(self) -> "Posterior":

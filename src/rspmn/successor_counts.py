@@ -21,6 +21,7 @@ class SharedFactors:
     """
 
     strength: float  # κ: the number of steps that the factors are worth
+    least_strength: float  # the least κ that the log does not rule out
     components: int
     leaf: tuple[int, ...]  # [cells]
     value: tuple[int, ...]  # [cells], numbered over all components
@@ -48,7 +49,7 @@ class SharedFactors:
             _from_zero("factors", name, getattr(self, name))
         for name in ("steps", "box_share", "share", "left_out"):
             _from_zero("factors", name, getattr(self, name))
-        _from_zero("factors", "strength", [self.strength])
+        _from_zero("factors", "strength", [self.strength, self.least_strength])
         if self.components < 1 or len(self.leaves) % self.components:
             raise CircuitError(
                 f"factors: {len(self.leaves)} leaves do not make combinations of "

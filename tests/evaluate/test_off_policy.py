@@ -15,7 +15,6 @@ from rspmn.evaluate.definitions import Step, doubly_robust
 from rspmn.evaluate.logged import logged_steps
 from rspmn.evaluate.model_value import ModelValue, Paths, draws_of
 from rspmn.evaluate.target_on_log import TargetOnLog
-from rspmn.trust.honest import honest_value
 from rspmn.types import Array
 from small_models import SCHEMA, chain
 
@@ -71,7 +70,7 @@ def test_draws_are_those_of_the_honest_value() -> None:
     _, model, log = lake()
     target = TargetOnLog(model, logged_steps(model, log), Planned(model.policy(8)), 8, 1.0, None)
     found = draws_of(model, [target.observed.rules], 1.0, 50, np.random.default_rng(3))[0]
-    honest = honest_value(model, 8, draws=50, rng=3)
+    honest = model.honest_value(8, draws=50, rng=3)
     assert found.mean() - honest.optimism / 2 == pytest.approx(honest.point)
 
 

@@ -19,7 +19,7 @@ def coins() -> FactorDraws:
     but nobody was ever in tails, tails.
     """
     factors = SharedFactors(
-        strength=10.0, components=2,
+        strength=10.0, least_strength=3.0, components=2,
         leaf=(0, 0, 1, 1, 2), value=(0, 1, 2, 3, 2), steps=(3.0, 1.0, 1.0, 1.0, 9.0),
         leaves=(0, 1, 0, 2),
         member=(0, 2, 0, 3, 1, 2), member_of=(0, 0, 1, 1, 2, 2),

@@ -136,6 +136,55 @@ def test_values_are_possible() -> None:
     assert values.max() <= 1.1  # not exactly: what was never seen pays what other steps did
 
 
+def test_a_state_and_a_time(models: Mapping[str, RSPMN]) -> None:
+    model = models["Elevators"]
+    policy = model.policy(4)
+    state = {name: values[0] for name, values in policy.table().items() if name in
+             model.schema.information_sets[0]}  # fmt: skip
+    found = policy.honest_value(state, t=2, draws=100)
+    assert found.promise == pytest.approx(float(policy.value(state, 2)))
+    assert found.low <= found.point <= found.high
+    # With the start known, the start of an episode is as good as any other state.
+    lake = models["FrozenLake"]
+    start, there = lake.honest_value(8), lake.honest_value(8, state={"cell": 0})
+    assert (start.point, start.high) == pytest.approx((there.point, there.high))
+
+
+def test_for_ever() -> None:
+    """Without a horizon: as with a long one, where episodes end or the future is discounted."""
+    world = DOMAINS["GridUniverse"]()
+    model, _ = learn_rspmn(world.generate(2000, 8, 0))
+    found = model.honest_value(discount=0.9, draws=50)
+    long = model.honest_value(100, discount=0.9, draws=50)
+    assert found.promise == pytest.approx(long.promise, abs=1e-3)
+    assert (found.point, found.low, found.high) == pytest.approx(
+        (long.point, long.low, long.high), abs=2e-3
+    )
+    assert model.posterior.bounds(None, 0.9)[0] > -math.inf
+
+
+def test_what_is_forbidden_is_not_the_best_of_a_draw(models: Mapping[str, RSPMN]) -> None:
+    """The optimism is that of choosing among what may be taken."""
+
+    class Only:
+        def scores(self, worth: Any, branches: Any) -> Any:
+            return np.where(branches.values == "left", worth, np.nan)
+
+    model, _ = learn_rspmn(DOMAINS["FrozenLake"]().generate(3000, 8, 1))
+    found = model.policy(8, criterion=Only()).honest_value(draws=50)
+    assert found.optimism == pytest.approx(0, abs=0.01)
+    assert found.point < model.honest_value(8, draws=50).point
+
+
+def test_what_no_interval_can_hold_is_said(models: Mapping[str, RSPMN]) -> None:
+    found = models["FrozenLake"].honest_value(8)
+    assert found.point == found.high == 0  # nobody ever came to the goal
+    assert "all logged utilities are 0" in found.caveats[0]
+    assert models["Elevators"].honest_value(4, draws=20).caveats == ()
+    with pytest.raises(EvidenceError, match="what was never tried is extrapolated"):
+        models["Elevators"].policy(4, allow_untried=True).honest_value()
+
+
 def test_odd_questions_are_refused(models: Mapping[str, RSPMN]) -> None:
     model = models["FrozenLake"]
     with pytest.raises(EvidenceError, match="horizon: expected 1 or more steps, found 0"):

@@ -93,9 +93,8 @@ def test_means_of_draws_are_the_mean_world(name: str, episodes: int) -> None:
     # Weights of a branch sum to 1, in every draw.
     assert worlds.expect(np.ones((count, len(values)))) == pytest.approx(1.0)
     assert mean.expect(np.ones((1, len(values)))) == pytest.approx(1.0)
-    if found.outside.any():
-        outside = posterior.worlds(posterior.outside(found, rng))
-        assert outside.expect(np.ones((count, len(values)))) == pytest.approx(1.0)
+    lost = posterior.worlds(posterior.anywhere(found, rng))
+    assert lost.expect(np.ones((count, len(values)))) == pytest.approx(1.0)
 
 
 def test_the_core_has_the_weights_of_the_model_where_factors_are_shared() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rspmn.cli.arguments import log_options
+from rspmn.cli.queries import honest_line, honest_of, print_doubts
 from rspmn.data.episodes import Episodes
 from rspmn.errors import DataError, ModelFileError
 from rspmn.files import write_atomically
@@ -41,7 +42,11 @@ def show_policy(arguments: argparse.Namespace) -> None:
         rows = zip(*table.values(), strict=True)
         print(json.dumps([dict(zip(names, map(_plain, row), strict=True)) for row in rows]))
         return
+    honest = None if policy.allow_untried else honest_of(policy)
+    if honest is not None:
+        print(f"{honest_line(honest)} from the start; promise (MEU) {honest.promise:.4g}")
     print_table(table)
+    print_doubts(honest)
     taken = {(name, made) for name in model.schema.decisions for made in table[name]}
     notes = [n for n in model.never_taken if (n.decision, n.value) in taken]
     for never in notes[:NOTES]:

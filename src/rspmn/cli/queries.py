@@ -3,16 +3,18 @@
 import argparse
 import json
 import math
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from rspmn.circuit import Leaf, Max, Network
-from rspmn.errors import EvidenceError, ModelFileError
+from rspmn.errors import ConvergenceError, EvidenceError, ModelFileError
 from rspmn.files import write_atomically
 from rspmn.infer import ActionValue, best_among, log_likelihood
 from rspmn.infer.criterion import LEAST_KNOWN
 from rspmn.infer.meu import show_share
+from rspmn.infer.policy import Policy
 from rspmn.model import RSPMN
 from rspmn.model_file import load
 from rspmn.schema import Schema
@@ -80,7 +82,7 @@ def show_meu(arguments: argparse.Namespace) -> None:
     model = load(arguments.model)
     state = state_of(model, arguments.state)
     answer = model.meu(state, **options(model, arguments))
-    honest = None if state is not None else _honest(model, arguments)
+    honest = _honest(model, state, arguments)
     if arguments.json:
         facts = {"supported": answer.supported, "steps": answer.steps, "bound": answer.bound}
         more = {} if honest is None else {"honest": _honest_facts(honest)}
@@ -90,28 +92,53 @@ def show_meu(arguments: argparse.Namespace) -> None:
     else:
         near = f" ± {answer.bound:.2g}" if answer.bound > 1e-6 * abs(answer) else ""
         found = f"{float(answer):.6g}{near}{_support(answer.steps, answer.supported)}"
-        print(found if honest is None else f"{_shown(honest)}\npromise (MEU) {found}")
-        if honest is not None and not honest.kept:
-            beyond = "more" if honest.promise > honest.point else "less"
-            print(f"warning: the model promises {beyond} than its log supports")
+        print(found if honest is None else f"{honest_line(honest)}\npromise (MEU) {found}")
+        print_doubts(honest)
 
 
-def _honest(model: Model, arguments: argparse.Namespace) -> HonestValue | None:
-    """Return the honest value from the start; None where it is not defined."""
-    horizon, untried = arguments.horizon, arguments.allow_untried
-    if not isinstance(model, RSPMN) or model.counts is None or horizon is None or untried:
+def _honest(
+    model: Model, state: dict[str, Value | None] | None, arguments: argparse.Namespace
+) -> HonestValue | None:
+    """Return the honest value of a state; None where it is not defined."""
+    if not isinstance(model, RSPMN) or arguments.allow_untried:
         return None
-    found = model.honest_value(horizon, arguments.discount)
+    if any(name not in model.schema.information_sets[0] for name in state or ()):
+        return None  # in the middle of a step
+    return honest_of(model.policy(arguments.horizon, arguments.discount), state)
+
+
+def honest_of(
+    policy: Policy, state: dict[str, Value | None] | None = None, t: int = 0
+) -> HonestValue | None:
+    """Return the honest value of a policy; None where nothing is known of it."""
+    if policy.model.counts is None:
+        return None
+    try:
+        found = policy.honest_value(state, t)
+    except ConvergenceError as error:
+        print(f"rspmn: no {error}", file=sys.stderr)
+        return None
     return None if math.isnan(found.point) else found
 
 
-def _shown(honest: HonestValue) -> str:
+def honest_line(honest: HonestValue) -> str:
+    """Return an honest value as a line."""
     return f"honest value {honest.point:.4g}  (90 % interval {honest.low:.4g} to {honest.high:.4g})"
 
 
+def print_doubts(honest: HonestValue | None) -> None:
+    """Print why an honest value may not hold, and that the promise is not kept."""
+    for caveat in () if honest is None else honest.caveats:
+        print(f"warning: {caveat}")
+    if honest is not None and not honest.kept:
+        beyond = "more" if honest.promise > honest.point else "less"
+        print(f"warning: the model promises {beyond} than its log supports")
+
+
 def _honest_facts(honest: HonestValue) -> dict[str, object]:
-    names = ("point", "low", "high", "optimism", "deviation", "kept")
-    return {name: getattr(honest, name) for name in names}
+    names = ("point", "low", "high", "promise", "optimism", "deviation", "kept")
+    facts: dict[str, object] = {name: getattr(honest, name) for name in names}
+    return facts | {"caveats": list(honest.caveats)}
 
 
 def show_actions(arguments: argparse.Namespace) -> None:
@@ -140,6 +167,9 @@ def show_actions(arguments: argparse.Namespace) -> None:
     if not best:
         print(_unsupported(model, state))
         return
+    honest = _honest(model, state, arguments)
+    if honest is not None:
+        print(f"{honest_line(honest)}; promise (MEU) {honest.promise:.4g}")
     for a in answers:
         worth = f"{'':12}" if math.isnan(a.utility) else f"{a.utility:12.6g}"
         print(f"{'*' if a.best else ' '} {a.decision} = {a.value!s:<12} {worth}{_note(a)}")
@@ -147,6 +177,7 @@ def show_actions(arguments: argparse.Namespace) -> None:
             print(f"    {never}")
     if best[0].averaged_over:
         print(f"not given: {', '.join(best[0].averaged_over)}; averaged over the logged values")
+    print_doubts(honest)
 
 
 def _note(answer: ActionValue) -> str:

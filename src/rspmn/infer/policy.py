@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from rspmn.explain.explain import Explainer
     from rspmn.explain.information import InformationValue
     from rspmn.explain.sensitivity import Event, Sensitivity
+    from rspmn.trust.honest import HonestValue
     from rspmn.trust.how_sure import DrawnPlan, HowSure
     from rspmn.trust.unseen import Logged
 
@@ -283,6 +284,48 @@ class Policy:
             return self._mean_value(beliefs, after)
         left = None if self.horizon is None else after + 1
         return recurrent_meu(self.model, known, left, self.discount, self.criterion)
+
+    def honest_value(
+        self,
+        state: object = None,
+        t: int = 0,
+        *,
+        draws: int = 300,
+        rng: np.random.Generator | int = 0,
+    ) -> "HonestValue":
+        """Return what the policy is worth in a state at time t, with a 90 % interval.
+
+        `value` is the highest of many estimates, so it promises too much where data are few. Here
+        the policy is valued in draws from the posterior of all weights; see `docs/trust.md`.
+        Without a horizon, values are updated until they settle.
+
+        Parameters
+        ----------
+        state, t
+            Where the episode is: by default, at its start.
+        draws
+            The number of draws.
+        rng
+            A generator, or a seed for one.
+
+        Returns
+        -------
+        HonestValue
+            It has `point`, `low` and `high`; the `promise`, which is `value`; the `optimism`; and
+            `caveats`, which say why the interval may not hold the value.
+
+        Examples
+        --------
+        >>> from rspmn.envs.grid_universe import grid_universe
+        >>> from rspmn.learn import learn_rspmn
+        >>> model, _ = learn_rspmn(grid_universe().generate(episodes=2000, horizon=8, rng=0))
+        >>> found = model.policy(discount=0.9).honest_value()
+        >>> found.low <= found.point <= found.high, found.kept
+        (True, True)
+        """
+        from rspmn.trust.honest import honest_value
+
+        return honest_value(self, state, t, draws, rng)
 
     def returns(
         self,

@@ -1,7 +1,7 @@
 """How far the answers of a learned model can be trusted."""
 
-from rspmn.trust.honest import HonestValue, honest_value
+from rspmn.trust.honest import HonestValue
 from rspmn.trust.how_sure import ActionInterval, HowSure
 from rspmn.trust.posterior import Posterior
 
-__all__ = ["ActionInterval", "HonestValue", "HowSure", "Posterior", "honest_value"]
+__all__ = ["ActionInterval", "HonestValue", "HowSure", "Posterior"]

@@ -45,7 +45,7 @@ class FactorDraws:
         within = _within(factors, leaf, value, self.boxes)  # [leaves · boxes, cells]
         self._find_pairs(within)
         self._use(factors, edges, interfaces, outcomes)
-        self.strength = factors.strength
+        self.strength, self.least = factors.strength, factors.least_strength
         #: Steps behind the least known leaf of each outcome; 0 if it uses none. [outcomes]
         self.pooled = self._pooled(factors, value, outcomes)
 
@@ -94,6 +94,7 @@ class FactorDraws:
         self.to_edges = csr_array((share[kept], (edge[kept], pair[kept])), shape=shape)
         combinations = np.array(factors.share), (factors.outcome, factors.combination)
         self.mixture = csr_array(combinations, shape=(outcomes, len(self.leaves)))
+        self.used = np.asarray(self.mixture.sum(axis=1)).ravel() > 0  # [outcomes]
 
     def draw(self, draws: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return what is expected of each edge, and the mass on no box, [draws, ...] each.
@@ -111,8 +112,7 @@ class FactorDraws:
         mass /= np.repeat(np.maximum(total, 1e-300), self.sizes, axis=0)
         kept = np.zeros((len(self.leaves), cells.shape[1]))
         kept[self.combination[self.starts]] = np.minimum(total, 1.0)
-        used = np.asarray(self.mixture.sum(axis=1)).ravel() > 0
-        outside = np.where(used[:, None], 1 - self.mixture @ kept, 0.0)
+        outside = np.where(self.used[:, None], 1 - self.mixture @ kept, 0.0)
         outside = np.where(outside > ROUNDING, outside, 0.0)
         return np.asarray(self.to_edges @ mass).T, outside.T
 

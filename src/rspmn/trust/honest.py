@@ -8,19 +8,23 @@ from the point, all of it from the lower end of the interval.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rspmn.errors import EvidenceError
-from rspmn.infer.bellman import check_discount, check_steps
+from rspmn.errors import ConvergenceError, EvidenceError
 from rspmn.infer.compiled.planned import Planned
-from rspmn.infer.criterion import MEU
-from rspmn.model import RSPMN
+from rspmn.infer.criterion import LEAST_KNOWN
+from rspmn.infer.meu import show_share
 from rspmn.trust.draws import Worlds
 from rspmn.trust.posterior import Posterior
 from rspmn.trust.rules import Best, Fixed
 from rspmn.types import Array
+
+if TYPE_CHECKING:
+    from rspmn.infer.policy import Policy
 
 #: The tails of the draws that the interval leaves out. The 90 % interval is that of 95 % of the
 #: draws: they know nothing of errors of structure.
@@ -29,18 +33,22 @@ TAIL = 0.025
 FOR_OPTIMISM = 100
 #: At most this many floats are held per chunk of draws.
 CHUNK = 10_000_000
+#: Without a horizon, values are updated until they are within this share of their limit; so often
+#: at most.
+SETTLED, MOST_UPDATES = 1e-4, 3_000
 
 
 @dataclass(frozen=True)
 class HonestValue:
-    """What a policy is worth from the start, with a 90 % interval."""
+    """What a policy is worth, with a 90 % interval."""
 
     point: float
     low: float
     high: float
-    promise: float  # the maximum expected utility
+    promise: float  # what the policy is worth in the model
     optimism: float  # the mean promise of policies beyond their worth, when both are of one log
     deviation: float  # the standard deviation over draws
+    caveats: tuple[str, ...] = ()  # why the interval may not hold the value
 
     def __float__(self) -> float:
         return self.point
@@ -53,40 +61,93 @@ class HonestValue:
 
 
 def honest_value(
-    model: RSPMN,
-    horizon: int,
-    discount: float = 1.0,
+    policy: "Policy",
+    state: object = None,
+    t: int = 0,
     draws: int = 300,
     rng: np.random.Generator | int = 0,
 ) -> HonestValue:
-    """Return what the recommended policy is worth; see `RSPMN.honest_value`."""
-    check_discount(discount)
-    steps = check_steps(horizon, least=1)
+    """Return what a policy is worth; see `Policy.honest_value`."""
     if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 2:
         raise EvidenceError(f"draws: expected 2 or more, found {draws!r}")
-    rng, promise = np.random.default_rng(rng), model.meu(horizon=steps, discount=discount)
-    posterior = model.posterior
+    if policy.allow_untried:
+        raise EvidenceError(
+            "honest value: what was never tried is extrapolated, and no log says how sure that is: "
+            "make the policy without allow_untried"
+        )
+    rng, promise = np.random.default_rng(rng), policy.value(state, t)
+    plan = _Plan(policy.planned, policy.planned.after(t))
+    nodes = None if state is None else policy.nodes(state)
     if not math.isfinite(promise):
         return HonestValue(math.nan, math.nan, math.nan, float(promise), math.nan, math.nan)
-    plan = Planned(model, steps, discount, MEU)
-    rules = [Fixed(plan.at(after).choices.chosen) for after in range(steps)]
-    mean, start = posterior.mean_world(), np.array(model.starts)
+    posterior = policy.model.posterior
+    mean, start = posterior.mean_world(), np.array(policy.model.starts) if nodes is None else nodes
     shared: list[Array] = []
     anywhere: list[Array] = []
     optimism: list[Array] = []
-    for count in _chunks(posterior, draws):
+    for count in _chunks(posterior, int(draws)):
         found = posterior.draw(count, rng)
-        worlds = posterior.worlds(found)
-        shared.append(_from_start(worlds.values(rules, discount, count), found.starts))
-        if found.outside.any():
-            outside = posterior.worlds(posterior.outside(found, rng))
-            values = outside.values(rules, discount, count)
-            anywhere.append(_from_start(values, found.starts))
+        worlds, begins = posterior.worlds(found), found.starts if nodes is None else nodes
+        shared.append(_averaged(plan.values(worlds, count), begins))
+        lost = posterior.worlds(posterior.anywhere(found, rng))
+        anywhere.append(_averaged(plan.values(lost, count), begins))
         if sum(len(part) for part in optimism) < min(draws, FOR_OPTIMISM):
-            best, worth = _best_and_its_worth(worlds, mean, steps, discount, count)
-            optimism.append(_from_start(best, found.starts) - worth @ start)
-    bounds = posterior.bounds(steps, discount)
-    return _summary(shared, anywhere, optimism, float(promise), bounds)
+            best, worth = plan.best_and_its_worth(worlds, mean, count)
+            optimism.append(_averaged(best, begins) - worth @ start)
+    bounds = posterior.bounds(plan.steps, plan.discount)
+    caveats = _caveats(posterior, promise.supported)
+    return _summary(shared, anywhere, optimism, float(promise), bounds, caveats)
+
+
+class _Plan:
+    """A plan of a number of steps, or for ever, in several worlds at once."""
+
+    def __init__(self, planned: Planned, after: int) -> None:
+        self.planned, self.discount = planned, planned.discount
+        self.steps = None if planned.horizon is None else after + 1
+
+    def values(self, worlds: Worlds, count: int) -> Array:  # [draws, interfaces]
+        """Return what interface nodes are worth if the plan is followed."""
+
+        def update(values: Array, after: int, last: bool) -> Array:
+            rule = Fixed(self.planned.at(after).choices.chosen)
+            return worlds.update(values, self.discount, last, rule)
+
+        return self._repeated(update, np.zeros((count, worlds.bellman.interfaces)))
+
+    def best_and_its_worth(self, worlds: Worlds, mean: Worlds, count: int) -> Array:
+        """Return the best values in each draw, and what its best choices are worth in the mean.
+
+        They are [2, draws, interfaces].
+        """
+
+        def update(values: Array, after: int, last: bool) -> Array:  # noqa: ARG001
+            rule = Best(self.planned.criterion)
+            best = worlds.update(values[0], self.discount, last, rule)
+            return np.stack([best, mean.update(values[1], self.discount, last, Fixed(rule.taken))])
+
+        return self._repeated(update, np.zeros((2, count, worlds.bellman.interfaces)))
+
+    def _repeated(self, update: Callable[[Array, int, bool], Array], values: Array) -> Array:
+        """Update values for each step, the last first; for ever, until they settle."""
+        if self.steps is not None:
+            for after in range(self.steps):
+                values = update(values, after, after == 0)
+            return values
+        change = math.inf
+        for _ in range(MOST_UPDATES):
+            before, changed = values, change
+            values = update(before, 0, False)
+            change = float(np.abs(values - before).max())
+            # If it goes on to shrink like this, so much is left: change · rate / (1 - rate).
+            shrinks = change < changed < math.inf
+            left = change * change / (changed - change) if shrinks else math.inf
+            if change == 0 or left <= SETTLED * max(1.0, float(np.abs(values).max())):
+                return values
+        raise ConvergenceError(
+            "honest value: the values of draws do not settle without a horizon: make the policy "
+            "with a horizon, or a discount below 1"
+        )
 
 
 def _summary(
@@ -95,35 +156,37 @@ def _summary(
     optimism: list[Array],
     promise: float,
     bounds: tuple[float, float],
+    caveats: tuple[str, ...],
 ) -> HonestValue:
-    values, worst = (np.clip(np.concatenate(x), *bounds) for x in (shared, anywhere or shared))
+    values, worst = (np.clip(np.concatenate(x), *bounds) for x in (shared, anywhere))
     extra = max(0.0, float(np.concatenate(optimism).mean()))
     low = min(float(np.quantile(x, TAIL)) for x in (values, worst))
     high = float(np.quantile(values, 1 - TAIL))
     point = max(float(values.mean()) - extra / 2, bounds[0])
     low, high = min(max(low - extra, bounds[0]), point), max(high, point)
-    return HonestValue(point, low, high, promise, extra, float(values.std()))
+    return HonestValue(point, low, high, promise, extra, float(values.std()), caveats)
+
+
+def _caveats(posterior: Posterior, supported: float) -> tuple[str, ...]:
+    """Return what no interval can make up for."""
+    found = []
+    logged = posterior.evidence.utilities
+    if not (logged.mean.any() or logged.pooled or logged.otherwise.any()):
+        found.append("all logged utilities are 0: the log does not say what is worth anything")
+    if supported < LEAST_KNOWN:
+        found.append(f"only {show_share(supported)} of what follows is known")
+    return tuple(found)
 
 
 def _chunks(posterior: Posterior, draws: int) -> list[int]:
     """Divide the draws into chunks that fit in memory."""
     evidence = posterior.evidence
-    floats = 3 * len(evidence.cells.to) + 12 * evidence.size
+    pairs = 0 if evidence.factors is None else 3 * len(evidence.factors.combination)
+    floats = 6 * len(evidence.cells.to) + 12 * evidence.size + pairs
     most = max(1, min(FOR_OPTIMISM, CHUNK // floats))
     return [min(most, draws - first) for first in range(0, draws, most)]
 
 
-def _best_and_its_worth(
-    worlds: Worlds, mean: Worlds, steps: int, discount: float, count: int
-) -> tuple[Array, Array]:
-    """Return the best values in each draw, and what its best choices are worth in the mean."""
-    best = worth = np.zeros((count, worlds.bellman.interfaces))
-    for after in range(steps):
-        rule = Best()
-        best = worlds.update(best, discount, after == 0, rule)
-        worth = mean.update(worth, discount, after == 0, Fixed(rule.taken))
-    return best, worth
-
-
-def _from_start(values: Array, starts: Array) -> Array:  # [draws]
-    return np.asarray((values * starts).sum(axis=1))
+def _averaged(values: Array, nodes: Array) -> Array:  # [draws]
+    """Return the mean of values of interface nodes, by their probability."""
+    return np.asarray((values * nodes).sum(axis=1))

@@ -24,6 +24,8 @@ from rspmn.types import Array, Ints
 CHUNK = 4_000_000
 #: New successors of a branch in a draw.
 ATOMS = 4
+#: After so many steps a bound that still grows is none.
+FOR_EVER = 10_000
 #: Shares of what is new below this are left out.
 LEAST = 1e-9
 
@@ -106,17 +108,19 @@ class Posterior:
         outcome = cells.outcome[cells.of_edges]
         return evidence.utilities.of_edges(drawn, evidence.logged_edge, outcome)
 
-    def outside(self, draws: Draws, rng: np.random.Generator) -> Draws:
-        """Return the draws with the mass on states of no interface node sent to any node."""
+    def anywhere(self, draws: Draws, rng: np.random.Generator) -> Draws:
+        """Return the draws with all that is new, and all that is outside, sent to any node.
+
+        What is outside is the mass that factors put on states of no interface node.
+        """
         evidence, cells = self.evidence, self.evidence.cells
         lost = draws.core * draws.outside[:, cells.of_edges]
         draw, branch = np.nonzero(by_branch := self._by_branch(lost))
-        nowhere = np.zeros(len(branch), dtype=bool)
-        to = self.novelty.draw_successors(evidence.node[branch], nowhere, rng)
+        row = np.append(draws.new_row, draw * evidence.size + branch)
+        node, by_node = evidence.node[row % evidence.size], np.zeros(len(row), dtype=bool)
         return replace(
             draws, core=draws.core - lost, new=np.append(draws.new, by_branch[draw, branch]),
-            new_row=np.append(draws.new_row, draw * evidence.size + branch),
-            new_to=np.append(draws.new_to, to),
+            new_row=row, new_to=self.novelty.draw_successors(node, by_node, rng),
         )  # fmt: skip
 
     def worlds(self, draws: Draws) -> Worlds:
@@ -199,21 +203,27 @@ class Posterior:
 
     # ---- bounds --------------------------------------------------------------------
 
-    def bounds(self, steps: int, discount: float) -> tuple[float, float]:
+    def bounds(self, steps: int | None, discount: float) -> tuple[float, float]:
         """Return what no sequence of logged steps earns less than, and no more than.
 
         What is paid at the end is paid once. Where rewards of one outcome and successor vary, they
-        are taken to be within four standard deviations of their mean.
+        are taken to be within four standard deviations of their mean. For ever, with `steps` None,
+        they may be infinite.
         """
         own, to = self.evidence.utilities, np.array(self.evidence.counts.to)
         goes_on = discount * (to != self.model.end)
         around = 4 * np.sqrt(np.maximum(own.variance, own.pooled))
         # What leads to nothing known counts in the last step.
-        low, high = own.otherwise.min(initial=0.0), own.otherwise.max(initial=0.0)
-        for _ in range(steps):
-            low = (own.mean - around + goes_on * low).min(initial=low)
-            high = (own.mean + around + goes_on * high).max(initial=high)
-        return float(low), float(high)
+        found = np.array([-own.otherwise.min(initial=0.0), own.otherwise.max(initial=0.0)])
+        earned = np.stack([around - own.mean, own.mean + around])
+        for _ in range(FOR_EVER if steps is None else steps):
+            before = found
+            found = np.maximum((earned + goes_on * before[:, None]).max(axis=1), before)
+            if (found == before).all():
+                break
+        if steps is None:
+            found = np.where(found - before > 1e-9 * (1 + np.abs(found)), np.inf, found)
+        return -float(found[0]), float(found[1])
 
 
 def draw_cells(
@@ -232,9 +242,13 @@ def draw_cells(
     if evidence.factors is not None:
         expected, beyond = evidence.factors.draw(draws, rng)
         strength = evidence.factors.strength
-        alpha = alpha + strength * expected[:, evidence.factor_edge]
-        worth = np.where(cells.over, 0.0, strength / np.maximum(cells.steps + strength, 1e-300))
-        outside = beyond[:, cells.outcome] * worth
+        # The mean has κ steps of the factors, the spread the least κ that is not ruled out.
+        worth = (cells.steps + evidence.factors.least) / np.maximum(cells.steps + strength, 1e-300)
+        shared = ~cells.over & evidence.factors.used[cells.outcome]
+        worth = np.where(shared, worth, 1.0)[cells.of_edges]
+        alpha = worth * (alpha + strength * expected[:, evidence.factor_edge])
+        share = np.where(shared, strength / np.maximum(cells.steps + strength, 1e-300), 0.0)
+        outside = beyond[:, cells.outcome] * share
     fixed = (cells.steps == 0)[cells.of_edges]
     alpha = np.where(fixed, cells.mean, alpha)
     edges = draw_dirichlet(alpha, cells.starts[:-1], draws, rng)

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from rspmn.infer.compiled.bellman import Level
+from rspmn.infer.criterion import MEU, Criterion, scored
 from rspmn.types import Array, Ints
 
 #: The branch that is taken at each max node, for each level of decisions: [max nodes], or
@@ -35,20 +36,32 @@ class Rule(Protocol):
 
 
 class Best:
-    """The best branch in each draw, the first of several; `taken` keeps which."""
+    """The best branch in each draw, the first of several; `taken` keeps which.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    criterion
+        What is best.
+    """
+
+    def __init__(self, criterion: Criterion = MEU) -> None:
+        self.criterion = criterion
         self.taken: list[Ints] = []  # of each level, [draws, max nodes]
 
     def settle(self, number: int, level: Level, worth: Array) -> Array:  # noqa: ARG002
-        """Return the highest worth of each max node."""
+        """Return what the branch of highest score of each max node is worth."""
+        if self.criterion is not MEU:
+            scores = np.stack([scored(self.criterion, row, level.branches) for row in worth])
+            worth = np.where(np.isnan(scores), -np.inf, worth)
+            scores = np.where(np.isnan(scores), -np.inf, scores)
+        else:
+            scores = worth
         counts = np.diff(np.append(level.starts, worth.shape[1]))
-        best = np.maximum.reduceat(worth, level.starts, axis=1)
-        places = np.where(
-            worth >= np.repeat(best, counts, axis=1), np.arange(worth.shape[1]), worth.shape[1]
-        )
-        self.taken.append(np.asarray(np.minimum.reduceat(places, level.starts, axis=1)))
-        return np.asarray(best)
+        best = np.repeat(np.maximum.reduceat(scores, level.starts, axis=1), counts, axis=1)
+        places = np.where(scores >= best, np.arange(worth.shape[1]), worth.shape[1])
+        taken = np.asarray(np.minimum.reduceat(places, level.starts, axis=1))
+        self.taken.append(taken)
+        return np.take_along_axis(worth, taken, axis=1)
 
 
 class Fixed:

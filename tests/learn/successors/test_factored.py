@@ -116,7 +116,8 @@ def test_the_strength_is_the_best_of_those_tried() -> None:
             top = same + strength * prior + 1e-3 / boxes.count
             total += weight * np.log(top / (visits + strength + 1e-3))
         found[strength] = total
-    best, gained = learned.strength(kept)
+    best, least, gained = learned.strength(kept)
+    assert least == min(k for k, total in found.items() if total >= max(found.values()) - 1.92)
     assert found[best] == pytest.approx(max(found.values()))
     assert gained * learned.weights.sum() == pytest.approx(found[best] - found[0.0])
 

@@ -41,6 +41,9 @@ FLOOR = 1e-3
 FEW_PRODUCTS = 2_000_000
 #: With fewer edges than this, too.
 MOST_MULTIPLIED = 500_000
+#: A κ whose log-likelihood is lower than the best by more than this is ruled out: half of the 95 %
+#: point of chi-squared with one degree of freedom.
+RULED_OUT = 1.92
 #: If more of the mass than this would be pruned, weights are by counts alone.
 MOST_PRUNED = 0.01
 
@@ -53,6 +56,7 @@ class FutureInfo:
     leaves: tuple[int, ...] = ()  # of each component's tree: the number of its distributions
     contexts: int = 0  # distinct ones, each of which would have its own without sharing
     strength: float = 0.0  # κ: the number of steps that the prior is worth
+    least_strength: float = 0.0  # the least κ that the log does not rule out
     gained: float = 0.0  # log-likelihood of each step given all others, over that of counts
     outside: float = 0.0  # mass that factors put on states of no interface node
     given_up: str = ""  # why weights are by counts alone, if factors would have taken too much
@@ -88,12 +92,13 @@ class Factored:
         info.outside = learned.outside(priors.kept)
         if priors.pruned > MOST_PRUNED:
             return weights, replace(info, given_up="more edges than can be kept")
-        info.strength, info.gained = learned.strength(priors.kept)
+        info.strength, info.least_strength, info.gained = learned.strength(priors.kept)
         if info.strength:
             weights = _posterior(transitions, weights, priors.weights, info.strength)
             # A single tree of contexts shares little, and its leaves were chosen to fit the counts.
             if sum(leaves > 1 for leaves in info.leaves) > 1:
-                weights = replace(weights, sharing=learned.sharing(weights, priors, info.strength))
+                sharing = learned.sharing(weights, priors, info.strength, info.least_strength)
+                weights = replace(weights, sharing=sharing)
         return replace(weights, factors=factors), info
 
     def _spread(
@@ -102,7 +107,7 @@ class Factored:
         """Return the weights with products of factors that are not multiplied out."""
         kept = products.kept[products.of_contexts]
         info.outside = learned.outside(kept)
-        info.strength, info.gained = learned.strength(kept)
+        info.strength, info.least_strength, info.gained = learned.strength(kept)
         info.spread = len(products.rows)
         info.work = products.contraction.work
         if info.strength:
@@ -168,11 +173,12 @@ class Learned:
         mixtures.sum_duplicates()
         return mixed_priors(self.factors, self.leaves, mixtures, self.transitions.deadline)
 
-    def strength(self, kept: Array) -> tuple[float, float]:
-        """Return the best κ, and the log-likelihood per step that it gains over κ = 0.
+    def strength(self, kept: Array) -> tuple[float, float, float]:
+        """Return the best κ, the least that the log does not rule out, and what the best gains.
 
-        Each step is predicted by the other steps at its S_L and by the factors of its own context,
-        from which it is left out. `kept` is the factors' mass on states that are known.
+        That is the log-likelihood per step that it gains over κ = 0. Each step is predicted by the
+        other steps at its S_L and by the factors of its own context, from which it is left out.
+        `kept` is the factors' mass on states that are known.
         """
         size = self.factors.boxes.count
         key = self.site * size + self.box
@@ -187,7 +193,8 @@ class Learned:
         ]
         best = int(np.argmax(likelihoods))
         gained = (likelihoods[best] - likelihoods[0]) / float(self.weights.sum())
-        return STRENGTHS[best], gained
+        least = int(np.argmax(np.array(likelihoods) >= likelihoods[best] - RULED_OUT))
+        return STRENGTHS[best], STRENGTHS[least], gained
 
     def _left_out(self, kept: Array) -> Array:  # [steps]
         """Return the factors' mass on where each step led, the step itself left out."""
@@ -195,7 +202,9 @@ class Learned:
         prior = self.factors.mass_on(leaves, self.box, without=self.share)
         return np.asarray(prior / np.where(kept > 0, kept, 1.0)[self.context])
 
-    def sharing(self, weights: SuccessorWeights, priors: Priors, strength: float) -> Sharing:
+    def sharing(
+        self, weights: SuccessorWeights, priors: Priors, strength: float, least: float
+    ) -> Sharing:
         """Return the factors, and how each S_L uses them."""
         transitions, size = self.transitions, self.transitions.interfaces
         edges = weights.site * size + weights.interfaces
@@ -211,7 +220,7 @@ class Learned:
         site = use // leaves.shape[1]
         share = total / group_weights(self.site, self.weights, transitions.sites)[site]
         return Sharing(
-            self.factors.shared(leaves, strength), site, use % leaves.shape[1], share, edges,
+            self.factors.shared(leaves, strength, least), site, use % leaves.shape[1], share, edges,
             left_out,
         )  # fmt: skip
 

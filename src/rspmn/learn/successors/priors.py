@@ -153,15 +153,15 @@ class Factors:
         pairs = zip(self.rows, leaves, strict=True)
         return np.stack([np.searchsorted(nodes, leaf) for nodes, leaf in pairs], axis=1)
 
-    def shared(self, leaves: Ints, strength: float) -> SharedFactors:
+    def shared(self, leaves: Ints, strength: float, least: float) -> SharedFactors:
         """Return the factors as plain numbers, for combinations of leaves.
 
         Parameters
         ----------
         leaves
             Of each combination, the leaf of each component. [components, combinations]
-        strength
-            The number of steps that the factors are worth.
+        strength, least
+            The number of steps that the factors are worth, and that they are worth at least.
         """
         offsets = np.concatenate([[0], np.cumsum([part.size for part in self.components])])
         used, leaf_of = np.unique(leaves, return_inverse=True)
@@ -173,7 +173,7 @@ class Factors:
         member, box = (np.concatenate(part) for part in zip(*members, strict=True))
         divided = self.boxes.interfaces.tocoo()
         return SharedFactors(
-            strength=strength, components=len(self.components),
+            strength=strength, least_strength=least, components=len(self.components),
             leaf=_integers(np.searchsorted(used, node[kept])),
             value=_integers(value[kept] + offsets[owner]), steps=tuple(steps[kept].tolist()),
             leaves=_integers(leaf_of.reshape(leaves.shape).T.ravel()),
