@@ -8,6 +8,7 @@ updates with the true factors.
 
 import argparse
 import resource
+import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rspmn import Episodes, LearnConfig, Schema, learn_rspmn
+from rspmn import Episodes, Policy, Schema, learn_rspmn, load
 from rspmn.circuit import LatentFactors
 from rspmn.infer.compiled.contraction import Contraction
 from rspmn.types import Array, Ints
@@ -103,46 +104,67 @@ class Ring:
         schema = Schema([self.names, ["reboot"]], ["reboot"], "u", kinds=kinds)
         return Episodes.from_long(table, schema, episode="e", time="t", ending="cut")
 
-    def actions_of(self, policy: object) -> Ints:  # [steps, states]
+    def actions_of(self, policy: Policy) -> Ints:  # [steps, states]
         """Return what a policy does in every state; nothing where it knows none."""
         table = {name: self.up[:, k].astype(bool) for k, name in enumerate(self.names)}
         code = {name: k for k, name in enumerate([NONE, *self.names])}
-        plan = policy.plan(table, range(STEPS), otherwise=NONE)  # type: ignore[attr-defined]
+        plan = policy.plan(table, range(STEPS), otherwise=NONE)
         return np.array([[code[str(a)] for a in made] for made in plan])
 
 
+def run(ring: Ring, episodes: int, seed: int, best: float) -> dict[str, float]:
+    """Return what learning from one log takes, and what its policy is worth."""
+    log = ring.log(episodes, seed)
+    start = time.process_time()
+    model, info = learn_rspmn(log)
+    learned = time.process_time()
+    policy = model.policy(STEPS, allow_untried=True)
+    policy.act(dict.fromkeys(ring.names, True))
+    planned = time.process_time()
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(Path(folder) / "model.json.gz")
+        size = (Path(folder) / "model.json.gz").stat().st_size / 1e6
+        saved = time.process_time()
+        load(Path(folder) / "model.json.gz")
+        loaded = time.process_time() - saved
+    return {
+        "machines": ring.machines,
+        "interface nodes": model.num_state_interfaces,
+        "products": info.future.spread,
+        "work of an update": info.future.work,
+        "learn, s": learned - start,
+        "policy, s": planned - learned,
+        "load, s": loaded,
+        "file, MB": size,
+        "peak, MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "value / optimum": ring.value(ring.actions_of(policy)) / best,
+    }
+
+
 def main() -> None:
-    """Run and print."""
+    """Run, print, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--machines", nargs="+", type=int, default=[8, 10, 12])
     parser.add_argument("--episodes", type=int, default=1000)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
+    rows = []
     for machines in options.machines:
         ring = Ring(machines)
-        start = time.process_time()
         best = ring.optimum()
-        print(f"optimum of {machines}: {best:.3f} in {time.process_time() - start:.2f} s")
         for seed in range(options.seeds):
-            log = ring.log(options.episodes, seed)
-            start = time.process_time()
-            model, info = learn_rspmn(log, LearnConfig())
-            learned = time.process_time() - start
-            start = time.process_time()
-            policy = model.policy(STEPS, allow_untried=True)
-            policy.act(dict.fromkeys(ring.names, True))
-            planned = time.process_time() - start
-            value = ring.value(ring.actions_of(policy))
-            with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / "model.json.gz"
-                model.save(path)
-                size = path.stat().st_size / 1e6
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-            print(f"ring {machines}, seed {seed}: {model!r} learned {learned:.1f} s, policy "
-                  f"{planned:.1f} s, {100 * value / best:.2f} % of {best:.2f}, file {size:.1f} MB, "
-                  f"peak {peak:.0f} MB; {info.future}", flush=True)  # fmt: skip
-            print({k: round(v, 2) for k, v in info.seconds.items()})
+            rows.append(run(ring, options.episodes, seed, best))
+            print(rows[-1], flush=True)
+    names = list(rows[0])
+    table = [" | ".join(names), "|".join(["--:"] * len(names))]
+    table += [" | ".join(f"{number:.5g}" for number in row.values()) for row in rows]
+    text = "\n".join(f"| {line} |" for line in table)
+    if options.output is not None:
+        command = "python " + " ".join([*sys.argv[:1], *sys.argv[1:]])
+        head = f"# Rings of machines\n\nMade by `{command}`: {options.episodes} random episodes of "
+        head += f"{STEPS} steps, CPU seconds.\n\n"
+        (options.output / "rings_figures.md").write_text(head + text + "\n")
 
 
 if __name__ == "__main__":

@@ -185,7 +185,9 @@ def _about_successors(info: FutureInfo, steps: int) -> list[str]:
     return [
         f"successors: counts, and {shared} that counts {weight}; "
         f"{100 * info.outside:.2g} % of its probability is on states never seen"
-    ]
+        + (f"; {_counted(info.spread, 'product')} of factors are not multiplied out"
+           if info.spread else "")
+    ]  # fmt: skip
 
 
 def _counted(number: float, noun: str) -> str:
