@@ -71,16 +71,18 @@ class _Groups:
         self.of_value = np.zeros(len(cells.starts) - 1, dtype=np.int64)
         self.cells: list[tuple[Ints, Array]] = []  # of each group
         self.chosen: list[list[Array]] = []  # of each group, as `choices`
-        self.leading: dict[int, list[int]] = {}  # the groups that have each successors cell
+        #: The groups that have each cell of a successor, in blocks where they were observed enough.
+        self.leading: dict[int, dict[int, None]] = {}
 
     def add(self, value: int) -> None:
         """Put a value to a group."""
         part = slice(int(self.data.starts[value]), int(self.data.starts[value + 1]))
         cell, weight = self.data.cell[part], self.data.weight[part]
         own = [table[value] for table in self.choices]
-        successors = cell[self.shared[cell]].tolist()
+        successors, is_often = self._successors(cell, weight)
         law = [table[value] for table in self.laws]
-        near = [g for g in self._near(successors) if not _differ(law, self.lawful[g])]
+        near = self._near(successors) if is_often.all() else []
+        near = [g for g in near if not _differ(law, self.lawful[g])]
         found = self._most_alike(cell, weight, own, near) if near else -1
         if found < 0:
             found = len(self.cells)
@@ -98,16 +100,27 @@ class _Groups:
             self.chosen[found] = [a + b for a, b in zip(self.chosen[found], own, strict=True)]
             self.lawful[found] = [a + b for a, b in zip(self.lawful[found], law, strict=True)]
         self.of_value[value] = found
-        for c in successors:
-            leading = self.leading.setdefault(c, [])
-            if found not in leading:
-                leading.append(found)
+        for c in successors[is_often].tolist():
+            self.leading.setdefault(c, {})[found] = None
 
-    def _near(self, successors: list[int]) -> list[int]:
+    def _successors(self, cell: Ints, weight: Array) -> tuple[Ints, Bools]:
+        """Return the cells of successors, and in which a value was observed often enough.
+
+        Two that were observed after the same decisions are compared only if both were observed
+        often after each: see `OutcomeTable.observed_enough`. So a value that was seen rarely after
+        some decision is compared with no group that shares a successor after it. And what a group
+        was seen rarely after when it was first seen there stays rare, as nothing is added to it.
+        """
+        here = self.shared[cell]
+        block = np.unique(self.data.block[cell[here]], return_inverse=True)[1]
+        often = group_weights(block, weight[here]) >= self.levels[2]
+        return cell[here], often[block]
+
+    def _near(self, successors: Ints) -> list[int]:
         """Return the groups that share a successor after each of the decisions."""
         by_block: dict[int, set[int]] = {}
-        for c in successors:
-            by_block.setdefault(int(self.data.block[c]), set()).update(self.leading.get(c, ()))
+        for c, block in zip(successors.tolist(), self.data.block[successors].tolist(), strict=True):
+            by_block.setdefault(block, set()).update(self.leading.get(c, ()))
         return sorted(set.intersection(*by_block.values())) if by_block else []
 
     def _most_alike(self, cell: Ints, weight: Array, own: list[Array], near: list[int]) -> int:

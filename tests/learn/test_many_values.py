@@ -1,0 +1,78 @@
+"""Variables of many values: which are compared at all."""
+
+import numpy as np
+import pytest
+
+from rspmn import Episodes, Schema, Windows
+from rspmn.learn import learn_rspmn
+from rspmn.learn.structure import many_values, split
+from rspmn.learn.structure.many_values import group_many_values
+from rspmn.learn.structure.rows import Rows
+from rspmn.learn.structure.targets import Targets
+from rspmn.types import Array, Ints
+
+#: Values of the only variable: twice as many as there are kinds of states.
+VALUES = 160
+
+
+def paired_states(visits: int, seed: int) -> Windows:
+    """Return walks among states of which 2k and 2k + 1 behave alike; one in ten moves is lost."""
+    rng = np.random.default_rng(seed)
+    after = rng.permutation(VALUES).reshape(-1, 2)  # [kinds, actions]
+    episodes = visits * VALUES // 10
+    x = rng.integers(0, VALUES, episodes)
+    steps = []
+    for t in range(10):
+        a = rng.integers(0, 2, episodes)
+        steps.append((np.arange(episodes), np.full(episodes, t), x, a, (x // 2 == 0) * 1.0))
+        x = np.where(
+            rng.random(episodes) < 0.1, rng.integers(0, VALUES, episodes), after[x // 2, a]
+        )
+    table = {n: np.concatenate(c) for n, c in zip("etxau", zip(*steps, strict=True), strict=True)}
+    schema = Schema([["x"], ["a"]], ["a"], "u", kinds={"x": "categorical"})
+    return Windows.from_episodes(
+        Episodes.from_long(table, schema, episode="e", time="t", ending="cut")
+    )
+
+
+class Watched:
+    """Keeps the groups that were found, and how many groups values were compared with."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.groups: list[Ints] = []
+        self.compared = 0
+        most_alike = many_values._Groups._most_alike
+
+        def compare(
+            groups: many_values._Groups,
+            cell: Ints,
+            weight: Array,
+            own: list[Array],
+            near: list[int],
+        ) -> int:
+            self.compared += len(near)
+            return most_alike(groups, cell, weight, own, near)
+
+        def group(rows: Rows, name: str, targets: Targets, alpha: float) -> Ints:
+            self.groups.append(group_many_values(rows, name, targets, alpha))
+            return self.groups[-1]
+
+        monkeypatch.setattr(many_values._Groups, "_most_alike", compare)
+        monkeypatch.setattr(split, "group_many_values", group)
+
+
+def test_states_that_behave_alike_are_one_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = Watched(monkeypatch)
+    learn_rspmn(paired_states(visits=400, seed=0))
+    (groups,) = watched.groups
+    assert (groups[0::2] == groups[1::2]).mean() > 0.9
+    assert groups.max() + 1 < 0.6 * VALUES
+
+
+def test_rare_values_are_compared_with_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each value is seen about five times after a decision, and ten are wanted."""
+    watched = Watched(monkeypatch)
+    learn_rspmn(paired_states(visits=10, seed=0))
+    (groups,) = watched.groups
+    assert len(np.unique(groups)) == VALUES
+    assert watched.compared < 5, watched.compared
