@@ -238,6 +238,25 @@ def test_states_that_the_model_lacks() -> None:
     assert all(np.isfinite(e.value) for e in found.estimates)
 
 
+def test_a_model_that_cannot_be_right_is_noted() -> None:
+    """All episodes have five steps. The model thinks that each step ends one of five of them."""
+    each = [steps(*((0, "lr"[(e + t) % 2], 1.0) for t in range(5))) for e in range(200)]
+    log = episodes(*each)
+    found = off_policy(learn_rspmn(log)[0], log, "practice", 5, draws=50)
+    assert found["weighted importance sampling"].value == pytest.approx(5.0)
+    assert found["model"].high < 4.0
+    assert "200 effective episodes, do not agree" in " ".join(found.notes)
+
+
+def test_probabilities_that_cannot_be_right_are_noted() -> None:
+    _, model, log = lake()
+    wrong = np.full(log.num_steps, 0.1)  # it is 0.25
+    found = off_policy(model, log, "uniform", 8, behaviour=wrong, draws=20)
+    assert "and should be 1" in " ".join(found.notes)
+    right = off_policy(model, log, "uniform", 8, behaviour=np.full(log.num_steps, 0.25), draws=20)
+    assert not right.notes
+
+
 def test_a_log_without_states() -> None:
     schema = Schema([["a"]], ["a"], "u")
     each = [[{"a": a, "u": u}] for a, u in (("l", 1.0), ("r", 2.0), ("r", 4.0))]

@@ -81,6 +81,20 @@ def test_practice_is_what_cloning_is_worth() -> None:
     assert abs(found.value - truth) < 0.1
 
 
+def test_practice_with_something_observed_between_decisions() -> None:
+    """A test, its result, a treatment: practice is worth the mean of the log."""
+    rng = np.random.default_rng(0)
+    schema = Schema([["test"], ["result"], ["treat"]], ["test", "treat"], "u")
+    each = []
+    for tested, ill, treat in zip(*rng.integers(0, 2, (3, 200)).tolist(), strict=True):
+        result = ("positive" if ill else "negative") if tested else "none"
+        u = float(treat == ill) - 0.1 * tested
+        each.append([{"test": tested, "result": result, "treat": treat, "u": u}])
+    model, _ = learn_rspmn(Episodes.from_steps(each, schema, [Followed.END] * 200))
+    mean = np.mean([float(steps[0]["u"]) for steps in each])
+    assert practice(model, 1, draws=20).value == pytest.approx(mean)
+
+
 def test_gains_add_up_to_the_difference() -> None:
     """By the performance difference lemma, up to how far the log is from the model's practice."""
     model, log = lake()

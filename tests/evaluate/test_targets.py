@@ -9,6 +9,7 @@ from rspmn import RSPMN, Episodes, Schema, learn_rspmn
 from rspmn.errors import DataError, EvidenceError
 from rspmn.evaluate import Mixture, Planned, Practice, Target, Uniform, as_target
 from rspmn.evaluate.behaviour import estimated_behaviour, given_behaviour
+from rspmn.evaluate.decision_tree import leaves
 from rspmn.evaluate.logged import LoggedSteps, logged_steps
 from rspmn.evaluate.targets import Asked
 from rspmn.infer.policy import Policy
@@ -167,6 +168,31 @@ def test_behaviour_is_shares_by_state_or_by_node() -> None:
     assert steps.situations.count == rows
     assert len({*steps.situations.node.tolist()}) == 1
     assert np.allclose(found, steps.counts.mean(axis=0))
+
+
+def test_behaviour_of_numbers_is_a_tree() -> None:
+    """The log takes r with .9 where x > 0.25, else with .2; no state is seen twice."""
+    rng = np.random.default_rng(0)
+    rows = 400
+    x = rng.normal(size=rows)
+    truth = np.where(x > 0.25, 0.9, 0.2)
+    made = np.array(["l", "r"])[(rng.random(rows) < truth).astype(int)]
+    table = {"episode": np.arange(rows), "time": np.zeros(rows, int), "x": x,
+             "g": np.array(["a", "b"])[rng.integers(0, 2, rows)], "a": made, "u": x}  # fmt: skip
+    log = Episodes.from_long(table, SCHEMA, ending="end")
+    steps = logged_steps(learn_rspmn(log)[0], log)
+    found = estimated_behaviour(steps)[steps.state, steps.situations.number[("r",)]]
+    assert len(np.unique(found)) == 2
+    assert np.abs(found - truth).mean() < 0.05
+
+
+def test_a_tree_divides_nothing_by_chance() -> None:
+    rng = np.random.default_rng(0)
+    states = rng.normal(size=(5, 300))
+    states[0, :9] = np.nan
+    assert leaves(states, np.eye(2)[rng.integers(0, 2, 300)]).tolist() == [0] * 300
+    by_missing = np.where(np.isnan(states[0])[:, None], [20.0, 0.0], [0.0, 20.0])
+    assert leaves(states, by_missing).tolist() == np.where(np.isnan(states[0]), 0, 1).tolist()
 
 
 def test_probabilities_of_a_log_must_be_possible() -> None:

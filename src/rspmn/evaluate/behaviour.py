@@ -1,15 +1,18 @@
 """How often a log takes each decision in each state: the probabilities of the policy behind it.
 
-They are shares of counts: of each state or, where these are too few to tell, of its interface node.
-Shares that are shrunk towards a common mean would predict single decisions better, but they err in
-the same direction in all states, and in the value of a policy such errors add up.
+They are shares of counts: of each state or, where states are visited too rarely to tell, of groups
+of states. Shares that are shrunk towards a common mean would predict single decisions better, but
+they err in the same direction in all states, and in the value of a policy such errors add up.
 """
 
 import numpy as np
 
+from rspmn.data.columns import Column
 from rspmn.data.keys import group_weights
 from rspmn.errors import DataError
+from rspmn.evaluate.decision_tree import leaves
 from rspmn.evaluate.logged import LoggedSteps
+from rspmn.schema import Kind
 from rspmn.types import Array, Ints
 
 
@@ -17,16 +20,29 @@ def estimated_behaviour(log: LoggedSteps) -> Array:  # [S, J]
     """Return the probability of each decision in each state, estimated from the log.
 
     States have shares of their own if these predict each logged decision from all others better
-    than those of interface nodes do. Where nothing was logged, the shares are those of the
-    interface node, or else those of the whole log.
+    than those of interface nodes do. Else the shares are those of interface nodes or of the leaves
+    of a tree, whichever predict better. Where nothing was logged, they are those of the interface
+    node, or of the whole log.
     """
     counts, group = log.counts, log.situations.group
-    of_nodes = _by_group(counts, group)
     whole = np.broadcast_to(counts.sum(axis=0), counts.shape)
+    of_nodes = _by_group(counts, group)
+    found = _shares(of_nodes, _shares(whole, whole))
     row, made = np.nonzero(counts)
     fits = [_fit(level, row, made, counts[row, made]) for level in (counts, of_nodes)]
-    found = _shares(of_nodes, _shares(whole, whole))
-    return _shares(counts, found) if fits[0] >= fits[1] else found
+    if fits[0] >= fits[1]:
+        return _shares(counts, found)
+    states = [_numbers(column) for column in log.situations.columns.values()]
+    of_leaves = _by_group(counts, leaves(np.array(states), counts))
+    better = _fit(of_leaves, row, made, counts[row, made]) > fits[1]
+    return _shares(of_leaves, found) if better else found
+
+
+def _numbers(column: Column) -> Array:  # [n]
+    """Return values as numbers: of names, their places in the alphabet; NaN if missing."""
+    if column.kind is Kind.CATEGORICAL:
+        return np.where(column.missing, np.nan, column.data)
+    return column.numbers()
 
 
 def _shares(counts: Array, otherwise: Array) -> Array:  # [S, J]

@@ -73,6 +73,14 @@ def per_decision(log: Weighable, normalised: bool, model: bool) -> Estimate:
     return interval(name, value, influence, effective)
 
 
+def final_weights(log: Weighable) -> Array:  # [episodes]
+    """Return the product of all ratios of each episode. Its expectation is 1."""
+    weight = np.ones(log.episodes)
+    for _, rows in log.times():
+        weight[log.episode[rows]] *= log.ratio[rows]
+    return weight
+
+
 def _mean(weights: Array, here: Ints, numbers: Array, normalised: bool) -> tuple[float, Array]:
     """Return the weighted mean over episodes, 0 in all but `here`, and each one's influence."""
     size = len(weights)

@@ -11,7 +11,7 @@ import numpy as np
 
 from rspmn.data.episodes import Episodes
 from rspmn.evaluate.behaviour import given_behaviour
-from rspmn.evaluate.importance import Estimate, marginalised, per_decision
+from rspmn.evaluate.importance import Estimate, final_weights, marginalised, per_decision
 from rspmn.evaluate.logged import LoggedSteps, logged_steps
 from rspmn.evaluate.model_value import Rules, draws_of
 from rspmn.evaluate.practice import check_draws, estimate_of
@@ -22,8 +22,11 @@ from rspmn.model import RSPMN
 from rspmn.types import Array, Bools
 from rspmn.values import show
 
-#: Estimates that rest on fewer episodes than this are flagged.
-FEW = 30
+#: Estimates that rest on fewer effective episodes than this are flagged; those of so many are
+#: believed where the model says something else.
+FEW, MANY = 30, 100
+#: So many standard errors are no chance.
+SURE = 4.0
 
 
 @dataclass(frozen=True)
@@ -91,16 +94,62 @@ def off_policy(
     >>> found["model"].low < world.evaluate(None, 8) < found["model"].high
     True
     """
+    return off_policies(
+        model, log, [policy], horizon, discount, behaviour=behaviour, draws=draws, rng=rng
+    )[0]
+
+
+def off_policies(
+    model: RSPMN,
+    log: Episodes,
+    policies: Sequence[object],
+    horizon: int | None = None,
+    discount: float = 1.0,
+    *,
+    behaviour: Array | None = None,
+    draws: int = 300,
+    rng: np.random.Generator | int = 0,
+) -> list[OffPolicy]:
+    """Return what several policies are worth, all in the same draws; see `off_policy`."""
     check_discount(discount)
     steps = logged_steps(model, log)
     horizon = steps.longest if horizon is None else check_steps(horizon, least=1)
     draws, rng = check_draws(draws), np.random.default_rng(rng)
-    target = as_target(policy, lambda: model.policy(horizon, discount))
     given = None if behaviour is None else given_behaviour(steps, behaviour)
-    found = TargetOnLog(model, steps, target, horizon, discount, given)
-    by_state, lost = marginalised(found.moves, horizon, discount)
+    targets = [as_target(policy, lambda: model.policy(horizon, discount)) for policy in policies]
+    found = [TargetOnLog(model, steps, each, horizon, discount, given) for each in targets]
+    by_model = _by_model(model, found, discount, draws, rng)
+    return [_answer(each, estimate) for each, estimate in zip(found, by_model, strict=True)]
+
+
+def _by_model(
+    model: RSPMN,
+    found: Sequence[TargetOnLog],
+    discount: float,
+    draws: int,
+    rng: np.random.Generator,
+) -> list[Estimate]:
+    """Return values in the model. Where they are extrapolated, the interval has both."""
+    values = [each.value.value for each in found]
+    if model.counts is None:
+        return [Estimate("model", value, np.nan, np.nan) for value in values]
+    rules: list[Rules] = [
+        each.observed.drawn_rules(rng) if isinstance(each.target, Practice) else each.observed.rules
+        for each in found
+    ]
+    drawn = draws_of(model, rules, discount, draws, rng)
+    extra = [value - each.observed.value for value, each in zip(values, found, strict=True)]
+    return [
+        estimate_of("model", value, numbers, min(more, 0.0), max(more, 0.0))
+        for value, numbers, more in zip(values, drawn, extra, strict=True)
+    ]
+
+
+def _answer(found: TargetOnLog, by_model: Estimate) -> OffPolicy:
+    """Return all estimates for one target."""
+    by_state, lost = marginalised(found.moves, found.horizon, found.discount)
     estimates = (
-        _by_model(found, draws, rng),
+        by_model,
         per_decision(found.weighable, normalised=False, model=True),
         per_decision(found.weighable, normalised=True, model=True),
         by_state,
@@ -109,22 +158,10 @@ def off_policy(
     )
     notes = (*_about_model(found), *_about_log(found), *_about_policy(found))
     return OffPolicy(
-        horizon, discount, steps.episodes, estimates, found.coverage, given is not None,
-        (*notes, *_about_weights(estimates, lost)),
+        found.horizon, found.discount, found.steps.episodes, estimates, found.coverage,
+        found.given is not None,
+        (*notes, *_about_weights(estimates, lost), *_about_agreement(found, estimates)),
     )  # fmt: skip
-
-
-def _by_model(found: TargetOnLog, draws: int, rng: np.random.Generator) -> Estimate:
-    """Return the value in the model. Where it is extrapolated, the interval has both."""
-    value = found.value.value
-    if found.model.counts is None:
-        return Estimate("model", value, np.nan, np.nan)
-    rules: Rules = found.observed.rules
-    if isinstance(found.target, Practice):
-        rules = found.observed.drawn_rules(rng)
-    drawn = draws_of(found.model, [rules], found.discount, draws, rng)[0]
-    extra = value - found.observed.value
-    return estimate_of("model", value, drawn, min(extra, 0.0), max(extra, 0.0))
 
 
 # ---- what to know before an estimate is believed ------------------------------------------
@@ -154,11 +191,11 @@ def _about_log(found: TargetOnLog) -> list[str]:
             f"{_share(found.cut.mean())} of the episodes were cut before step {found.horizon}: "
             "what follows them is the model's, as if it were certain"
         )
-    if found.horizon > steps.longest:
-        notes.append(
-            f"no episode has more than {steps.longest} of {found.horizon} steps: the rest is the "
-            "model's alone"
-        )
+        if found.horizon > steps.longest:
+            notes.append(
+                f"no episode has more than {steps.longest} of {found.horizon} steps: the rest is "
+                "the model's alone"
+            )
     return notes
 
 
@@ -198,6 +235,27 @@ def _about_weights(estimates: Sequence[Estimate], lost: float) -> list[str]:
         notes.append(
             f"marginalised: {_share(lost)} of the policy's episodes meet states without a logged "
             "decision of it"
+        )
+    return notes
+
+
+def _about_agreement(found: TargetOnLog, estimates: Sequence[Estimate]) -> list[str]:
+    """Return whether the model, the log and the probabilities can all be right."""
+    notes, weights = [], final_weights(found.weighable)
+    error = float(weights.std()) / np.sqrt(len(weights))
+    if weights.mean() > 1 + SURE * error + 1e-9:
+        notes.append(
+            f"weights of episodes are {weights.mean():.3g} on average, and should be 1: the "
+            "probabilities of the logged decisions are not right, nor is importance sampling"
+        )
+    model = estimates[0]
+    weighted = next(e for e in estimates if e.method == "weighted importance sampling")
+    low, high = (model.value if np.isnan(end) else end for end in (model.low, model.high))
+    apart = low > weighted.high or high < weighted.low
+    if weighted.effective >= MANY and apart:
+        notes.append(
+            f"the model and weighted importance sampling, which has {weighted.effective:.0f} "
+            "effective episodes, do not agree: the state may lack something that matters"
         )
     return notes
 
