@@ -29,7 +29,7 @@ bcq: $(VENV)-bcq/.ready  ## the tests of the deep-learning baseline, with d3rlpy
 test-spark: $(VENV)-spark/.ready  ## the tests of Spark, local and on a cluster of two workers
 	@$(VENV)-spark/bin/python -m pytest tests/spark
 
-bench: $(VENV)/.ready-test  ## benchmarks, as ratios in one run
+bench: $(VENV)/.ready-bench  ## benchmarks, as ratios in one run
 	@for file in benchmarks/*.py; do echo "== $$file"; $(RUN) $$file || exit 1; done
 
 soak: $(VENV)/.ready-test  ## all tests with twenty times the examples, those marked soak too

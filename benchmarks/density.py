@@ -5,13 +5,18 @@ LearnSPN, ours, and the CPU seconds that learning took. A set is a file NAME.npz
 the arrays train, valid and test as packed bits, and their shapes (train_shape, ...). The published
 figures are read from README.md in the folder ("NAME -6.110"). Learning sees the training rows only.
 
-With `--compare` it also learns with the former default, LearnSPN that splits on single variables.
+Without a folder there is one set, drawn here from a mixture; its published figure is the true
+log-likelihood. With `--compare` it also learns with the former default, LearnSPN that splits on
+single variables.
 """
 
 import argparse
 import re
+import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -52,15 +57,41 @@ def finite_mean(logs: Array) -> str:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("sets", nargs="*")
     parser.add_argument("--compare", action="store_true")
     asked = parser.parse_args()
-    figures = published(asked.folder)
+    if asked.folder is None:
+        with tempfile.TemporaryDirectory() as folder:
+            draw_set(Path(folder))
+            table(Path(folder), ["mixture"], asked.compare)
+    else:
+        sets = asked.sets or sorted(path.stem for path in asked.folder.glob("*.npz"))
+        table(asked.folder, sets, asked.compare)
+
+
+def draw_set(folder: Path, rows: int = 2000, variables: int = 16) -> None:
+    """Write a set of rows from four classes, in each of which all variables are independent."""
+    rng = np.random.default_rng(0)
+    chance = rng.beta(0.5, 0.5, size=(4, variables))
+    parts: dict[str, Any] = {}
+    for part in ("train", "valid", "test"):
+        drawn = rng.random((rows, variables)) < chance[rng.integers(4, size=rows)]
+        parts |= {part: np.packbits(drawn, axis=1), f"{part}_shape": np.array(drawn.shape)}
+    np.savez(folder / "mixture.npz", **parts)
+    classes = np.where(drawn[:, None], chance, 1 - chance).prod(axis=2)
+    (folder / "README.md").write_text(
+        f"LearnSPN: mixture {np.log(classes.mean(axis=1)).mean():.3f}"
+    )
+
+
+def table(folder: Path, sets: Sequence[str], compare: bool) -> None:
+    """Print a line for each set."""
+    figures = published(folder)
     print("| set | rows | variables | LearnSPN | ours | CPU s | nodes | ms a row |", end="")
-    print(" former default | CPU s | ratio |" if asked.compare else "")
-    for name in asked.sets or sorted(path.stem for path in asked.folder.glob("*.npz")):
-        path = asked.folder / f"{name}.npz"
+    print(" former default | CPU s | ratio |" if compare else "")
+    for name in sets:
+        path = folder / f"{name}.npz"
         train, test = read_part(path, "train"), read_part(path, "test")
         network, seconds = learn(train, LatentTrees())
         start = time.process_time()
@@ -68,7 +99,7 @@ def main() -> None:
         each = 1000 * (time.process_time() - start) / len(test)
         cells = [name, *train.shape, figures.get(name, ""), finite_mean(logs), f"{seconds:.1f}"]
         cells += [len(network), f"{each:.2f}"]
-        if asked.compare:
+        if compare:
             former, before = learn(train, LearnConfig())
             cells += [finite_mean(log_likelihoods(former, test)), f"{before:.1f}"]
             cells += [f"{seconds / before:.1f}"]

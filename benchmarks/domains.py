@@ -3,7 +3,8 @@
 `python benchmarks/domains.py docs/domains.md` writes the table; `make bench` prints it.
 """
 
-import sys
+import argparse
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
@@ -16,7 +17,6 @@ from rspmn.envs.taxi import taxi
 from rspmn.evaluate import true_value
 from rspmn.learn import LearnConfig, learn_rspmn
 
-SEEDS = range(5)
 HEAD = (
     "| domain | steps | optimum | MEU, mean and deviation | MEU, least and most | true value of "
     "the policy, least | interface nodes | nodes | seconds | fresh log-likelihood per episode |"
@@ -25,16 +25,29 @@ HEAD = (
 
 def main() -> None:
     """Print or write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("output", nargs="?", type=Path, help="a file to write the table to")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--episodes", type=int, help="of each log; default: those of the paper")
+    asked = parser.parse_args()
+
+    def sized(mdp: MDP) -> MDP:
+        return replace(mdp, episodes=asked.episodes or mdp.episodes)
+
     lines = [HEAD, "|" + "---|" * (HEAD.count("|") - 1)]
     for name, make in DOMAINS.items():
-        mdp = make()
-        lines += rows(name, mdp, (100, 300) if name == "FrozenLake" else (mdp.horizon,))
+        mdp = sized(make())
+        lines += rows(
+            name, mdp, asked.seeds, (100, 300) if name == "FrozenLake" else (mdp.horizon,)
+        )
         if name == "Taxi":
-            lines += rows("Taxi, one variable", taxi(one_variable=True), (mdp.horizon,))
-    sizes = [unshared(name) for name in ("GridUniverse", "FrozenLake")]
+            lines += rows(
+                "Taxi, one variable", sized(taxi(one_variable=True)), asked.seeds, (mdp.horizon,)
+            )
+    sizes = [unshared(sized(DOMAINS[name]())) for name in ("GridUniverse", "FrozenLake")]
     text = "\n".join(lines) + "\n\n" + "\n".join(sizes) + "\n"
-    if len(sys.argv) > 1:
-        Path(sys.argv[1]).write_text(INTRODUCTION + text, encoding="utf-8")
+    if asked.output:
+        asked.output.write_text(INTRODUCTION + text, encoding="utf-8")
     print(text)
 
 
@@ -48,12 +61,12 @@ true value is that of the learned policy in the domain itself, computed exactly.
 """
 
 
-def rows(name: str, mdp: MDP, horizons: tuple[int, ...]) -> list[str]:
+def rows(name: str, mdp: MDP, seeds: int, horizons: tuple[int, ...]) -> list[str]:
     """Return a line for each horizon."""
     meus: dict[int, list[float]] = {h: [] for h in horizons}
     worths: dict[int, list[float]] = {h: [] for h in horizons}
     nodes, sizes, seconds, fresh = [], [], [], []
-    for seed in SEEDS:
+    for seed in range(seeds):
         log = mdp.generate(mdp.episodes, mdp.horizon, seed, "final")
         start = perf_counter()
         model, info = learn_rspmn(log)
@@ -73,16 +86,15 @@ def rows(name: str, mdp: MDP, horizons: tuple[int, ...]) -> list[str]:
     ]
 
 
-def unshared(name: str) -> str:
+def unshared(mdp: MDP) -> str:
     """Say how large the template is if each part counts once for each place, as in the paper."""
-    mdp = DOMAINS[name]()
     log = mdp.generate(mdp.episodes, mdp.horizon, 0, "padded")
     found = {
         "default": learn_rspmn(log)[0].template,
         "paper": learn_rspmn(log, LearnConfig.paper())[0].template,
     }
     counts = ", ".join(f"{way} {_size(n)} ({len(n)} stored)" for way, n in found.items())
-    return f"{name}, padded log, template nodes counted at each place: {counts}."
+    return f"{mdp.name}, padded log, template nodes counted at each place: {counts}."
 
 
 def _size(network: Network) -> int:

@@ -3,9 +3,9 @@
 `python benchmarks/growth.py docs/growth.svg` also draws it.
 """
 
-import sys
+import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from statistics import median
 
 import numpy as np
@@ -28,11 +28,11 @@ def timed(run: Callable[[], object]) -> float:
     return median(times)
 
 
-def with_episodes() -> list[tuple[int, int, float, float]]:
+def with_episodes(several: Sequence[int] = EPISODES) -> list[tuple[int, int, float, float]]:
     """Return episodes, distinct windows, and seconds for windows and for what comes after."""
     rows = []
     lake = frozen_lake()
-    for episodes in EPISODES:
+    for episodes in several:
         log = lake.generate(episodes, 8, 0, "final")
         windows = Windows.from_episodes(log)
         group = timed(lambda log=log: Windows.from_episodes(log))  # type: ignore[misc]
@@ -45,10 +45,10 @@ def with_episodes() -> list[tuple[int, int, float, float]]:
     return rows
 
 
-def with_states() -> list[tuple[int, int, float]]:
+def with_states(sides: Sequence[int] = SIDES) -> list[tuple[int, int, float]]:
     """Return cells, distinct windows, and seconds to learn from them."""
     rows = []
-    for side in SIDES:
+    for side in sides:
         lake = frozen_lake(random_map(side, np.random.default_rng(side)), random_starts=True)
         log = lake.generate(
             100 * side * side // 4, 40, 0, "final"
@@ -92,6 +92,11 @@ def draw(
 
 
 if __name__ == "__main__":
-    found = with_episodes(), with_states()
-    if len(sys.argv) > 1:
-        draw(sys.argv[1], *found)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("picture", nargs="?", help="a file to draw it to")
+    parser.add_argument("--episodes", type=int, nargs="+", default=EPISODES)
+    parser.add_argument("--sides", type=int, nargs="+", default=SIDES)
+    asked = parser.parse_args()
+    found = with_episodes(asked.episodes), with_states(asked.sides)
+    if asked.picture:
+        draw(asked.picture, *found)

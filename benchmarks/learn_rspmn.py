@@ -1,8 +1,10 @@
 """How fast LearnRSPMN and its queries are, as ratios within one run. Run it with `make bench`."""
 
+import argparse
 import time
 import tracemalloc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
@@ -69,9 +71,9 @@ def learning(domains: list[MDP]) -> None:
     print(f"  factored futures together {totals[1] / totals[2]:.2f} × counts (target < 2)")
 
 
-def queries() -> None:
+def queries(domains: Mapping[str, MDP]) -> None:
     """Time MEU over long horizons, single decisions, and a million states at once."""
-    lake = DOMAINS["FrozenLake"]()
+    lake = domains["FrozenLake"]
     model, _ = learn_rspmn(lake.generate(lake.episodes, lake.horizon, 0, "final"))
     print(f"FrozenLake MEU, H=300: {1e3 * timed(lambda: model.meu(horizon=300)):.2f} ms (< 5)")
     policy = model.policy(100)
@@ -80,7 +82,7 @@ def queries() -> None:
     print(f"FrozenLake, one decision: {1e6 * one:.0f} µs (< 100)")
     many = {"cell": np.random.default_rng(0).choice([0, 1, 2, 3, 4, 6, 8, 9, 10], 1_000_000)}
     print(f"FrozenLake, a million states: {timed(lambda: policy.act_many(many)):.3f} s (< 1)")
-    taxi = DOMAINS["Taxi"]()
+    taxi = domains["Taxi"]
     model, _ = learn_rspmn(taxi.generate(taxi.episodes, taxi.horizon, 0, "final"))
     print(f"Taxi MEU, T=50: {1e3 * timed(lambda: model.meu(horizon=50)):.2f} ms (< 20)")
     decide = model.policy(50)
@@ -93,10 +95,10 @@ def queries() -> None:
     print(f"Taxi, a million states: {timed(lambda: decide.act_many(table), 3):.3f} s (< 1)")
 
 
-def memory() -> None:
+def memory(domains: Mapping[str, MDP]) -> None:
     """Print what learning needs besides the windows."""
     for name in ("Taxi", "Elevators"):
-        mdp = DOMAINS[name]()
+        mdp = domains[name]
         windows = Windows.from_episodes(mdp.generate(mdp.episodes, mdp.horizon, 0, "final"))
         columns = [*windows.columns.values(), *windows.next_columns.values()]
         size = sum(column.data.nbytes for column in columns) + 17 * len(windows)
@@ -110,6 +112,11 @@ def memory() -> None:
 
 
 if __name__ == "__main__":
-    learning([make() for make in DOMAINS.values()])
-    queries()
-    memory()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--episodes", type=int, help="of each log; default: those of the paper")
+    episodes = parser.parse_args().episodes
+    made = {name: make() for name, make in DOMAINS.items()}
+    made = {n: replace(mdp, episodes=episodes or mdp.episodes) for n, mdp in made.items()}
+    learning([*made.values()])
+    queries(made)
+    memory(made)

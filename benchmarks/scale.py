@@ -5,9 +5,10 @@ the one after it, nothing is checked, nothing is learned. Both read Parquet from
 the same run, in turn, each in a process of its own, all packages imported before the clock starts;
 medians of seven, and the peak memory of ours.
 
-    python benchmarks/scale.py [docs]
+    python benchmarks/scale.py [docs] [--steps 1000000 ...]
 """
 
+import argparse
 import json
 import statistics
 import subprocess
@@ -90,10 +91,10 @@ def make(folder: Path, steps: int) -> None:
         duckdb.sql(f"COPY ({query}) TO '{two / path.name}' (FORMAT parquet)")
 
 
-def measure(folder: Path) -> dict[str, float]:
+def measure(folder: Path, runs: int) -> dict[str, float]:
     """Run both in turn; return medians, of ratios too: a busy machine slows both down."""
     bare, ours = [], []
-    for _ in range(RUNS):
+    for _ in range(runs):
         bare.append(json.loads(run(BARE, str(folder / "two" / "*.parquet"))))
         found = run(OURS, str(folder / "log-*.parquet"), str(folder / "schema.toml"))
         ours.append(json.loads(found))
@@ -145,22 +146,26 @@ def plot(rows: list[dict[str, float]], path: Path) -> None:
 
 def main() -> None:
     """Measure; write table and plot if a folder is named."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("folder", nargs="?", type=Path, help="where to write table and plot")
+    parser.add_argument("--steps", type=int, nargs="+", default=list(SIZES))
+    parser.add_argument("--runs", type=int, default=RUNS)
+    asked = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory(prefix="rspmn-scale-") as scratch:
-        for size in SIZES:
-            folder = Path(scratch) / str(size)
-            make(folder, size)
-            rows.append(measure(folder))
+        for size in asked.steps:
+            made = Path(scratch) / str(size)
+            make(made, size)
+            rows.append(measure(made, asked.runs))
             print(table(rows[-1:]).splitlines()[-1], flush=True)
     print(table(rows))
     last = rows[-1]
     for name, target in TARGETS.items():
         verdict = "met" if last[name] <= target else "MISSED"
         print(f"{name}, {last['steps']:,.0f} steps: {last[name]:.2f}, target {target:g}: {verdict}")
-    if len(sys.argv) > 1:
-        folder = Path(sys.argv[1])
-        (folder / "scale_figures.md").write_text(f"# Figures of scale\n\n{table(rows)}\n")
-        plot(rows, folder / "scale.svg")
+    if asked.folder:
+        (asked.folder / "scale_figures.md").write_text(f"# Figures of scale\n\n{table(rows)}\n")
+        plot(rows, asked.folder / "scale.svg")
 
 
 if __name__ == "__main__":
