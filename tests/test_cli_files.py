@@ -63,8 +63,17 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
-@pytest.mark.parametrize("command", ["learn", "doctor"])
+#: The doctor reads files as learning does.
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        *(("learn", name) for name in WRONG),
+        *(
+            pytest.param("doctor", name, marks=[pytest.mark.soak] if number > 2 else [])
+            for number, name in enumerate(WRONG)
+        ),
+    ],
+)
 def test_broken_files(
     name: str, command: str, good: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from effort import seeds
 from rspmn import Schema
 from rspmn.circuit import Categorical, Network, NetworkBuilder, StudentT
 from rspmn.data.tables import as_table
@@ -40,7 +41,7 @@ def contexts(rng: np.random.Generator, names: list[str], rows: int) -> list[Know
 
 
 @pytest.mark.parametrize("classes", [0, 3])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", seeds(1, 6))
 def test_as_node_by_node(seed: int, classes: int) -> None:
     rng = np.random.default_rng(seed)
     model, _ = learn_spmn(table(rng), SCHEMA, LearnConfig(classes=classes))

@@ -23,7 +23,7 @@ from rspmn.types import Array
 from rspmn.values import UNKNOWN, Value
 from small_models import chain
 
-SEEDS = seeds(4, 24)
+SEEDS = seeds(3, 24)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from effort import seeds
 from random_models import random_rspmn, random_setting
 from rspmn.circuit import Categorical, NetworkBuilder
 from rspmn.end_nodes import weighted_top
@@ -54,7 +55,7 @@ def test_a_value_is_the_meu_and_an_action_is_chosen_now() -> None:
     assert [a.averaged_over for a in policy.action_values({"x": 1, "y": "l"})] == [()] * 2
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(20, 200))
 def test_values_are_those_of_the_model(seed: int) -> None:
     """In any state, known or partial or impossible, with decisions made, at any time."""
     rng = np.random.default_rng(seed)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate
 
+from effort import SOAK
 from plain_queries import evidence_of
 from rspmn import RSPMN, SPMN, Episodes, NetworkBuilder, Schema
 from rspmn.circuit import Categorical, Max, PiecewiseLinear, Product, Sum
@@ -139,7 +140,7 @@ def test_episodes_as_node_by_node(layout: Layout) -> None:
     """Few episodes are learned from, so that much is new in others."""
     world = frozen_lake()
     model, _ = learn_rspmn(world.generate(40, 10, 0, layout))
-    log = world.generate(25, 10, 1, layout)
+    log = world.generate(100 if SOAK else 12, 10, 1, layout)
     for weight in (1.0, 0.25):
         plain = [plain_log_likelihood(model, log, e, weight) for e in range(len(log))]
         assert model.log_likelihood(log, weight) == pytest.approx(plain, abs=1e-9)

@@ -62,12 +62,12 @@ def noisy_machine(works: float, breaks: float) -> RSPMN:
 
 def test_soft_em_finds_hidden_dynamics() -> None:
     """The sensor alone says little; over time the dynamics show: they stay with .95 and .9."""
-    log = noisy_machine(0.95, 0.9).sample(400, 30, rng=0)
-    learned, info = em(noisy_machine(0.6, 0.6), log, passes=60, soft=True)
+    log = noisy_machine(0.95, 0.9).sample(300, 30, rng=0)
+    learned, info = em(noisy_machine(0.6, 0.6), log, passes=40, soft=True)
     assert all(b >= a - 1e-9 * abs(a) for a, b in pairwise(info.log_likelihoods))
     found = [node.weights for node in learned.template.nodes if len(node.children) == 2
              and hasattr(node, "weights")]  # fmt: skip
-    # 12,000 steps, the condition known with an error of about a quarter: a few hundredths
+    # 9,000 steps, the condition known with an error of about a quarter: a few hundredths
     assert sorted(max(weights) for weights in found) == pytest.approx([0.9, 0.95], abs=0.03)
 
 

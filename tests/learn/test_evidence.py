@@ -53,7 +53,10 @@ def test_what_is_observed_enough() -> None:
     assert observed_enough(rows, ["x"], Target(("x",), strata), 11.0).tolist() == [False]
 
 
-@pytest.mark.parametrize(("world", "episodes"), [(taxi(), 100), (crossing_traffic(), 300)])
+@pytest.mark.parametrize(
+    ("world", "episodes"),
+    [(taxi(), 100), pytest.param(crossing_traffic(), 300, marks=pytest.mark.soak)],
+)
 def test_short_logs_are_no_worse_than_a_table(world: MDP, episodes: int) -> None:
     """A table keeps all states apart. To pool those hardly seen lost Taxi's passengers."""
     found = []

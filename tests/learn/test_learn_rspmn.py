@@ -41,7 +41,7 @@ TABLE = [
     ("FrozenLake", 300, 0.04, 0.820, 16),
     ("Maze", 8, 1e-9, 0.9666666, 9),
     ("Taxi", 50, 0.05, 7.93 - 1e-9, 404),
-    ("Taxi, one variable", 50, 0.05, 7.93 - 1e-9, 404),
+    pytest.param("Taxi, one variable", 50, 0.05, 7.93 - 1e-9, 404, marks=pytest.mark.soak),
     ("SkillTeaching", 10, 0.1, -3.03, 63),
     ("Elevators", 10, 0.03, -7.331, 144),
     ("CrossingTraffic", 15, 0.02, -4.43, 45),
@@ -129,7 +129,7 @@ def test_frozen_lake_never_promises_the_impossible(episodes: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["Elevators", "CrossingTraffic"])
-@pytest.mark.parametrize("episodes", mostly_soak([30, 300, 3000], [30, 300]))
+@pytest.mark.parametrize("episodes", mostly_soak([30, 300, 3000], [300]))
 def test_costs_stay_costs(name: str, episodes: int) -> None:
     mdp = domain(name)
     for seed in seeds(1, 4):
@@ -165,7 +165,7 @@ def test_max_nodes_offer_the_combinations_that_were_tried(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", list(DOMAINS))
+@pytest.mark.parametrize("name", mostly_soak(DOMAINS, {*DOMAINS} - {"Taxi", "SkillTeaching"}))
 def test_fresh_episodes_are_possible(name: str) -> None:
     mdp = domain(name)
     model, _ = learn_rspmn(mdp.generate(mdp.episodes // 20, mdp.horizon, 0))
@@ -202,7 +202,7 @@ def test_stages_and_what_is_counted() -> None:
 
 def test_the_same_log_gives_the_same_file() -> None:
     mdp = domain("SkillTeaching")
-    log = mdp.generate(100, 10, 0)
+    log = mdp.generate(40, 10, 0)
     order = np.random.default_rng(0).permutation(len(log))
     steps = [log.steps(int(e)) for e in order]
     shuffled = Episodes.from_steps(steps, log.schema, [Followed(log.endings[e]) for e in order])

@@ -35,7 +35,7 @@ def rows(path: Path) -> list[dict[str, str]]:
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a small campaign."""
     folder = tmp_path_factory.mktemp("report")
-    facts = run_campaign(SMALL, folder / "reproduction" / "cells", jobs=2)
+    facts = run_campaign(SMALL, folder / "reproduction" / "cells", jobs=1)
     write_report(SMALL, facts, folder)
     return folder
 

@@ -23,7 +23,7 @@ MAKERS: dict[str, tuple[type[Engine], Callable[[Any], object]]] = {
 }
 
 
-@pytest.mark.parametrize("name", mostly_soak(MAKERS, ["mapping", "polars lazy"]))
+@pytest.mark.parametrize("name", mostly_soak(MAKERS, ["polars lazy"]))
 def test_our_engines_pass(name: str) -> None:
     check_engine(*MAKERS[name])
 

@@ -43,7 +43,7 @@ def run(folder: Path, source: str, state: str) -> subprocess.CompletedProcess[st
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("source", mostly_soak(SOURCES, ["csv", "pandas", "duckdb"]))
+@pytest.mark.parametrize("source", mostly_soak(SOURCES, ["csv", "duckdb"]))
 def test_a_script_ends_in_silence(source: str, folder: Path) -> None:
     done = run(folder, source, "x")
     assert (done.returncode, done.stdout, done.stderr) == (0, "Windows(2 distinct of 2)\n", "")

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import rspmn
+from effort import mostly_soak
 from rspmn import Episodes, Followed, LogFormat, Schema, Windows
 from rspmn.errors import DataError, SchemaError
 from same_windows import assert_same
@@ -49,7 +50,7 @@ SOURCES: dict[str, Callable[[Any, Path], Any]] = {
 
 
 @pytest.mark.parametrize("how", SOURCES)
-@pytest.mark.parametrize("times", ["minutes", "dates"])
+@pytest.mark.parametrize("times", mostly_soak(["minutes", "dates"], ["dates"]))
 def test_rows_of_a_step_are_one(how: str, times: str, tmp_path: Path) -> None:
     table = dict(MINUTES)
     step: Any = 15

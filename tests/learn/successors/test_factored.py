@@ -386,7 +386,7 @@ def test_the_same_policy_from_less(name: str, episodes: int, least: float) -> No
     """Mean over some logs, less one standard error; `make figures` takes twenty."""
     mdp = DOMAINS[name]()
     found, by_counts = [], []
-    for seed in seeds(3, 6):
+    for seed in seeds(2, 6):
         log = mdp.generate(episodes, mdp.horizon, seed, "final")
         found.append(worth(mdp, learn_rspmn(log)[0]))
         by_counts.append(worth(mdp, learn_rspmn(log, COUNTS)[0]))
@@ -417,14 +417,17 @@ def test_a_ring_of_machines(episodes: int, least: float) -> None:
         log = ring.generate(episodes, ring.horizon, seed, "final")
         model, info = learn_rspmn(log)
         assert future_of(info).components == tuple((f"m{k}",) for k in range(8))
-        assert worth(ring, model) >= least * optimum
+        found = worth(ring, model)
+        assert found >= least * optimum
         if episodes == 1000:
             assert float(model.meu(horizon=20)) == pytest.approx(optimum, rel=0.01)
         by_counts, _ = learn_rspmn(log, COUNTS)
-        assert worth(ring, model) > worth(ring, by_counts)
+        assert found > worth(ring, by_counts)
 
 
-@pytest.mark.parametrize("name", [*DOMAINS, pytest.param("SysAdmin", marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    "name", mostly_soak([*DOMAINS, "SysAdmin"], {*DOMAINS} - {"Taxi", "SkillTeaching"})
+)
 def test_fresh_next_states_are_as_likely_as_by_counts(name: str) -> None:
     """Each with the smoothing that suits it best. Deterministic domains are predicted alike."""
     mdp = sys_admin() if name == "SysAdmin" else DOMAINS[name]()
