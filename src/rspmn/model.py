@@ -37,6 +37,7 @@ from rspmn.values import END, UNKNOWN, Value
 if TYPE_CHECKING:
     from rspmn.infer.actions import ActionValue
     from rspmn.infer.compiled.bellman import Bellman
+    from rspmn.infer.constraints import Rules
     from rspmn.infer.criterion import Criterion
     from rspmn.infer.meu import ExpectedUtility
     from rspmn.infer.policy import Policy
@@ -45,10 +46,13 @@ if TYPE_CHECKING:
 
 
 class Rule(TypedDict, total=False):
-    """What `RSPMN.meu` takes besides state, horizon and discount, as other questions take it."""
+    """What `RSPMN.policy` takes besides horizon and discount, as other questions take it."""
 
     allow_untried: bool
     criterion: "Criterion | None"
+    forbid: "Rules"
+    only: "Rules"
+    min_support: float
 
 
 #: Known values of a step, by variable; None, NaN and variables left out are unknown.
@@ -338,9 +342,15 @@ class RSPMN:
             number of logged steps that support it. It is the value of that share; NaN if there is
             none.
         """
+        from rspmn.infer.constraints import Constraints
         from rspmn.infer.criterion import MEU
         from rspmn.infer.meu import recurrent_meu
 
+        if isinstance(criterion, Constraints) and horizon != 0:  # rules may tell states apart
+            policy = self.policy(
+                horizon, discount, allow_untried=allow_untried, criterion=criterion
+            )
+            return policy.value(state)
         model = self.with_untried() if allow_untried else self
         return recurrent_meu(model, state, horizon, discount, criterion or MEU)
 
@@ -452,16 +462,43 @@ class RSPMN:
         *,
         allow_untried: bool = False,
         criterion: "Criterion | None" = None,
+        forbid: "Rules" = (),
+        only: "Rules" = (),
+        min_support: float = 0.0,
     ) -> "Policy":
         """Return the best decisions over `horizon` steps, or in the limit of many.
 
-        `otherwise` is what to do in states that the model never saw; without it, asking for a
-        decision there is an error. The other parameters are those of `meu`.
+        Parameters
+        ----------
+        horizon, discount, allow_untried, criterion
+            As for `meu`.
+        otherwise
+            What to do in states that the model never saw, or in which everything is forbidden;
+            without it, asking for a decision there is an error.
+        forbid
+            Values that decisions must not have, `["pickup"]`; also by state, "vasopressor when
+            map > 80" or `{"vasopressor": "map > 80"}`. See `rspmn.infer.constraints`.
+        only
+            In the same form, the values that are left.
+        min_support
+            The fewest logged steps of an action in states that are alike; others are forbidden.
+
+        Examples
+        --------
+        >>> from rspmn.envs.paper_grid import paper_grid
+        >>> grid = paper_grid()
+        >>> grid.policy(4).act({"x": 0, "y": 0})
+        'down'
+        >>> grid.policy(4, forbid="down when x == 0").act({"x": 0, "y": 0})
+        'right'
         """
+        from rspmn.infer.constraints import constraints
         from rspmn.infer.criterion import MEU
         from rspmn.infer.policy import Policy
 
-        return Policy(self, horizon, discount, otherwise, allow_untried, criterion or MEU)
+        template = (self.with_untried() if allow_untried else self).template
+        rule = constraints(self.schema, template, forbid, only, min_support, criterion or MEU)
+        return Policy(self, horizon, discount, otherwise, allow_untried, rule)
 
     def log_likelihood(
         self, episodes: Episodes, smoothed: bool | float = True

@@ -75,6 +75,8 @@ class ActionValue:
     #: action chosen in those that offer it. What is not known of an action that is offered is
     #: valued as the rest of it. In the last step of a horizon it need not be known what follows.
     supported: float = 1.0
+    #: The rule that forbids it, in words; nothing if none does. See `rspmn.infer.constraints`.
+    forbidden: str = ""
 
 
 def action_values(

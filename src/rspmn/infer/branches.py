@@ -1,8 +1,10 @@
 """The branches of max nodes, as a criterion gets them."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +29,8 @@ from rspmn.values import Mark, Value
 Objects = NDArray[np.object_]
 #: A branch: a max node of a network, and which of its children.
 Edge = tuple[int, int]
+#: The states of a max node are listed if they are so many at most, else this many are drawn.
+MOST_STATES, DRAWN_STATES = 10_000, 1_000
 
 
 class Branches:
@@ -97,6 +101,32 @@ class Branches:
             )
         return self._found[key]
 
+    def chances(
+        self, names: Sequence[str], tests: Callable[[Mapping[str, NDArray[Any]]], Sequence[Bools]]
+    ) -> dict[tuple[bool, ...], Array]:  # [nodes] each
+        """Return how probable each outcome of some tests is in each max node.
+
+        Parameters
+        ----------
+        names
+            Variables that are known before the decision. Listed values are enumerated, others
+            drawn.
+        tests
+            Returns the outcomes of the tests for columns of values.
+        """
+        found: dict[tuple[bool, ...], Array] = {}
+        size = len(self.starts)
+        for number, start in enumerate(self.starts.tolist()):
+            columns, weights = self._context.states_above(self._edges[start][0][0], names)
+            if not len(weights):
+                continue
+            held = np.stack([np.asarray(test, dtype=bool) for test in tests(columns)])
+            outcomes, which = np.unique(held, axis=1, return_inverse=True)
+            shares = np.bincount(which.ravel(), weights)
+            for outcome, share in zip(outcomes.T.tolist(), shares.tolist(), strict=True):
+                found.setdefault(tuple(outcome), np.zeros(size))[number] += share
+        return found
+
     def _max(self, index: int) -> Max:
         node = self._context.network.nodes[index]
         assert isinstance(node, Max)
@@ -143,6 +173,29 @@ class Context:
             )
         held = self._above[index].get(name, frozenset())
         return any(distribution.log_prob(value) > -math.inf for distribution in held)
+
+    def states_above(
+        self, index: int, names: Sequence[str]
+    ) -> tuple[dict[str, NDArray[Any]], Array]:
+        """Return values of some variables above a max node, as columns, and their probabilities.
+
+        There are none for END and UNKNOWN, or where a variable is not known before the decision.
+        """
+        held = [self._above[index].get(name, frozenset()) for name in names]
+        atoms = [_pooled(distributions) for distributions in held]
+        if not all(held) or any(a is not None and not a for a in atoms):
+            return {}, np.zeros(0)
+        listed = [a for a in atoms if a is not None]
+        if len(listed) == len(atoms) and math.prod(map(len, listed)) <= MOST_STATES:
+            states = list(product(*(a.items() for a in listed)))
+            weights = np.array([math.prod(p for _, p in state) for state in states])
+            columns = [[value for value, _ in column] for column in zip(*states, strict=True)]
+        else:
+            rng, weights = np.random.default_rng(index), np.full(DRAWN_STATES, 1 / DRAWN_STATES)
+            columns = [_drawn(distributions, rng) for distributions in held]
+        return {
+            n: as_column(c) for n, c in zip(names, columns, strict=True)
+        }, weights / weights.sum()
 
     @cached_property
     def _known_somewhere(self) -> frozenset[str]:
@@ -196,6 +249,34 @@ def _union(parts: Sequence["Above"]) -> "Above":
         for name, held in part.items():
             found[name] = found.get(name, frozenset()) | held
     return found
+
+
+def _pooled(distributions: Iterable[Distribution]) -> dict[Value, float] | None:
+    """Return the probabilities of listed values, without marks; None if they are not listed."""
+    found: dict[Value, float] = {}
+    for distribution in distributions:
+        atoms = distribution.atoms()
+        if atoms is None:
+            return None
+        for value, probability in atoms.items():
+            if not isinstance(value, Mark):
+                found[value] = found.get(value, 0.0) + probability
+    return found
+
+
+def _drawn(distributions: Iterable[Distribution], rng: np.random.Generator) -> list[Value]:
+    """Return values that are drawn from distributions, each as often as the others."""
+    parts = sorted(distributions, key=repr)
+    counts = np.bincount(np.arange(DRAWN_STATES) % len(parts))
+    drawn = [part.samples(rng, count) for part, count in zip(parts, counts.tolist(), strict=True)]
+    values = [value for part in drawn for value in np.asarray(part).tolist()]
+    return [values[k] for k in rng.permutation(len(values)).tolist()]
+
+
+def as_column(values: Sequence[Value]) -> NDArray[Any]:
+    """Return values as expressions are evaluated on: of numbers, or of text."""
+    is_text = any(isinstance(value, str) for value in values)
+    return objects([str(value) for value in values]) if is_text else np.array(values)
 
 
 def objects(values: Sequence[object]) -> Objects:

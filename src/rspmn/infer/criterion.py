@@ -24,7 +24,7 @@ first.
 
 import math
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -77,6 +77,17 @@ class MaximumExpectedUtility:
 
 
 MEU = MaximumExpectedUtility()
+
+
+class Side(NamedTuple):
+    """Some of the states of max nodes, in which the same branches are allowed.
+
+    A criterion whose rules depend on the state has a method `sides`, from `Branches` to all sides
+    of their nodes, or to none if no rule is about them. Each side takes its own best branch.
+    """
+
+    share: Array  # [nodes], the probability of these states in each node
+    allowed: Bools  # [branches]
 
 
 # ---- the rule: for one node, and for many ------------------------------------------------
@@ -164,6 +175,62 @@ def best_branches(
         among, best = _highest(np.where(allowed, numbers, -np.inf), branches, tie, within)
         allowed &= among
     return allowed, best
+
+
+class Decided(NamedTuple):
+    """What is best at many max nodes."""
+
+    best: Bools  # [branches]; of a node with several sides, on the most probable
+    values: Array  # [nodes], what they pass up
+    sides: Sequence[tuple[Array, Bools]]  # the share [nodes] and the best branches of each side
+
+    def taken(self, delays: Array, branches: Branches) -> tuple[Ints, Array | None]:
+        """Return the branch that is chosen [nodes], and how often each is taken [branches].
+
+        How often is None where no node has sides: then the chosen branch always is.
+        """
+        chosen = soonest_of_each(self.best, delays, branches)
+        if not self.sides:
+            return chosen, None
+        taken = np.zeros(len(self.best))
+        for share, best in self.sides:
+            mine = soonest_of_each(best, delays, branches)
+            np.add.at(taken, mine, np.where(best[mine], share, 0.0))
+        total = np.add.reduceat(taken, branches.starts)[branches.node]
+        return chosen, np.divide(taken, total, out=taken, where=total > 0)
+
+
+def decided(
+    criterion: Criterion, worth: Array, branches: Branches, tie: float = TIE, within: float = 0.0
+) -> Decided:
+    """Return what a criterion finds best at many max nodes. No worth may be NaN.
+
+    A side on which nothing may be taken is valued as the rest of its node.
+    """
+    scores, divide = scored(criterion, worth, branches), getattr(criterion, "sides", None)
+    sides: Sequence[Side] = () if divide is None else divide(branches)
+    if not sides:
+        best, values = best_branches(worth, scores, branches, tie, within)
+        return Decided(best, values, ())
+    total, known, most = np.zeros((3, len(branches.starts)))
+    best = np.zeros(len(worth), dtype=bool)
+    found = []
+    for side in sides:
+        mine, values = best_branches(
+            worth, np.where(side.allowed, scores, np.nan), branches, tie, within
+        )
+        share = np.where(np.isfinite(values), side.share, 0.0)
+        total += share * np.where(share > 0, values, 0.0)
+        known += share
+        best = np.where((side.share > most)[branches.node], mine, best)
+        most = np.maximum(most, side.share)
+        found.append((share, mine))
+    no_sides = most == 0  # END, UNKNOWN: not the criterion's to divide
+    free, values = best_branches(worth, scores, branches, tie, within)
+    best = np.where(no_sides[branches.node], free, best)
+    found.append((no_sides.astype(np.float64), free))
+    mixed = np.divide(total, known, out=np.full(len(total), -np.inf), where=known > 0)
+    return Decided(best, np.where(no_sides, values, mixed), found)
 
 
 def _highest(

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from rspmn.availability import Law, NeverTaken
 from rspmn.infer.actions import ActionValue, judged
+from rspmn.infer.constraints import Constraints
 from rspmn.model import Evidence
 from rspmn.schema import Schema
 from rspmn.values import Value, is_missing
@@ -22,14 +23,23 @@ class Declared(Protocol):
 
 
 def checked(
-    answers: Sequence[ActionValue], known: Evidence, model: Declared, within: float = 0.0
+    answers: Sequence[ActionValue],
+    known: Evidence,
+    model: Declared,
+    within: float = 0.0,
+    limits: Constraints | None = None,
 ) -> list[ActionValue]:
-    """Return actions without those that laws forbid, which say where they were never taken."""
+    """Return actions without those that laws or constraints forbid.
+
+    Those that are left say where they were never taken.
+    """
     found, laws = list(answers), model.schema.laws
-    if laws:
-        allowed = [is_lawful({a.decision: a.value}, known, laws) for a in answers]
-        found = [a if ok else forbidden(a) for a, ok in zip(answers, allowed, strict=True)]
-        if any(a.best and not ok for a, ok in zip(answers, allowed, strict=True)):
+    if laws or limits is not None:
+        reasons = [_reason(a, known, laws, limits) for a in answers]
+        found = [
+            a if why is None else forbidden(a, why) for a, why in zip(answers, reasons, strict=True)
+        ]
+        if any(a.best and why is not None for a, why in zip(answers, reasons, strict=True)):
             found = judged(found, [_worth(a) for a in found], within)
     if not model.never_taken:
         return found
@@ -38,6 +48,17 @@ def checked(
         replace(a, never_taken=tuple(n for n in never if _is_of(n, a))) if a.available else a
         for a in found
     ]
+
+
+def _reason(
+    answer: ActionValue, known: Evidence, laws: Sequence[Law], limits: Constraints | None
+) -> str | None:
+    """Return why an action cannot be chosen: a constraint, a law (no text); None if it can."""
+    if not is_lawful({answer.decision: answer.value}, known, laws):
+        return ""
+    if limits is None or not answer.available:
+        return None
+    return limits.reason(answer.decision, answer.value, answer.steps, known)
 
 
 def _worth(answer: ActionValue) -> float:
@@ -52,10 +73,10 @@ def is_lawful(made: Mapping[str, Value], known: Evidence, laws: Sequence[Law]) -
     return all(law.allows(made, {**state, **made}) for law in laws)
 
 
-def forbidden(answer: ActionValue) -> ActionValue:
+def forbidden(answer: ActionValue, why: str = "") -> ActionValue:
     """Return an action as one that cannot be chosen."""
     return replace(answer, utility=math.nan, available=0.0, steps=0.0, best=False, known=0.0,
-                   supported=0.0)  # fmt: skip
+                   supported=0.0, forbidden=why)  # fmt: skip
 
 
 def _is_of(never: NeverTaken, answer: ActionValue) -> bool:

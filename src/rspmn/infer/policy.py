@@ -11,7 +11,7 @@ given alone: `ActionValue.averaged_over` names the variables that it was made wi
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,7 @@ from rspmn.infer.compiled.mixture import Situation, decide_all, decide_one, scor
 from rspmn.infer.compiled.offers import Offers
 from rspmn.infer.compiled.planned import Planned
 from rspmn.infer.compiled.state_index import StateIndex
+from rspmn.infer.constraints import Constraints
 from rspmn.infer.criterion import MEU, Criterion
 from rspmn.infer.evidence import Known, as_state, known_values, open_variables
 from rspmn.infer.lawful import checked, is_lawful
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
 
 #: What to do where the model knows nothing: a value, or one for each decision.
 Otherwise = Value | Mapping[str, Value] | None
+#: Makes the plan of a policy.
+Planner = Callable[[RSPMN, int | None, float, Criterion], Planned]
 
 
 class Policy:
@@ -77,6 +80,8 @@ class Policy:
         Whether it may choose what was never tried in a state.
     criterion
         The rule that decides which action is best; by default the maximum expected utility.
+    planner
+        Makes the plan, of the model, horizon, discount and criterion.
     """
 
     def __init__(
@@ -87,13 +92,15 @@ class Policy:
         otherwise: Otherwise = None,
         allow_untried: bool = False,
         criterion: Criterion = MEU,
+        planner: Planner = Planned,
     ) -> None:
         self.allow_untried = allow_untried and model.untried is not None
         self._observed = model  # without what is extrapolated
         self.model = model.with_untried() if allow_untried else model
         _check_otherwise(otherwise, model.schema)
         self.otherwise, self.criterion = otherwise, criterion
-        self._planned = Planned(self.model, horizon, discount, criterion)
+        self._planned = planner(self.model, horizon, discount, criterion)
+        self._limits = criterion if isinstance(criterion, Constraints) else None
         self.horizon, self.discount = self._planned.horizon, discount
         self._index = StateIndex.of(self.model)
         with np.errstate(divide="ignore"):
@@ -125,14 +132,14 @@ class Policy:
         beliefs = self._beliefs(known)
         made: dict[str, Value] = {}
         if beliefs is None:
-            made = self._act_by_network(known, t)
+            made = self._act_by_answers(known, t)
         elif beliefs.is_certain:
             made, _ = self._planned.decisions(int(beliefs.nodes[0]), after)
         if beliefs is not None and len(made) < len(self._planned.together):
             codes = decide_one(self._planned, beliefs, after)
-            made = self._act_by_network(known, t) if codes is None else self._named(codes)
-        if not self._is_lawful(made, known):
-            made = self._act_by_network(known, t)
+            made = self._act_by_answers(known, t) if codes is None else self._named(codes)
+        if not self._is_settled(made, known):
+            made = self._act_by_answers(known, t)
         if not made:
             return self._unseen(known)
         return dict(made) if len(self.model.schema.decisions) > 1 else next(iter(made.values()))
@@ -145,13 +152,8 @@ class Policy:
         """
         known = self._known(state)
         decision, domain = self._offered(known)
-        situation = self._situation(self._planned.offers, known)
-        if situation is None:
-            answers = self._by_network(_network(self.model, known), known or {}, t)
-        else:
-            answers = self._by_nodes(situation, known, t)
-        by_value = {answer.value: answer for answer in answers}
-        answers = checked([by_value[v] for v in domain], known or {}, self.model, 2 * self.bound)
+        by_value = {answer.value: answer for answer in self._answers(known, t)}
+        answers = [by_value[value] for value in domain]
         if not self.allow_untried:
             return answers
         return mark_extrapolated(answers, self._tried(known, decision))
@@ -279,6 +281,8 @@ class Policy:
         """
         after = self._planned.after(t)
         known = self._known(state)
+        if self._limits is not None and set(known or ()) >= set(self._index.names):
+            return self._value_of_best(known, t)
         beliefs = self._beliefs(known)
         if beliefs is not None and (self._planned.offers.first[beliefs.nodes] >= 0).all():
             return self._mean_value(beliefs, after)
@@ -490,6 +494,8 @@ class Policy:
             return None
         reached = actions.reached_nodes(network, known, decision, (), MEU)
         flows = {self._planned.offers.number[i]: flow for i, (flow, _) in reached.items() if flow}
+        if not flows.keys() <= self._planned.offers.whole:
+            return None
         at, weights = np.array([*flows], np.int64), np.array([*flows.values()])
         beliefs = Beliefs(np.array([0, len(at)]), at, weights)
         return Situation(self._planned.offers, beliefs, at, decision)
@@ -518,7 +524,7 @@ class Policy:
         scores = scores_of(planned, situation, found.utility)[0].tolist()
         late = np.nan_to_num(found.delay[0]).tolist()
         of_branches = planned.steps_of_branches(after)
-        unseen = open_variables(self._index.names, known or {})
+        unseen = open_variables(self.model.schema.known_before(situation.decision), known or {})
         answers = []
         for k, value in enumerate(planned.offers.values(situation.decision)):
             branches = situation.branches[:, k]
@@ -546,10 +552,35 @@ class Policy:
         steps = sum(self._planned.steps(index, after) for index in at if index is not None)
         return ExpectedUtility(value, support, steps, self.discount * self.bound)
 
+    def _value_of_best(self, known: Known | None, t: int) -> ExpectedUtility:
+        """Return what the best of the next decision is worth in a state that is all known."""
+        best = best_among(self._answers(known, t))
+        if not best:
+            return ExpectedUtility(math.nan, 0.0, 0.0)
+        found = best[0]
+        return ExpectedUtility(found.utility, found.supported, found.steps, self.bound)
+
     def _named(self, codes: Sequence[int]) -> dict[str, Value]:
         """Return decisions by name, given codes of their values; none if they are not known."""
         pairs = zip(self._planned.together, codes, strict=False)
         return {name: self._planned.offers.values(name)[code] for name, code in pairs}
+
+    def _answers(
+        self, known: Known | None, t: int, network: Network | None = None
+    ) -> list[ActionValue]:
+        """Return what all values of the next decision are worth, those forbidden marked.
+
+        The network is asked if one is given, or where the evidence is more than tables can take.
+        """
+        situation = None
+        if network is None:
+            network = _network(self.model, known)
+            situation = self._situation(self._planned.offers, known) or self._later_situation(known)
+        if situation is not None:
+            answers = self._by_nodes(situation, known, t)
+        else:
+            answers = self._by_network(network, known or {}, t)
+        return checked(answers, known or {}, self.model, 2 * self.bound, self._limits)
 
     def _by_network(self, network: Network, known: Known, t: int) -> list[ActionValue]:
         """Ask the network, for evidence that tables cannot take."""
@@ -558,15 +589,15 @@ class Policy:
         within = 2 * self.bound
         return actions.action_values(network, known, asked, future, self.criterion, within)
 
-    def _act_by_network(self, known: Known | None, t: int) -> dict[str, Value]:
-        schema, network = self.model.schema, _network(self.model, known)
+    def _act_by_answers(self, known: Known | None, t: int) -> dict[str, Value]:
+        schema = self.model.schema
         given: Known = dict(known or {})
         made: dict[str, Value] = {}
         for place, name in enumerate(schema.decisions):
             if name in given:
                 continue
-            past = {**given, **made}
-            best = best_among(checked(self._by_network(network, past, t), past, self.model))
+            network = self.model.from_start if known is None else None
+            best = best_among(self._answers({**given, **made}, t, network))
             if not best:
                 return {}
             made[name] = best[0].value
@@ -580,15 +611,16 @@ class Policy:
         """Return the decisions in each row of a table, an array for each decision."""
         codes, is_open = decide_all(self._planned, routes, self._planned.after(t))
         state, row = routes.state, routes.row
-        if self.model.schema.laws:  # they may tell states apart that are in the same nodes
+        # Laws and limits may tell states apart that are in the same nodes.
+        if self.model.schema.laws or self._limits is not None:
             state, row = routes.distinct()
             codes, is_open = codes[:, routes.state[row]], is_open[routes.state[row]]
             for k, at in enumerate(row.tolist()):
                 made = {} if codes[0, k] < 0 else self._named(codes[:, k].tolist())
-                is_open[k] |= not self._is_lawful(made, routes.known(at))
+                is_open[k] |= not self._is_settled(made, routes.known(at))
         used = np.bincount(state, minlength=len(row)) > 0
         by_network = {
-            k: self._act_by_network(routes.known(int(row[k])), t)
+            k: self._act_by_answers(routes.known(int(row[k])), t)
             for k in np.flatnonzero(is_open & used).tolist()
         }
         lost = ~is_open & (codes < 0).any(axis=0) & used
@@ -609,7 +641,13 @@ class Policy:
             found[name] = _looked_up(values, code[state])
         return found
 
-    def _is_lawful(self, made: Mapping[str, Value], known: Known | None) -> bool:
+    def _is_settled(self, made: Mapping[str, Value], known: Known | None) -> bool:
+        """Return whether what is best at an interface node is best in a state of it.
+
+        Laws and rules may tell states of one node apart.
+        """
+        if self._limits is not None and self._limits.by_state:
+            return False
         laws = self.model.schema.laws
         return not laws or is_lawful(made, known or {}, laws)
 
@@ -624,6 +662,14 @@ class Policy:
         if self.otherwise is not None:
             return self.otherwise
         given = ", ".join(f"{name}={show(value)}" for name, value in (known or {}).items())
+        limited = self._limits is not None
+        refused = [a for a in self._answers(known, 0) if a.forbidden] if limited else []
+        if refused:
+            raise EvidenceError(
+                f"everything that the model knows in the state {given or '(nothing known)'} is "
+                f"forbidden: {'; '.join(f'{show(a.value)}: {a.forbidden}' for a in refused)}; "
+                "relax a constraint, or make the policy with otherwise=..., which it returns there"
+            )
         raise EvidenceError(
             f"the model knows no decision in the state {given or '(nothing known)'}: see "
             "action_values for what it knows; a policy made with otherwise=... returns that in "

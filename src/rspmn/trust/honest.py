@@ -20,7 +20,7 @@ from rspmn.infer.criterion import LEAST_KNOWN
 from rspmn.infer.meu import show_share
 from rspmn.trust.draws import Worlds
 from rspmn.trust.posterior import Posterior
-from rspmn.trust.rules import Best, Fixed
+from rspmn.trust.rules import Best, Fixed, rule_of
 from rspmn.types import Array
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class _Plan:
         """Return what interface nodes are worth if the plan is followed."""
 
         def update(values: Array, after: int, last: bool) -> Array:
-            rule = Fixed(self.planned.at(after).choices.chosen)
+            rule = rule_of(self.planned.at(after).choices)
             return worlds.update(values, self.discount, last, rule)
 
         return self._repeated(update, np.zeros((count, worlds.bellman.interfaces)))

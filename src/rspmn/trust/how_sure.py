@@ -19,7 +19,7 @@ from rspmn.infer.criterion import LEAST_KNOWN, TIE
 from rspmn.infer.meu import show_share
 from rspmn.trust.draws import Worlds
 from rspmn.trust.honest import TAIL
-from rspmn.trust.rules import Fixed, Recorded
+from rspmn.trust.rules import Recorded, Rule, rule_of
 from rspmn.types import Array
 
 #: Draws from the posterior, and the seed that they are made with.
@@ -104,8 +104,8 @@ class DrawnPlan:
         found[-1] = -np.inf
         return found.T
 
-    def _rule(self, after: int) -> Fixed:
-        return Fixed(self.planned.at(after).choices.chosen)
+    def _rule(self, after: int) -> Rule:
+        return rule_of(self.planned.at(after).choices)
 
     def _following(self, after: int) -> Array:  # [draws, interfaces]
         """Return what interface nodes are worth a step later."""
@@ -198,6 +198,8 @@ def _shares_best(worth: Array) -> Array:  # [values]
 
 
 def _notes(answer: ActionValue) -> tuple[str, ...]:
+    if answer.forbidden:
+        return (f"forbidden: {answer.forbidden}",)
     if not answer.available:
         return ("not offered",)
     found = [] if answer.tried else ["never tried here: extrapolated"]

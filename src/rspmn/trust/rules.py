@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from rspmn.infer.compiled.bellman import Level
+from rspmn.infer.compiled.bellman import Choices, Level
 from rspmn.infer.criterion import MEU, Criterion, scored
 from rspmn.types import Array, Ints
 
@@ -93,6 +93,18 @@ class Mixed:
         total = np.add.reduceat(shares, level.starts, axis=1)
         found = np.add.reduceat(shares * np.where(known, worth, 0.0), level.starts, axis=1)
         return np.where(total > 0, found / np.maximum(total, 1e-300), -np.inf)
+
+
+def rule_of(choices: Choices) -> Rule:
+    """Return the rule of a plan's choices; where states of a node do differently, a mixture."""
+    if all(taken is None for taken in choices.taken):
+        return Fixed(choices.chosen)
+    probabilities = []
+    for worth, chosen, taken in zip(choices.worth, choices.chosen, choices.taken, strict=True):
+        always = np.zeros(len(worth))
+        always[chosen] = 1.0
+        probabilities.append(always if taken is None else taken)
+    return Mixed(probabilities)
 
 
 class Recorded:

@@ -11,6 +11,7 @@ Where it is not known what follows, a *share* goes with each number: averages ar
 known, weighed by the shares, as in `rspmn.infer.evaluation`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -26,12 +27,10 @@ from rspmn.infer.criterion import (
     MEU,
     TIE,
     Criterion,
-    best_branches,
     best_worths,
     competing_of_each,
+    decided,
     has_ties,
-    scored,
-    soonest_of_each,
 )
 from rspmn.types import Array, Bools, Ints
 from rspmn.values import UNKNOWN
@@ -92,6 +91,23 @@ class Level:
         """Return how much is known of the best branch of each node, of several the most."""
         return np.asarray(np.maximum.reduceat(np.where(best, known, 0.0), self.starts))
 
+    def at_nodes(self, numbers: Array, chosen: Ints, taken: Array | None) -> Array:  # [max nodes]
+        """Return the numbers of the branches that are taken, averaged where there are several."""
+        if taken is None:
+            return np.asarray(numbers[chosen])
+        used = np.where(taken > 0, taken * np.where(taken > 0, numbers, 0.0), 0.0)
+        return np.asarray(np.add.reduceat(used, self.starts))
+
+    def rows(self, chosen: Ints, taken: Array | None) -> Any:  # sparse [max nodes, branches]
+        """Return the branches that are taken as a matrix, from branches to max nodes."""
+        from scipy.sparse import csr_array
+
+        shape = len(self.nodes), len(self.untried)
+        if taken is None:
+            ones = np.ones(len(chosen)), (np.arange(len(chosen)), chosen)
+            return csr_array(ones, shape=shape)
+        return csr_array((taken, (self.branches.node, np.arange(len(taken)))), shape=shape)
+
 
 @dataclass(frozen=True, eq=False)
 class Choices:
@@ -106,6 +122,9 @@ class Choices:
     best: tuple[Bools, ...]  # of each level, [branches]: which tie for the best
     chosen: tuple[Ints, ...]  # of each level, [max nodes]: a branch of the level
     has_ties: bool  # whether some max node has several best branches
+    #: Of each level, how often each branch is taken where states of a max node do differently, by
+    #: rules of the criterion; None where all do the same. [branches]
+    taken: tuple[Array | None, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,9 +188,9 @@ class Bellman:
                 values[level.slots] = best_worths(criterion, worth, level.branches)
                 continue
             worth = competing_of_each(worth, known, level.branches)
-            scores = scored(criterion, worth, level.branches)
-            best, values[level.slots] = best_branches(worth, scores, level.branches)
-            shares[level.slots] = level.shares(known, best)
+            settled = decided(criterion, worth, level.branches)
+            values[level.slots] = settled.values
+            shares[level.slots] = level.shares(known, settled.best)
         found = self._at_roots(values, shares)
         return found if shares is None else found[self._copied(found)]
 
@@ -273,11 +292,13 @@ class Bellman:
         criterion: Criterion = MEU,
         tie: float = TIE,
         within: float = 0.0,
+        estimates: Sequence[Array] | None = None,
     ) -> Choices:
         """Return the best branches, given values and delays of the interface nodes a step later.
 
         Branches tie if their scores differ by no more than `tie` times the largest, or `within`.
-        Without delays the first of those that tie is chosen.
+        Without delays the first of those that tie is chosen. `estimates` are what the branches of
+        each level are worth, -∞ where that is not known, if not what the template says.
         """
         values, shares = self._future(after, discount, last), self._shares(after, last, criterion)
         late = np.zeros(self.size)
@@ -286,23 +307,26 @@ class Bellman:
             late = self._future(delays + promised, discount, last)
         self._spread(values, shares)
         self._spread(late, shares)
-        kept: list[tuple[Array, Array | None, Array, Bools, Ints]] = []
-        for level in self.levels:
+        kept: list[tuple[Array, Array | None, Array, Bools, Ints, Array | None]] = []
+        for number, level in enumerate(self.levels):
             worth, known = level.worth(values, shares)
+            if estimates is not None:
+                worth = estimates[number]
+                known = None if known is None else np.where(np.isneginf(worth), 0.0, known)
             ranked = worth if known is None else competing_of_each(worth, known, level.branches)
-            scores = scored(criterion, ranked, level.branches)
-            best, values[level.slots] = best_branches(ranked, scores, level.branches, tie, within)
+            found = decided(criterion, ranked, level.branches, tie, within)
+            values[level.slots] = found.values
             if shares is not None and known is not None:
-                shares[level.slots] = level.shares(known, best)
+                shares[level.slots] = level.shares(known, found.best)
             delay = np.zeros(len(worth)) if delays is None else level.forms(late, shares)[0]
-            chosen = soonest_of_each(best, delay, level.branches)
-            late[level.slots] = delay[chosen]
-            kept.append((worth, known, delay, best, chosen))
-        lists = zip(*kept, strict=True) if kept else [()] * 5
-        worths, knowns, delay_of, bests, chosens = (tuple(each) for each in lists)
+            chosen, taken = found.taken(delay, level.branches)
+            late[level.slots] = level.at_nodes(delay, chosen, taken)
+            kept.append((worth, known, delay, found.best, chosen, taken))
+        lists = zip(*kept, strict=True) if kept else [()] * 6
+        worths, knowns, delay_of, bests, chosens, takens = (tuple(each) for each in lists)
         pairs = zip(bests, self.levels, strict=True)
         ties = any(has_ties(best, level.branches) for best, level in pairs)
-        return Choices(values, late, shares, worths, knowns, delay_of, bests, chosens, ties)
+        return Choices(values, late, shares, worths, knowns, delay_of, bests, chosens, ties, takens)
 
     def settle(self, choices: Choices) -> tuple[Array, Array]:  # [interfaces] each
         """Return what the interface nodes are worth with these choices, and how late."""
@@ -327,9 +351,11 @@ class Bellman:
                 found[self.unknown] = 0.0
             self._spread(found)
         of_levels = []
-        for level, best, chosen in zip(self.levels, choices.best, choices.chosen, strict=True):
+        parts = zip(self.levels, choices.best, choices.chosen, choices.taken, strict=True)
+        for level, best, chosen, taken in parts:
             of_branches = np.where(level.untried, 0.0, level.forms.sums(found))
-            found[level.slots] = np.where(best[chosen], of_branches[chosen], 0.0)
+            of_nodes = level.at_nodes(of_branches, chosen, taken)
+            found[level.slots] = np.where(best[chosen], of_nodes, 0.0)
             of_levels.append(of_branches)
         return self.roots.sums(found), tuple(of_levels)
 
@@ -363,23 +389,24 @@ class Bellman:
         """
         from scipy.sparse import csr_array, diags_array, identity, vstack
 
-        def weighed(forms: Forms, rows: Ints | slice, below: int) -> Any:
-            found = csr_array(csr_array(forms.matrix)[rows][:, :below])
+        def weighed(forms: Forms, picked: Any, below: int) -> Any:
+            found = csr_array(csr_array(picked @ csr_array(forms.matrix))[:, :below])
             if shares is None:
                 return found
             found = csr_array(found @ diags_array(shares[:below]))
-            known = found.sum(axis=1) + forms.rest[rows]
+            known = found.sum(axis=1) + picked @ forms.rest
             scale = np.divide(1.0, known, out=np.zeros(len(known)), where=known > 0)
             return csr_array(diags_array(scale) @ found) if scaled else found
 
         below = self.levels[0].slots.start if self.levels else self.size
         leads, earns = [identity(self.interfaces, format="csr")], [np.zeros(below)]
         leads += [part.contraction.matrix(self._used(part, choices)) for part in self.factored]
-        for level, chosen in zip(self.levels, choices.chosen, strict=True):
-            rows = weighed(level.forms, chosen, level.slots.start)
+        for level, chosen, taken in zip(self.levels, choices.chosen, choices.taken, strict=True):
+            picked = level.rows(chosen, taken)
+            rows = weighed(level.forms, picked, level.slots.start)
             leads.append(rows @ vstack(leads, format="csr"))
-            earns.append(rows @ np.concatenate(earns) + level.forms.earned[chosen])
-        roots = weighed(self.roots, slice(None), self.size)
+            earns.append(rows @ np.concatenate(earns) + picked @ level.forms.earned)
+        roots = weighed(self.roots, identity(self.interfaces, format="csr"), self.size)
         rewards = roots @ np.concatenate(earns) + self.roots.earned
         return rewards, csr_array(roots @ vstack(leads, format="csr"))
 
@@ -389,8 +416,9 @@ class Bellman:
 
         used = np.zeros(self.size, dtype=bool)
         used[csr_array(self.roots.matrix).indices] = True
-        for level, chosen in zip(self.levels, choices.chosen, strict=True):
-            used[csr_array(csr_array(level.forms.matrix)[chosen]).indices] = True
+        for level, chosen, taken in zip(self.levels, choices.chosen, choices.taken, strict=True):
+            picked = level.rows(chosen, taken)
+            used[csr_array(picked @ csr_array(level.forms.matrix)).indices] = True
         return used[part.slots]
 
 

@@ -4,7 +4,17 @@ from functools import cached_property
 
 import numpy as np
 
-from rspmn.circuit import FactoredLatents, Latent, Max, Network, Node, Product, Utility, fold_up
+from rspmn.circuit import (
+    FactoredLatents,
+    Latent,
+    Max,
+    Network,
+    Node,
+    Product,
+    Utility,
+    fold_up,
+    walk_down,
+)
 from rspmn.infer.branches import Context, Edge
 from rspmn.types import Ints
 from rspmn.values import Mark, Value
@@ -83,6 +93,23 @@ class Offers:
             return None
         others = [child for child in node.children if not self._is_factor[child]]
         return self.first_decision(others[0]) if len(others) == 1 else None
+
+    @cached_property
+    def whole(self) -> frozenset[int]:
+        """The max nodes, by number, with nothing but factors beside all ways to them.
+
+        What is earned after a decision is then all that is earned.
+        """
+
+        def send(_: int, node: Node, arrived: list[bool]) -> list[tuple[int, bool]]:
+            whole = all(arrived)
+            if isinstance(node, Product):
+                others = [child for child in node.children if not self._is_factor[child]]
+                return [(child, whole and len(others) == 1) for child in others]
+            return [(child, whole) for child in node.children]
+
+        found = walk_down(self.template, dict.fromkeys(self.template.roots, True), send)
+        return frozenset(self.number[i] for i in self.maxes if all(found.get(i, [False])))
 
     @cached_property
     def _is_factor(self) -> list[bool]:  # [nodes]

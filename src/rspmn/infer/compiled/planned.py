@@ -90,18 +90,22 @@ class Planned:
         self.horizon = None if horizon is None else check_steps(horizon, least=1)
         self.bound = 0.0  # how far values without a horizon may be off
         self._kept: dict[int, At] = {}
-        if self.horizon is None:
-            values, self.bound = limit(model, discount, criterion)
-            delays = delays_of_limit(model, values, self.bound, discount, criterion)
-            supports = supports_of_limit(
-                model, values, delays, discount, criterion, within=2 * self.bound
-            )
-            self._values = values[None, :]
-            self._settled = delays[None, :], supports[None, :]
-        else:  # by how many steps follow this one
-            self._values = model.bellman.values(self.horizon - 1, discount, criterion)
         self.together = _made_together(model.schema)
         self.offers = Offers(model.template)
+        self._values = self._plan()
+
+    def _plan(self) -> Array:  # [horizon or 1, interfaces]
+        """Return what interface nodes are worth, by how many steps follow this one."""
+        model, discount, criterion = self.model, self.discount, self.criterion
+        if self.horizon is not None:
+            return model.bellman.values(self.horizon - 1, discount, criterion)
+        values, self.bound = limit(model, discount, criterion)
+        delays = delays_of_limit(model, values, self.bound, discount, criterion)
+        supports = supports_of_limit(
+            model, values, delays, discount, criterion, within=2 * self.bound
+        )
+        self._settled = delays[None, :], supports[None, :]
+        return values[None, :]
 
     @cached_property
     def _settled(self) -> tuple[Array, Array]:  # as _values, each
