@@ -12,7 +12,6 @@ import gzip
 import json
 import zlib
 from collections.abc import Callable
-from dataclasses import asdict
 from dataclasses import fields as dataclass_fields
 from pathlib import Path
 from typing import Any, NoReturn
@@ -51,7 +50,8 @@ def save(model: RSPMN | SPMN, path: str | Path) -> None:
             parts["untried"] = network_to_json(untried.network)
             parts["untried_at"] = dumps(untried.at)
         if model.counts is not None:
-            parts["counts"] = dumps(asdict(model.counts))
+            names = [one.name for one in dataclass_fields(model.counts)]
+            parts["counts"] = dumps({name: getattr(model.counts, name) for name in names})
         if model.set_aside:
             parts["set_aside"] = dumps(model.set_aside)
     else:

@@ -1,6 +1,6 @@
 """Fields of a JSON object, checked as they are read: errors name the object and the field."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -36,9 +36,14 @@ class Fields:
         if not isinstance(raw, dict):
             raise ModelFileError(f"{where}: expected an object, found {_brief(raw)}")
         self.raw: Mapping[str, object] = raw
-        self.where = where
+        self._where = where
         if valid is not None:
             self.only(valid)
+
+    @property
+    def where(self) -> str:
+        """The place of the object in its file, for errors."""
+        return self._where
 
     def only(self, valid: list[str]) -> None:
         """Refuse every key but these."""
@@ -59,7 +64,8 @@ class Fields:
 
     def text(self, key: str) -> str:
         """Return a string."""
-        return str(as_value(self.get(key, str, "a string"), key))
+        found: str = self.get(key, str, "a string")
+        return found if found.isascii() else str(as_value(found, key))
 
     def integer(self, key: str) -> int:
         """Return an integer."""
@@ -69,7 +75,8 @@ class Fields:
         """Return a number; a field that has a default may be left out."""
         if default is not None and key not in self.raw:
             return default
-        return _as_float(self.get(key, int | float, "a number"), f"{self.where}: {key!r}")  # type: ignore[arg-type]
+        found = self.get(key, int | float, "a number")  # type: ignore[arg-type]
+        return found if type(found) is float else _as_float(found, f"{self.where}: {key!r}")
 
     def array(self, key: str) -> list[object]:
         """Return a list."""
@@ -77,25 +84,30 @@ class Fields:
 
     def integers(self, key: str) -> tuple[int, ...]:
         """Return a list of integers."""
-        return self._each(key, lambda item: type(item) is int, "integers")
+        return self._each(key, (int,), "integers")
 
     def numbers(self, key: str) -> tuple[float, ...]:
         """Return a list of numbers."""
-        found = self._each(key, lambda item: type(item) in (int, float), "numbers")
+        found = self._each(key, (float, int), "numbers")
+        if all(type(number) is float for number in found):
+            return found
         return tuple(_as_float(number, f"{self.where}: {key!r}") for number in found)
 
     def texts(self, key: str) -> tuple[str, ...]:
         """Return a list of strings."""
-        found = self._each(key, lambda item: type(item) is str, "strings")
+        found = self._each(key, (str,), "strings")
         return tuple(str(as_value(text, key)) for text in found)
 
     def values(self, key: str) -> tuple[Value, ...]:
         """Return a list of values; `{"end": true}` is END, `{"unknown": true}` UNKNOWN."""
-        return tuple(_mark(item) or as_value(item, key) for item in self.array(key))
+        items = self.array(key)
+        if all(type(item) is int for item in items):
+            return tuple(items)  # type: ignore[arg-type]
+        return tuple(_mark(item) or as_value(item, key) for item in items)
 
-    def _each(self, key: str, fits: Callable[[object], bool], name: str) -> tuple[Any, ...]:
+    def _each(self, key: str, types: tuple[type, ...], name: str) -> tuple[Any, ...]:
         for item in (items := self.array(key)):
-            if not fits(item):
+            if type(item) not in types:
                 raise ModelFileError(
                     f"{self.where}: {key!r} must be a list of {name}, found {_brief(item)} in it"
                 )

@@ -10,7 +10,7 @@ from rspmn.circuit.fields import Fields, located, plain_values
 from rspmn.circuit.latent_factors import LatentFactors
 from rspmn.circuit.network import Network
 from rspmn.circuit.nodes import FactoredLatents, Latent, Leaf, Max, Node, Product, Sum, Utility
-from rspmn.errors import CircuitError, ModelFileError, did_you_mean
+from rspmn.errors import CircuitError, ModelFileError, RspmnError, did_you_mean
 
 
 def network_to_json(network: Network) -> str:
@@ -40,17 +40,38 @@ def network_from_json(raw: object, where: str) -> Network:
     fields = Fields(raw, where, ["roots", "factors", "nodes"])
     given = fields.array("factors") if "factors" in fields.raw else []
     factors = [_factors(one, f"{where}, factors {k}") for k, one in enumerate(given)]
-    nodes = tuple(
-        _node(Fields(node, f"{where}, node {index}"), index, factors)
-        for index, node in enumerate(fields.array("nodes"))
-    )
+    nodes: list[Node] = []
+    for index, node in enumerate(fields.array("nodes")):
+        of_node = _NodeFields(node, where, index)
+        try:
+            nodes.append(_node(of_node, index, factors))
+        except ModelFileError:
+            raise
+        except RspmnError as error:
+            raise ModelFileError(f"{of_node.where}: {error}") from None
     with located(where):
-        return Network(nodes, fields.integers("roots"))
+        return Network(tuple(nodes), fields.integers("roots"))
+
+
+class _NodeFields(Fields):
+    """The fields of a node; its place is put into words where an error asks for it."""
+
+    def __init__(self, raw: object, network: str, index: int) -> None:
+        self._place = network, index
+        super().__init__(raw, network)
+
+    @property
+    def where(self) -> str:
+        """The place of the node in its file."""
+        return f"{self._place[0]}, node {self._place[1]}"
 
 
 def dumps(plain: object) -> str:
     """Return JSON text on one line; NaN and infinity are refused, as JSON has neither."""
-    return json.dumps(plain, ensure_ascii=False, allow_nan=False)
+    return _ENCODER.encode(plain)
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
 def _plain(node: Node, factors: Mapping[LatentFactors, int]) -> dict[str, object]:
@@ -150,6 +171,15 @@ _KINDS: dict[str, Callable[[Fields], Node]] = {
     "latent": lambda f: Latent(f.integer("interface")),
 }
 
+#: The keys of kinds that have the same ones always.
+_KEYS = {
+    "sum": {"id", "kind", "children", "weights"},
+    "product": {"id", "kind", "children"},
+    "max": {"id", "kind", "decision", "values", "children"},
+    "utility": {"id", "kind", "variable", "mean", "count", "variance"},
+    "latent": {"id", "kind", "interface"},
+}
+
 
 def _node(fields: Fields, index: int, factors: Sequence[LatentFactors]) -> Node:
     if fields.integer("id") != index:
@@ -157,11 +187,10 @@ def _node(fields: Fields, index: int, factors: Sequence[LatentFactors]) -> Node:
     kind = fields.text("kind")
     if kind == "factored latents":
         fields.only(["id", "kind", "factors", "rows"])
-        with located(fields.where):
-            return _factored(fields, factors)
+        return _factored(fields, factors)
     if kind not in _KINDS:
         raise ModelFileError(f"{fields.where}: unknown kind {kind!r}: {did_you_mean(kind, _KINDS)}")
-    with located(fields.where):
-        node = _KINDS[kind](fields)
-    fields.only(["id", *_plain(node, {})])
+    node = _KINDS[kind](fields)
+    if kind not in _KEYS or fields.raw.keys() != _KEYS[kind]:
+        fields.only(["id", *_plain(node, {})])
     return node

@@ -164,7 +164,7 @@ Node = Sum | Product | Max | Leaf | Utility | Latent | FactoredLatents
 
 def _normalise_children(node: Sum | Product | Max) -> None:
     """Make the children a tuple of indices; refuse anything else."""
-    if type(node.children) is tuple and all(type(child) is int for child in node.children):
+    if type(node.children) is tuple and set(map(type, node.children)) <= {int}:
         return
     try:
         children = tuple(map(index, node.children))

@@ -37,22 +37,44 @@ def scopes(network: Network) -> list[Scope]:
 
 
 def compute_scopes(network: Network) -> list[Scope]:
-    """Compute the scope of every node."""
-    return fold_up(network, _scope)
+    """Compute the scope of every node; equal scopes are the same object."""
+    return fold_up(network, _Scopes())
 
 
-def _scope(node: Node, below: list[Scope]) -> Scope:
-    match node:
-        case Leaf() | Utility():
-            return frozenset([node.variable])
-        case Latent() | FactoredLatents():
-            return frozenset([NEXT_STEPS])
-        case Max():
-            return frozenset([node.decision]).union(*below)
-        case Sum():
-            return below[0] if all(scope == below[0] for scope in below) else NOTHING.union(*below)
-        case Product():
-            return NOTHING.union(*below)
+class _Scopes:
+    """The scope of a node, given those of its children; it makes each scope once."""
+
+    def __init__(self) -> None:
+        self._made: dict[Scope, Scope] = {}
+        self._single: dict[object, Scope] = {}  # by variable
+        self._unions: dict[frozenset[int], Scope] = {}  # by the ids of several scopes
+
+    def __call__(self, node: Node, below: list[Scope]) -> Scope:
+        match node:
+            case Leaf() | Utility():
+                return self._of(node.variable)
+            case Latent() | FactoredLatents():
+                return self._of(NEXT_STEPS)
+            case Max():
+                return self._union([self._of(node.decision), *below])
+            case Sum() | Product():
+                return self._union(below)
+
+    def _of(self, variable: str | Literal[NextSteps.NEXT_STEPS]) -> Scope:
+        if variable not in self._single:
+            self._single[variable] = self._once(frozenset([variable]))
+        return self._single[variable]
+
+    def _union(self, scopes: list[Scope]) -> Scope:
+        distinct = frozenset(map(id, scopes))
+        if len(distinct) == 1:
+            return scopes[0]
+        if distinct not in self._unions:
+            self._unions[distinct] = self._once(NOTHING.union(*scopes))
+        return self._unions[distinct]
+
+    def _once(self, scope: Scope) -> Scope:
+        return self._made.setdefault(scope, scope)
 
 
 def show_scope(scope: Scope) -> str:

@@ -3,7 +3,7 @@
 Every check returns the violations that it found, each with node and path.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rspmn.circuit.network import Network
@@ -126,7 +126,7 @@ def decomposable(network: Network, scope: list[Scope]) -> Iterator[Finding]:
     """Def. 3: no variable appears in more than one child of a product node."""
     for index, node in enumerate(network.nodes):
         if isinstance(node, Product):
-            if sum(len(scope[child]) for child in node.children) == len(scope[index]):
+            if sum([len(scope[child]) for child in node.children]) == len(scope[index]):
                 continue  # nothing is counted twice
             seen: dict[object, int] = {}
             for child in node.children:
@@ -147,10 +147,13 @@ def max_complete(network: Network, scope: list[Scope]) -> Iterator[Finding]:
 
 def max_unique(network: Network) -> Iterator[Finding]:
     """Def. 5: a decision's max node appears at most once in every path from root to leaves."""
-    below = _decided_below(network)
+    scope, below = scopes(network), None
     for index, node in enumerate(network.nodes):
         if isinstance(node, Max):
             for child in node.children:
+                if node.decision not in scope[child]:
+                    continue
+                below = below or _decided_below(network)
                 if node.decision in below[child]:
                     yield index, f"{node.decision!r} is decided again below child {child}"
                     break
@@ -201,24 +204,34 @@ def in_order(network: Network, known_before: Mapping[str, Collection[str]]) -> I
     """
     scope = scopes(network)
     utilities = {node.variable for node in network.nodes if isinstance(node, Utility)}
-    decisions = known_before.keys()
+    before = {decision: frozenset(names) for decision, names in known_before.items()}
+    found: dict[tuple[Scope, ...], list[str]] = {}  # by the scopes of a product's children
     for index, node in enumerate(network.nodes):
         if isinstance(node, Max):
             for child in node.children:
-                early = scope[child] & set(known_before.get(node.decision, ()))
+                early = scope[child] & before.get(node.decision, frozenset())
                 if early:
                     yield index, f"{show_scope(early)} is known before {node.decision!r}, not after"
                     break
         elif isinstance(node, Product):
-            for child in node.children:
-                for decision in known_before if scope[child] & decisions else ():
-                    if decision not in scope[child]:
-                        continue
-                    beside: Scope = frozenset()
-                    beside = beside.union(*(scope[c] for c in node.children if c != child))
-                    late = beside - set(known_before[decision]) - utilities - {NEXT_STEPS}
-                    if late:
-                        yield index, f"{show_scope(late)} is known after {decision!r}, not before"
+            children = tuple([scope[child] for child in node.children])
+            if children not in found:
+                found[children] = list(_too_late(children, before, utilities))
+            for message in found[children]:
+                yield index, message
+
+
+def _too_late(
+    children: Sequence[Scope], before: Mapping[str, Collection[str]], utilities: Collection[str]
+) -> Iterator[str]:
+    """Say what is beside a decision in a product, although it is known only after it."""
+    for k, child in enumerate(children):
+        for decision in before:
+            if decision in child:
+                beside = frozenset[str]().union(*children[:k], *children[k + 1 :])
+                late = beside.difference(before[decision], utilities, [NEXT_STEPS])
+                if late:
+                    yield f"{show_scope(late)} is known after {decision!r}, not before"
 
 
 def same_variables(network: Network, expected: Scope) -> Iterator[Finding]:
@@ -265,7 +278,7 @@ def _same_scope_below(
         if isinstance(node, kind):
             first = node.children[0]
             for child in node.children[1:]:
-                if scope[child] != scope[first]:
+                if scope[child] is not scope[first] and scope[child] != scope[first]:
                     yield index, _difference(scope, first, child)
                     break
 
