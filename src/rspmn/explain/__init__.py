@@ -4,5 +4,6 @@ from rspmn.explain.distribution import ReturnDistribution
 from rspmn.explain.explanation import Explanation
 from rspmn.explain.information import InformationValue
 from rspmn.explain.sensitivity import Sensitivity
+from rspmn.explain.tail import TailPolicy
 
-__all__ = ["Explanation", "InformationValue", "ReturnDistribution", "Sensitivity"]
+__all__ = ["Explanation", "InformationValue", "ReturnDistribution", "Sensitivity", "TailPolicy"]

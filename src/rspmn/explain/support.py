@@ -16,6 +16,9 @@ from rspmn.types import Array, Ints
 #: Returns that differ by no more than this share of the largest are one.
 ROUNDING = 1e-9
 
+#: A unit that is less than this share of the largest number is none.
+LEAST_UNIT = 1e-6
+
 
 @dataclass(frozen=True, eq=False)
 class Support:
@@ -45,17 +48,21 @@ class Support:
         unit = float(sums[-1] - sums[0]) / (most - 3)  # one point further: masses are rounded up
         return Support(sums[0] + unit * np.arange(-1, most - 1)), unit
 
-    def moves(self, rewards: Array) -> Iterable[Any]:  # sparse [size, size] each
-        """Return, for each reward, the matrix that moves masses by it.
+    def between(self, values: Array) -> tuple[Ints, Ints, Array]:
+        """Return the points next to each value, and how far it is on the way to the second.
 
-        Its product with values of a function is the function of points plus the reward.
+        What is beyond the first or last point is there.
         """
-        return (self.at(self.points + reward) for reward in rewards.tolist())
+        size = len(self.points)
+        left = np.clip(np.searchsorted(self.points, values + self.near, side="right") - 1, 0, None)
+        right = np.minimum(left + 1, size - 1)
+        gap = np.where(right > left, self.points[right] - self.points[left], 1.0)
+        share = np.clip((values - self.points[left]) / gap, 0.0, 1.0)
+        share[np.abs(values - self.points[left]) <= self.near] = 0.0
+        return left, right, share
 
     def at(self, values: Array) -> Any:  # sparse [values, size]
         """Return how values are divided between the points next to them.
-
-        What is beyond the first or last point is there.
 
         >>> Support(np.array([0.0, 1.0, 4.0])).at(np.array([1.0, 1.75, 9.0])).toarray()
         array([[0.  , 1.  , 0.  ],
@@ -64,16 +71,11 @@ class Support:
         """
         from scipy.sparse import csr_array
 
-        size = len(self.points)
-        left = np.clip(np.searchsorted(self.points, values + self.near, side="right") - 1, 0, None)
-        right = np.minimum(left + 1, size - 1)
-        gap = np.where(right > left, self.points[right] - self.points[left], 1.0)
-        share = np.clip((values - self.points[left]) / gap, 0.0, 1.0)
-        share[np.abs(values - self.points[left]) <= self.near] = 0.0
+        left, right, share = self.between(values)
         rows = np.arange(len(values))
         parts = np.concatenate([1 - share, share])
         places = np.concatenate([rows, rows]), np.concatenate([left, right])
-        found = csr_array((parts, places), shape=(len(values), size))
+        found = csr_array((parts, places), shape=(len(values), len(self)))
         found.eliminate_zeros()
         return found
 
@@ -97,3 +99,22 @@ def by_group(codes: Ints) -> Iterable[tuple[int, Ints]]:
     firsts = np.flatnonzero(np.diff(codes[order], prepend=-1))
     parts = np.split(order, firsts[1:])
     return ((int(codes[part[0]]), part) for part in parts if len(part))
+
+
+def common_unit(numbers: Array) -> float:
+    """Return the largest number that all are multiples of; 0 if there is none, or all are 0.
+
+    >>> common_unit(np.array([0.0, 0.3, -0.45]))
+    0.15
+    """
+    largest = float(np.abs(numbers).max(initial=0.0))
+    found = 0.0
+    for number in np.abs(numbers).tolist():
+        larger, smaller = max(found, number), min(found, number)
+        while smaller > ROUNDING * largest:
+            larger, smaller = smaller, larger - smaller * round(larger / smaller)
+            smaller = abs(smaller)
+        found = larger
+        if 0 < found < LEAST_UNIT * largest:
+            return 0.0
+    return float(f"{found:.12g}")

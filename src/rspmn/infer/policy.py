@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from rspmn.explain.explain import Explainer
     from rspmn.explain.information import InformationValue
     from rspmn.explain.sensitivity import Event, Sensitivity
+    from rspmn.explain.tail import TailPolicy
     from rspmn.trust.honest import HonestValue
     from rspmn.trust.how_sure import DrawnPlan, HowSure
     from rspmn.trust.unseen import Logged
@@ -371,6 +372,30 @@ class Policy:
         from rspmn.explain.returns import policy_returns
 
         return policy_returns(self, horizon, state, t, episodes, np.random.default_rng(rng), points)
+
+    def tail(self, share: float = 0.1, *, points: int = 10_000) -> "TailPolicy":
+        """Return the policy whose worst share of returns, from the start, has the highest mean.
+
+        That is the conditional value at risk of the return. Such a policy depends on what was
+        earned so far: `tail.act(state, t, earned)`.
+
+        Parameters
+        ----------
+        share
+            The share of worst returns, above 0 and at most 1; 1 is this policy.
+        points
+            Budgets are kept apart on a grid of so many points; exactly, where rewards are
+            multiples of a unit.
+
+        Examples
+        --------
+        >>> from rspmn.envs.paper_grid import paper_grid
+        >>> paper_grid().policy(horizon=4).tail(0.1).value
+        16.0
+        """
+        from rspmn.explain.tail import TailPolicy
+
+        return TailPolicy(self, share, points)
 
     def act_many(self, states: object, t: int = 0, otherwise: Otherwise = None) -> Any:
         """Return what to do in each row of a table of states: an array of values.

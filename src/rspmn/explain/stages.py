@@ -1,0 +1,162 @@
+"""The steps of a policy in the model, one after the other: how returns add up.
+
+Masses over pairs (interface node, return so far) are passed on step by step. The mean of the return
+is the value that the plan promises.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rspmn.errors import EvidenceError
+from rspmn.explain.distribution import ReturnDistribution
+from rspmn.explain.flow import Decide, Flow, Move
+from rspmn.explain.outcome_rows import OutcomeRows
+from rspmn.explain.support import Support, by_group, normal_values
+from rspmn.infer.compiled.planned import Planned
+from rspmn.types import Array, Ints
+
+#: At most so many points of a grid, and so many masses at a time.
+POINTS, MASSES = 10_000, 20_000_000
+#: A grid has at least so many points.
+LEAST = 5
+#: A reward of which mean and variance are known is normal. In one step it has so many values of
+#: equal probability; in several, fewer, but at least the latter.
+NORMAL, LEAST_NORMAL = 32, 3
+#: A deviation of less than this share of the largest reward is rounding.
+NO_DEVIATION = 1e-6
+
+#: Returns what is decided in a step, given its number and the returns so far.
+Decider = Callable[[int, Support], Decide]
+
+
+class Rewards:
+    """What outcomes earn: values of equal probability.
+
+    Parameters
+    ----------
+    rows
+        The outcomes.
+    steps
+        The number of steps: in many, few values of a normal reward are enough.
+    """
+
+    def __init__(self, rows: OutcomeRows, steps: int) -> None:
+        deviation = np.sqrt(rows.variance)
+        deviation[deviation <= NO_DEVIATION * max(1.0, np.abs(rows.earned).max(initial=0.0))] = 0.0
+        count = max(LEAST_NORMAL, math.ceil(NORMAL / steps)) if deviation.any() else 1
+        noise = normal_values(count) if count > 1 else np.zeros(1)
+        found = rows.earned + deviation * noise[:, None]
+        self.values, code = np.unique(found, return_inverse=True)  # the different rewards
+        self.code = code.reshape(found.shape)  # [noise, outcomes]
+
+    def of(self, outcomes: Ints) -> Array:
+        """Return the different rewards of some outcomes."""
+        return np.asarray(self.values[np.unique(self.code[:, outcomes])])
+
+    def mover(self, support: Support, discount: float) -> Move:
+        """Return what moves masses by rewards, discounted."""
+        matrices: dict[int, Any] = {}
+
+        def move(mass: Array, outcomes: Ints) -> Array:
+            found = np.zeros_like(mass)
+            for codes in self.code[:, outcomes]:
+                for code, rows in by_group(codes):
+                    if code not in matrices:
+                        matrices[code] = support.at(support.points + discount * self.values[code]).T
+                    found[rows] += (matrices[code] @ mass[rows].T).T
+            return found / len(self.code)
+
+        return move
+
+
+class Stages:
+    """The steps of a policy, one after the other.
+
+    Parameters
+    ----------
+    rows
+        The template by outcome.
+    planned
+        What is best on average.
+    afters
+        Of each step, how many steps follow it.
+    decider
+        What is done; by default, what is planned.
+    """
+
+    def __init__(
+        self,
+        rows: OutcomeRows,
+        planned: Planned,
+        afters: Sequence[int],
+        decider: Decider | None = None,
+    ) -> None:
+        self.planned, self.afters, self.rows = planned, afters, rows
+        self.rewards = Rewards(rows, len(afters))
+        self._decider = decider or self._as_planned
+
+    def _as_planned(self, t: int, _: Support) -> Decide:
+        chosen = self.rows.chosen(self.planned.at(self.afters[t]).choices)
+        return lambda numbers, mass: (chosen[numbers], mass)
+
+    def distribution(self, start: Array, points: int) -> ReturnDistribution:
+        """Return the distribution of the return, given the interface nodes at the start."""
+        most = max(LEAST, min(points, MASSES // len(start)))
+        support, over, error = Support(np.zeros(1)), np.zeros(1), 0.0
+        mass = known_part(self.planned, self.afters[0], start)[:, None]
+        for t in range(len(self.afters)):
+            discount = self.planned.discount**t
+            rewards = discount * self.rewards.of(self._reached(mass, t, support))
+            wider, rounding = support.with_sums(rewards, most)
+            into = wider.at(support.points)
+            mass, over = mass @ into, over @ into
+            mass, ended = self._step(mass, t, wider, self.rewards.mover(wider, discount))
+            over, error = over + ended, error + 2 * rounding  # to the new points, and a move
+            used = mass.any(axis=0) | (over > 0)
+            support, mass, over = Support(wider.points[used]), mass[:, used], over[used]
+        total = mass.sum(axis=0) + over
+        return ReturnDistribution(support.points, total / total.sum(), len(self.afters), error)
+
+    def _step(self, mass: Array, t: int, support: Support, move: Move) -> tuple[Array, Array]:
+        """Pass masses on by one step."""
+        after = self.afters[t]
+        choices = self.planned.at(after).choices
+        last = self.planned.horizon is not None and after == 0
+        flow = Flow(self.rows, self.rows.shares(choices), last)
+        mass = instead_of_frontier(mass, self.planned.model.bellman.copied(choices))
+        return flow(mass, self._decider(t, support), move)
+
+    def _reached(self, mass: Array, t: int, support: Support) -> Ints:
+        """Return the outcomes that a step may have."""
+        found: list[Ints] = []
+
+        def record(here: Array, outcomes: Ints) -> Array:
+            found.append(np.unique(outcomes[here.any(axis=1)]))
+            return here
+
+        self._step(mass, t, support, record)
+        return np.unique(np.concatenate(found))
+
+
+def known_part(planned: Planned, after: int, start: Array) -> Array:  # [interfaces]
+    """Return the part of a start of which it is known what follows."""
+    choices = planned.at(after).choices
+    known = planned.model.bellman.roots(choices.values, choices.shares)[1]
+    found = start if known is None else start * known
+    if not found.any():
+        raise EvidenceError("it is not known what follows any decision in this state")
+    return np.asarray(found / found.sum())
+
+
+def instead_of_frontier(mass: Array, worst: Ints) -> Array:
+    """Move the mass of frontier nodes to the node that they are valued as."""
+    moved = np.flatnonzero(worst != np.arange(len(worst)))
+    if not mass[moved].any():
+        return mass
+    found = mass.copy()
+    found[moved] = 0.0
+    np.add.at(found, worst[moved], mass[moved])
+    return found
