@@ -4,7 +4,6 @@ Each value of each variable is a cell. One matrix product per stratum counts eve
 and sums over the cells of a variable turn counts into statistics.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,8 +19,6 @@ RARE = 5.0
 #: More pairs than this, of at most so many cells each on average, are counted by matrix products
 #: however many rows there are.
 MANY_PAIRS, FEW_CELLS = 400, 30
-#: With fewer pairs of cells of rows in a stratum than this, they are counted one by one.
-FEW_ENTRIES = 4_000
 #: Indicator matrices up to this size are cached.
 KEPT = 4_000_000
 #: The cached matrices of one table of rows together have at most this size.
@@ -125,8 +122,6 @@ def contingency(rows: Rows, left: Sequence[str], right: Sequence[str], strata: I
         return _pair_by_pair(rows, a, b, strata)
     order = np.argsort(strata, kind="stable")
     ends = [*(np.flatnonzero(np.diff(strata[order])) + 1).tolist(), len(order)]
-    if len(rows) * pairs <= FEW_ENTRIES * len(ends):
-        return _entry_by_entry(rows, a, b, order, ends)
     counts = np.zeros((len(ends), a.size, b.size))
     weights = np.zeros(a.size), np.zeros(b.size)
     step = max(1, KEPT // (a.size + b.size))
@@ -141,29 +136,6 @@ def contingency(rows: Rows, left: Sequence[str], right: Sequence[str], strata: I
             weights[1][:] += rows.weights[part] @ other
         start = end
     return Contingency(a, b, counts, *weights)
-
-
-def _entry_by_entry(
-    rows: Rows, a: ValueCells, b: ValueCells, order: Ints, ends: list[int]
-) -> Contingency:
-    """Count all pairs of cells of all rows in one pass: for few rows in many strata."""
-    weights, shape = rows.weights[order], (len(ends), a.size + 1, b.size + 1)
-    one, other = _cells_of_rows(rows, a)[order], _cells_of_rows(rows, b)[order]
-    stratum = np.repeat(np.arange(len(ends)), np.diff([0, *ends]))
-    key = (stratum[:, None] * shape[1] + one)[:, :, None] * shape[2] + other[:, None, :]
-    each = np.repeat(weights, one.shape[1] * other.shape[1])
-    counts = group_weights(key.ravel(), each, math.prod(shape)).reshape(shape)[:, :-1, :-1]
-    sums = [
-        group_weights(cells.ravel(), np.repeat(weights, cells.shape[1]), size + 1)[:-1]
-        for cells, size in ((one, a.size), (other, b.size))
-    ]
-    return Contingency(a, b, counts, *sums)
-
-
-def _cells_of_rows(rows: Rows, cells: ValueCells) -> Ints:  # [rows, variables]
-    """Return the cell of each variable in each row; one more than there are where it is missing."""
-    codes = np.stack([rows.codes(name) for name in cells.names], axis=1)
-    return np.where(codes >= 0, codes + cells.starts, cells.size)
 
 
 def _pair_by_pair(rows: Rows, a: ValueCells, b: ValueCells, strata: Ints) -> Contingency:
