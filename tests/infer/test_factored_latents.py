@@ -12,7 +12,9 @@ from factored_models import multiplied_out, random_factored, random_factors
 from rspmn.circuit import FactoredLatents, LatentFactors, NetworkBuilder
 from rspmn.errors import CircuitError, ModelFileError
 from rspmn.infer.bellman import future_values
-from rspmn.infer.compiled.contraction import Contraction
+from rspmn.infer.compiled.contraction import Contraction, contraction_work
+from rspmn.infer.compiled.expectation import expectation
+from rspmn.infer.compiled.joined import Joined
 from rspmn.infer.mpe import episode_mpe
 from rspmn.model import Evidence
 
@@ -33,7 +35,8 @@ def test_two_coins_by_hand() -> None:
 
 
 @pytest.mark.parametrize("seed", seeds(30, 1000))
-def test_contraction_is_enumeration(seed: int) -> None:
+@pytest.mark.parametrize("way", [Contraction, Joined])
+def test_expectations_are_enumeration(way: type[Contraction | Joined], seed: int) -> None:
     """Over random factors, contexts and orders: sums of products, one by one.
 
     An expectation is a sum of at most `cells` products of `components` + 1 numbers, so that both
@@ -44,14 +47,28 @@ def test_contraction_is_enumeration(seed: int) -> None:
     factors = random_factors(rng, states, components, more=int(rng.integers(0, 2)))
     rows = rng.integers(0, 3, (int(rng.integers(1, 20)), components))
     values = rng.normal(size=factors.interfaces) * 10
-    contraction = Contraction(factors, rows)
+    found = way(factors, rows)
     expected = [factors.weights(row.tolist()) @ values for row in rows]
     bound = 8 * (len(factors.to) + components) * 2**-52 * np.abs(values).max()
-    least = min(contraction.kept.min(), 1.0)
-    assert contraction(values) == pytest.approx(expected, rel=0, abs=bound / least)
-    assert sorted(contraction.order) == list(range(components))
-    matrix = contraction.matrix(np.ones(len(rows), dtype=bool)).toarray()
+    least = min(found.kept.min(), 1.0)
+    assert found(values) == pytest.approx(expected, rel=0, abs=bound / least)
+    assert found.work > 0
+    matrix = found.matrix(np.ones(len(rows), dtype=bool)).toarray()
     assert matrix @ values == pytest.approx(expected, rel=0, abs=bound / least)
+
+
+def test_the_way_that_takes_less_is_taken() -> None:
+    """Eight coins: all 256 states from fair ones, one or two from nearly certain ones."""
+    cells = np.stack(np.unravel_index(np.arange(256), (2,) * 8), axis=1)
+    rows = np.random.default_rng(0).integers(0, 2, (200, 8))
+    for fair, way in ((0.5, Contraction), (1.0, Joined)):
+        tables = (np.array([[fair, 1 - fair], [1 - fair, fair]]),) * 8
+        factors = LatentFactors(256, cells, np.arange(256), np.ones(256), tables)
+        found = expectation(factors, rows)
+        assert type(found) is way
+        distinct = np.unique(rows, axis=0)
+        assert Contraction(factors, rows).work == contraction_work(factors, distinct)
+        assert Joined(factors, rows).work == len(distinct) * (256 if fair < 1 else 1)
 
 
 @pytest.mark.parametrize("seed", seeds(8, 200))

@@ -10,22 +10,29 @@ from rspmn.envs.mdp import MDP
 from rspmn.envs.sys_admin import sys_admin
 from rspmn.evaluate import true_value
 from rspmn.learn.info import RSPMNInfo
-from rspmn.learn.successors import factored
+from rspmn.learn.successors import factored, products
 
 
 def learned(
-    world: MDP, episodes: int, monkeypatch: pytest.MonkeyPatch, *, spread: bool
-) -> tuple[RSPMN, RSPMNInfo]:
+    world: MDP,
+    episodes: int,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    spread: bool,
+    joined: bool = False,
+) -> tuple[RSPMN, RSPMNInfo]:  # fmt: skip
+    """Learn with products of factors as they are, multiplied out sparsely, or one by one."""
     with monkeypatch.context() as patch:
+        if spread or joined:
+            patch.setattr(products, "FEW_PRODUCTS", 0)
         if spread:
-            patch.setattr(factored, "FEW_PRODUCTS", 0)
             patch.setattr(factored, "MOST_MULTIPLIED", 0)
         return learn_rspmn(world.generate(episodes, world.horizon, 3))
 
 
 @pytest.mark.parametrize(
     ("world", "episodes"),
-    [(sys_admin(4), 60), (DOMAINS["Elevators"](), 60), (DOMAINS["SkillTeaching"](), 80)],
+    [(sys_admin(4), 60), (DOMAINS["Elevators"](), 20), (DOMAINS["SkillTeaching"](), 30)],
 )
 def test_values_are_those_of_the_model_multiplied_out(
     world: MDP, episodes: int, monkeypatch: pytest.MonkeyPatch
@@ -40,10 +47,13 @@ def test_values_are_those_of_the_model_multiplied_out(
     assert info.future.spread > 0
     assert any(isinstance(node, FactoredLatents) for node in spread.template.nodes)
     assert not any(isinstance(node, FactoredLatents) for node in plain.template.nodes)
+    sparse, _ = learned(world, episodes, monkeypatch, spread=False, joined=True)
+    assert len(sparse.template) == len(plain.template)
     for untried in (False, True):
-        found = spread.values(world.horizon, allow_untried=untried)
         expected = plain.values(world.horizon, allow_untried=untried)
-        assert found == pytest.approx(expected, rel=1e-7, abs=1e-7, nan_ok=True)
+        for model in (spread, sparse):
+            found = model.values(world.horizon, allow_untried=untried)
+            assert found == pytest.approx(expected, rel=1e-7, abs=1e-7, nan_ok=True)
     states = {
         name: [state[k] for state in world.states]
         for k, name in enumerate(world.schema.information_sets[0])
@@ -69,7 +79,7 @@ def test_refit_on_the_same_log_changes_nothing(monkeypatch: pytest.MonkeyPatch) 
     world = sys_admin(4)
     model, _ = learned(world, 60, monkeypatch, spread=True)
     with monkeypatch.context() as patch:
-        patch.setattr(factored, "FEW_PRODUCTS", 0)
+        patch.setattr(products, "FEW_PRODUCTS", 0)
         patch.setattr(factored, "MOST_MULTIPLIED", 0)
         again, _ = refit(model, world.generate(60, world.horizon, 3))
     assert again.values(20) == pytest.approx(model.values(20), rel=1e-9, nan_ok=True)

@@ -4,8 +4,8 @@ Without evidence every leaf has likelihood 1. So what reaches a max node is line
 interface nodes of the next step and the max nodes below are worth: one matrix for each level of
 decisions, one for the roots. `rspmn.infer.bellman` is the same thing node by node.
 
-Factored latents are unknowns too: what they are worth is contracted from what the interface nodes
-are, before all else.
+Factored latents are unknowns too: what they are worth follows from what the interface nodes are,
+before all else; see `rspmn.infer.compiled.expectation`.
 
 Where it is not known what follows, a *share* goes with each number: averages are taken over what is
 known, weighed by the shares, as in `rspmn.infer.evaluation`.
@@ -21,7 +21,7 @@ import numpy as np
 from rspmn.circuit import FactoredLatents, Latent, LatentFactors, Max, Network, Utility
 from rspmn.errors import CircuitError
 from rspmn.infer.branches import Branches, Context
-from rspmn.infer.compiled.contraction import Contraction
+from rspmn.infer.compiled.expectation import Expectation, expectation
 from rspmn.infer.compiled.layers import Flat, flatten
 from rspmn.infer.criterion import (
     MEU,
@@ -140,7 +140,7 @@ class Factored:
     """Factored latents that share their factors."""
 
     slots: slice  # their places among all unknowns
-    contraction: Contraction
+    expect: Expectation  # from what the interface nodes are worth
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +160,7 @@ class Bellman:
     @cached_property
     def size(self) -> int:
         """The number of unknowns."""
-        spread = sum(len(part.contraction.of_rows) for part in self.factored)
+        spread = sum(len(part.expect.of_rows) for part in self.factored)
         return self.interfaces + spread + sum(len(level.nodes) for level in self.levels)
 
     def all_known(self, criterion: Criterion) -> bool:
@@ -242,11 +242,11 @@ class Bellman:
         for part in self.factored:
             given = numbers[: self.interfaces]
             if shares is None or shares[: self.interfaces].all():
-                numbers[part.slots] = part.contraction(given)
+                numbers[part.slots] = part.expect(given)
                 continue
             known = shares[: self.interfaces]
-            shares[part.slots] = total = part.contraction(known)
-            found = part.contraction(known * np.where(known > 0, given, 0.0))
+            shares[part.slots] = total = part.expect(known)
+            found = part.expect(known * np.where(known > 0, given, 0.0))
             numbers[part.slots] = found / np.where(total > 0, total, 1.0)
 
     def _shares(self, after: Array, last: bool, criterion: Criterion) -> Array | None:  # [unknowns]
@@ -400,7 +400,7 @@ class Bellman:
 
         below = self.levels[0].slots.start if self.levels else self.size
         leads, earns = [identity(self.interfaces, format="csr")], [np.zeros(below)]
-        leads += [part.contraction.matrix(self._used(part, choices)) for part in self.factored]
+        leads += [part.expect.matrix(self._used(part, choices)) for part in self.factored]
         for level, chosen, taken in zip(self.levels, choices.chosen, choices.taken, strict=True):
             picked = level.rows(chosen, taken)
             rows = weighed(level.forms, picked, level.slots.start)
@@ -466,10 +466,10 @@ def _factored(
             )
         rows = np.array(list(members.values()), dtype=np.int64)
         slots = slice(place, place + len(members))
-        contraction = Contraction(factors, rows)
-        if not (contraction.kept > 0).all():
+        expect = expectation(factors, rows)
+        if not (expect.kept > 0).all():
             raise CircuitError("FactoredLatents: some rows lead to no interface node")
-        found.append(Factored(slots, contraction))
+        found.append(Factored(slots, expect))
         order.append(np.array(list(members)))
         place = slots.stop
     return tuple(found), np.concatenate(order)

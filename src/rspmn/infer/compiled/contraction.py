@@ -141,6 +141,19 @@ def _stages(
     return found, before
 
 
+def contraction_work(factors: LatentFactors, rows: Ints) -> int:
+    """Return how many multiplications a contraction of some distinct rows takes."""
+    cells = np.unique(factors.classes, axis=0)
+    order = elimination_order(rows, cells)
+    endings = [int(number.max()) + 1 for number in _endings(cells, order)]
+    work, begun = 0, np.zeros(len(rows), dtype=np.int64)
+    for k, component in enumerate(order):
+        key = begun * len(factors.tables[component]) + rows[:, component]
+        begun = np.unique(key, return_inverse=True)[1].ravel()
+        work += (int(begun.max(initial=-1)) + 1) * endings[k]
+    return work
+
+
 def _endings(cells: Ints, order: Sequence[int]) -> list[Ints]:
     """Return the number of each cell's ending from each place of an order on."""
     found = [np.zeros(len(cells), dtype=np.int64)]

@@ -21,7 +21,7 @@ from rspmn.data.keys import group_weights
 from rspmn.learn.structure.contingency import distinct_weights
 from rspmn.learn.successors.components import find_components
 from rspmn.learn.successors.priors import Factors, Priors, boxes_of, mixed_priors, too_much
-from rspmn.learn.successors.products import MOST_WORK, Products
+from rspmn.learn.successors.products import Products, products_of
 from rspmn.learn.successors.transitions import (
     Contexts,
     Sharing,
@@ -37,9 +37,7 @@ from rspmn.types import Array, Bools, Ints
 STRENGTHS = (0.0, *(float(f"{k}e{e}") for e in range(-2, 7) for k in (1, 3)))
 #: What nothing predicts is as likely as if this part of a step had been seen in every box.
 FLOOR = 1e-3
-#: With fewer products of factors than this, (contexts × boxes), they are multiplied out.
-FEW_PRODUCTS = 2_000_000
-#: With fewer edges than this, too.
+#: With fewer edges than this, products of factors are multiplied out.
 MOST_MULTIPLIED = 500_000
 #: A κ whose log-likelihood is lower than the best by more than this is ruled out: half of the 95 %
 #: point of chi-squared with one degree of freedom.
@@ -62,6 +60,7 @@ class FutureInfo:
     given_up: str = ""  # why weights are by counts alone, if factors would have taken too much
     spread: int = 0  # the number of products that are not multiplied out; 0 if all are
     work: int = 0  # multiplications in a Bellman update for these
+    way: str = ""  # how these are done: "contraction", or "joined" where products are sparse
 
 
 @dataclass(frozen=True)
@@ -81,12 +80,12 @@ class Factored:
         info.components = tuple(part.names for part in factors.components)
         info.leaves = factors.tied.num_leaves(len(factors.components))
         info.contexts = len(learned.contexts)
-        products = learned.products()
-        if products is not None:
+        products = products_of(factors, learned.leaves)
+        if products is not None and learned.edges(products) > MOST_MULTIPLIED:
             return self._spread(weights, learned, products, info)
-        if too_much(factors, len(learned.contexts)):
+        if products is None and too_much(factors, len(learned.contexts)):
             return weights, replace(info, given_up="more products of factors than can be made")
-        priors = learned.priors()
+        priors = learned.priors(products)
         if priors is None or transitions.too_late_for(priors.weights.nnz):
             return weights, replace(info, given_up="more time than is left")
         info.outside = learned.outside(priors.kept)
@@ -109,7 +108,7 @@ class Factored:
         info.outside = learned.outside(kept)
         info.strength, info.least_strength, info.gained = learned.strength(kept)
         info.spread = len(products.rows)
-        info.work = products.contraction.work
+        info.work, info.way = products.expect.work, type(products.expect).__name__.lower()
         if info.strength:
             over = weights.interfaces == learned.transitions.end
             weights = products.spread(
@@ -148,21 +147,16 @@ class Learned:
         seen = group_weights(self.context, self.weights, len(self.contexts))
         return max(0.0, 1 - float(kept @ seen) / float(seen.sum()))
 
-    def products(self) -> Products | None:
-        """Return the products of factors, if multiplying them out would take too many edges."""
-        if len(self.contexts) * self.factors.boxes.count <= FEW_PRODUCTS:
-            return None
-        found = Products(self.factors, self.leaves)
-        if not found.fit_in_tables or found.contraction.work > MOST_WORK:
-            return None
-        site = np.unique(self.site * len(found.rows) + found.of_contexts[self.context])
-        edges = found.edges[site % len(found.rows)].sum()
-        return found if edges > MOST_MULTIPLIED else None
+    def edges(self, products: Products) -> float:
+        """Return about how many edges S_L have if products are multiplied out."""
+        use = self.site * len(products.rows) + products.of_contexts[self.context]
+        return len(np.unique(use)) * products.mean_edges
 
-    def priors(self) -> Priors | None:
+    def priors(self, products: Products | None = None) -> Priors | None:
         """Return π of each S_L: that of its contexts, weighed as they were seen.
 
-        None if the time budget is used up before.
+        Products are multiplied out where they are not 0; without them, all of them are. None if
+        the time budget is used up before.
         """
         from scipy.sparse import csr_array
 
@@ -171,6 +165,8 @@ class Learned:
         share = self.weights / visits[self.site]
         mixtures = csr_array((share, (self.site, self.context)), shape=shape)
         mixtures.sum_duplicates()
+        if products is not None:
+            return products.priors(mixtures)
         return mixed_priors(self.factors, self.leaves, mixtures, self.transitions.deadline)
 
     def strength(self, kept: Array) -> tuple[float, float, float]:

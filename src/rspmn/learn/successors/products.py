@@ -2,7 +2,7 @@
 
 Contexts that are in the same leaf of every tree have the same product. Where multiplying out would
 take too many edges, an S_L is a sum of the successors that were counted and of products, each a
-`FactoredLatents` of the circuit; see `rspmn.infer.compiled.contraction` for what it takes then.
+`FactoredLatents` of the circuit; see `rspmn.infer.compiled.expectation` for what it takes then.
 """
 
 from dataclasses import replace
@@ -11,16 +11,26 @@ from functools import cached_property
 import numpy as np
 
 from rspmn.data.keys import group_weights
-from rspmn.infer.compiled.contraction import Contraction
+from rspmn.infer.compiled.expectation import Expectation, expectation
+from rspmn.infer.compiled.joined import Joined, mean_edges
 from rspmn.learn.structure.contingency import distinct_weights
-from rspmn.learn.successors.priors import Factors
+from rspmn.learn.successors.priors import Factors, Priors
 from rspmn.learn.successors.transitions import Spread, SuccessorWeights
+from rspmn.learn.successors.trees import Sparse
 from rspmn.types import Array, Bools, Ints
 
+#: With fewer products of factors than this, (contexts × boxes), each is simply computed.
+FEW_PRODUCTS = 2_000_000
 #: Tables of more numbers than this are not made.
 MOST_NUMBERS = 20_000_000
-#: If an expectation of all products takes more work than this, they are not used.
-MOST_WORK = 2_000_000_000
+
+
+def products_of(factors: Factors, leaves: Ints) -> "Products | None":
+    """Return the products of factors; None if they are few, or their tables too large."""
+    if leaves.shape[1] * factors.boxes.count <= FEW_PRODUCTS:
+        return None
+    found = Products(factors, leaves)
+    return found if found.fit_in_tables else None
 
 
 class Products:
@@ -48,23 +58,33 @@ class Products:
         return len(rows) > 1 and numbers <= MOST_NUMBERS
 
     @cached_property
-    def contraction(self) -> Contraction:
+    def expect(self) -> Expectation:
         """Expectations under all products."""
-        return Contraction(self.factors.latents, self.rows)
+        return expectation(self.factors.latents, self.rows)
 
     @cached_property
     def kept(self) -> Array:  # [products]
         """The mass of each product on states of interface nodes."""
-        return self.contraction.kept[self.contraction.of_rows]
+        return self.expect.kept[self.expect.of_rows]
 
     @cached_property
-    def edges(self) -> Array:  # [products]
-        """How many edges each product would have if it were multiplied out."""
-        latents = self.factors.latents
-        possible = tuple((table > 0).astype(np.float64) for table in latents.tables)
-        ones = np.ones(len(latents.share))
-        counted = Contraction(replace(latents, share=ones, tables=possible), self.rows)
-        return counted.kept[counted.of_rows]
+    def mean_edges(self) -> float:
+        """How many edges a product would have if it were multiplied out, on average."""
+        return mean_edges(self.factors.latents, self.rows)
+
+    def priors(self, mixtures: Sparse) -> Priors:
+        """Return the masses of mixtures of contexts, [mixtures, contexts], multiplied out."""
+        from scipy.sparse import csr_array
+
+        joined = Joined(self.factors.latents, self.rows)
+        kept = joined.kept[joined.of_rows]
+        shape = len(self.of_contexts), len(self.rows)
+        place = np.arange(shape[0]), self.of_contexts
+        products = csr_array((np.ones(shape[0]), place), shape=shape)
+        weights = csr_array(mixtures @ products) @ joined.matrix(kept > 0)
+        total = np.asarray(weights.sum(axis=1)).ravel()
+        weights.data /= np.repeat(np.where(total > 0, total, 1.0), np.diff(weights.indptr))
+        return Priors(weights, kept[self.of_contexts], 0.0)
 
     def spread(
         self, by_counts: SuccessorWeights, over: Bools, site: Ints, context: Ints, weights: Array,

@@ -20,7 +20,7 @@ from rspmn.data.keys import group_weights
 from rspmn.infer.compiled.layers import ranges
 from rspmn.learn.structure.contingency import distinct_weights
 from rspmn.learn.successors.priors import Factors, mixed_priors, too_much
-from rspmn.learn.successors.products import Products
+from rspmn.learn.successors.products import Products, products_of
 from rspmn.learn.successors.transitions import (
     Contexts,
     SuccessorWeights,
@@ -78,8 +78,6 @@ def untried_branches(
     if factors is None or not 0 < len(node) <= (MOST_SPREAD if spread else MOST_BRANCHES):
         return None
     asked = _ask(transitions, made, node, decision, here, at[here], counts[here])
-    if not spread and too_much(factors, len(asked.contexts)):
-        return None
     expected_of = _predict(transitions, factors, asked, len(node))
     then = (
         _products(transitions, factors, expected_of)
@@ -190,7 +188,11 @@ def _edges(transitions: Transitions, factors: Factors, found: _Predicted) -> The
     pairs, contexts = len(found.earned), len(found.pair)
     place = found.pair, np.arange(contexts)
     mixtures = csr_array((found.going, place), shape=(pairs, contexts))
-    priors = mixed_priors(factors, found.leaves, mixtures, transitions.deadline)
+    products, priors = products_of(factors, found.leaves), None
+    if products is not None:
+        priors = products.priors(mixtures)
+    elif not too_much(factors, contexts):
+        priors = mixed_priors(factors, found.leaves, mixtures, transitions.deadline)
     if priors is None or transitions.too_late_for(priors.weights.nnz):
         return None
     lost = found.lost(priors.kept)

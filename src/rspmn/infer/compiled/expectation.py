@@ -1,0 +1,30 @@
+"""Expectations under products of factors, by whichever way takes less."""
+
+import numpy as np
+
+from rspmn.circuit import LatentFactors
+from rspmn.infer.compiled.contraction import Contraction, contraction_work
+from rspmn.infer.compiled.joined import Joined, mean_edges
+from rspmn.types import Ints
+
+#: A multiplication in a sparse matrix takes about so many of a contraction.
+SPARSE = 4.0
+
+Expectation = Contraction | Joined
+
+
+def expectation(factors: LatentFactors, rows: Ints) -> Expectation:
+    """Return expectations under some products, contracted or multiplied out sparsely.
+
+    Parameters
+    ----------
+    factors
+        The tables, and the cells of interface nodes.
+    rows
+        Of each product, the row of each component's table. [products, components]
+    """
+    distinct = np.unique(rows, axis=0)
+    edges = SPARSE * len(distinct) * mean_edges(factors, distinct)
+    if edges < contraction_work(factors, distinct):
+        return Joined(factors, rows)
+    return Contraction(factors, rows)
