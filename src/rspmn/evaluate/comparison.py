@@ -15,7 +15,7 @@ from rspmn.data.keys import group_weights
 from rspmn.evaluate.behaviour import estimated_behaviour
 from rspmn.evaluate.importance import Estimate
 from rspmn.evaluate.logged import Joint, LoggedSteps, logged_steps
-from rspmn.evaluate.model_value import OwnWorld, draws_of, worths_of
+from rspmn.evaluate.model_value import OwnWorld, draws_of, recentred, worths_of
 from rspmn.evaluate.practice import check_draws, estimate_of, practice_value
 from rspmn.evaluate.targets import Asked, Planned
 from rspmn.infer.bellman import check_steps
@@ -103,8 +103,9 @@ def compare(
     best: list[Rule] = [Fixed(plan.at(after).choices.chosen) for after in range(horizon)]
     honest = model.honest_value(horizon, discount, draws=check_draws(draws), rng=rng)
     generator = np.random.default_rng(rng)
-    rules = [current.drawn_rules(generator), lambda _: best]
-    practised, recommended = draws_of(model, rules, discount, draws, generator)
+    rules = [current.drawn_rules(generator), current.rules, lambda _: best]
+    drawn, practised, recommended = draws_of(model, rules, discount, draws, generator)
+    practised = recentred(drawn, practised)
     apart = recommended - honest.optimism / 2 - practised
     near = 1e-9 * max(1.0, float(np.abs(practised).max()))
     better = float(np.mean(apart > near) + np.mean(np.abs(apart) <= near) / 2)

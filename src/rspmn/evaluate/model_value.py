@@ -139,7 +139,11 @@ class ModelValue:
         return self._mixed(self.by_time)
 
     def drawn_rules(self, rng: np.random.Generator) -> Rules:
-        """Return rules in which the policy is drawn, too: it is an estimate from logged steps."""
+        """Return rules in which the policy is drawn, too: it is an estimate from logged steps.
+
+        Noise makes a policy worse, on average, than its mean. That is no error of its value: see
+        `recentred`.
+        """
 
         def rules(draws: int) -> list[Rule]:
             # Gamma variables; `Mixed` divides by their sum, which makes them Dirichlet draws.
@@ -192,6 +196,15 @@ def draws_of(
         values = [worlds.values(rules(size), discount, size) for rules in policies]
         found.append([(each * starts).sum(axis=1) for each in values])
     return np.concatenate(found, axis=1)
+
+
+def recentred(drawn: Array, like: Array) -> Array:
+    """Return draws with the mean of others.
+
+    A log is worth what it earns, whatever noise is in its shares: a model reproduces that with the
+    shares of the log itself. So draws of shares say how sure its value is, but not what it is.
+    """
+    return np.asarray(drawn - drawn.mean() + like.mean())
 
 
 class Kept:

@@ -13,7 +13,7 @@ from rspmn.data.episodes import Episodes
 from rspmn.evaluate.behaviour import given_behaviour
 from rspmn.evaluate.importance import Estimate, final_weights, marginalised, per_decision
 from rspmn.evaluate.logged import LoggedSteps, logged_steps
-from rspmn.evaluate.model_value import Rules, draws_of
+from rspmn.evaluate.model_value import Rules, draws_of, recentred
 from rspmn.evaluate.practice import check_draws, estimate_of
 from rspmn.evaluate.target_on_log import TargetOnLog
 from rspmn.evaluate.targets import Planned, Practice, as_target
@@ -133,15 +133,16 @@ def _by_model(
     values = [each.value.value for each in found]
     if model.counts is None:
         return [Estimate("model", value, np.nan, np.nan) for value in values]
-    rules: list[Rules] = [
-        each.observed.drawn_rules(rng) if isinstance(each.target, Practice) else each.observed.rules
-        for each in found
-    ]
+    rules: list[Rules] = [each.observed.rules for each in found]
+    practised = [k for k, each in enumerate(found) if isinstance(each.target, Practice)]
+    rules += [found[k].observed.drawn_rules(rng) for k in practised]
     drawn = draws_of(model, rules, discount, draws, rng)
+    for k, more in zip(practised, drawn[len(found) :], strict=True):
+        drawn[k] = recentred(more, drawn[k])
     extra = [value - each.observed.value for value, each in zip(values, found, strict=True)]
     return [
         estimate_of("model", value, numbers, min(more, 0.0), max(more, 0.0))
-        for value, numbers, more in zip(values, drawn, extra, strict=True)
+        for value, numbers, more in zip(values, drawn, extra, strict=False)
     ]
 
 

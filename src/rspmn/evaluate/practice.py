@@ -10,7 +10,7 @@ from rspmn.circuit import Categorical, Max, Network, NetworkBuilder
 from rspmn.circuit.network import with_children
 from rspmn.errors import EvidenceError
 from rspmn.evaluate.importance import Estimate
-from rspmn.evaluate.model_value import ModelValue, draws_of
+from rspmn.evaluate.model_value import ModelValue, draws_of, recentred
 from rspmn.infer.bellman import check_discount, check_steps
 from rspmn.infer.branches import Context
 from rspmn.model import RSPMN
@@ -98,8 +98,9 @@ def practice(
     True
     """
     found, rng = practice_value(model, horizon, discount), np.random.default_rng(rng)
-    drawn = draws_of(model, [found.drawn_rules(rng)], discount, check_draws(draws), rng)[0]
-    return estimate_of("practice", found.value, drawn)
+    rules = [found.drawn_rules(rng), found.rules]
+    drawn = draws_of(model, rules, discount, check_draws(draws), rng)
+    return estimate_of("practice", found.value, recentred(*drawn))
 
 
 def estimate_of(

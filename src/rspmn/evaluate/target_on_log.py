@@ -60,7 +60,7 @@ class TargetOnLog:
         for t in range(self.horizon):
             at = slice(int(first[t]), int(first[t + 1]))
             rows = order[at]
-            worth, state = self._worth(t), steps.state[rows]
+            worth, state = self.worth(t), steps.state[rows]
             ratio[at] = self.of_time(t)[state, steps.made[rows]] / self.behaviour[rows]
             q[at], v[at] = worth[state, steps.made[rows]], self._mean(t, worth)[state]
             reward[at] += self._tails(t, rows)
@@ -73,7 +73,7 @@ class TargetOnLog:
         order = np.argsort(self.steps.time, kind="stable")
         return order[self.steps.time[order] < self.horizon]
 
-    def _worth(self, t: int) -> Array:  # [S, J]
+    def worth(self, t: int) -> Array:  # [S, J]
         """Return what decisions are worth in the model at time t, in logged states.
 
         One of which nothing is known is worth as much as the others of its interface node.
@@ -114,7 +114,7 @@ class TargetOnLog:
         later = (self.paths.by_branch(self.value.worths.branches[t]) - earned)[branch]
         later = np.where(np.isnan(later), self.discount * self._nodes(t + 1)[state], later)
         final = steps.final[steps.episode[rows[last]]]
-        seen = self.discount * self._mean(t + 1, self._worth(t + 1))[final]
+        seen = self.discount * self._mean(t + 1, self.worth(t + 1))[final]
         found[last] = np.where(final >= 0, seen, later)
         return found
 
