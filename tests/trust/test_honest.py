@@ -62,6 +62,20 @@ def test_no_plan_is_worth_more_than_the_best(models: Mapping[str, RSPMN]) -> Non
     assert (best[:, model.end] == 0).all()
 
 
+@pytest.mark.parametrize("name", ["FrozenLake", "Elevators"])
+def test_the_branches_of_a_plan_are_enough_to_value_it(
+    name: str, models: Mapping[str, RSPMN]
+) -> None:
+    model = models[name]
+    posterior, plan = model.posterior, Planned(model, 5, 1.0, MEU)
+    found = posterior.draw(10, np.random.default_rng(0))
+    rules = [Fixed(plan.at(after).choices.chosen) for after in range(5)]
+    taken = np.unique(np.concatenate([rule.choice[0] for rule in rules]))
+    all_of_them = posterior.worlds(found).values(rules, 1.0, 10)
+    assert len(taken) < posterior.evidence.size
+    assert posterior.worlds(found, taken).values(rules, 1.0, 10) == pytest.approx(all_of_them)
+
+
 def test_short_logs_promise_too_much() -> None:
     """Over six random MDPs, 10 episodes each: the point errs less, and intervals are kept."""
     promised, honest, covered = [], [], 0

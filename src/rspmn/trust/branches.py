@@ -111,7 +111,7 @@ class BranchEvidence:
         # Factors are worth no more steps than were logged in their contexts.
         steps = group_weights(self.utilities.outcome, self.utilities.steps, outcomes)
         most = np.maximum(0.0, self.factors.pooled - steps)
-        self.strength = np.minimum(counts.factors.least_strength, most)
+        self.strength = np.minimum(counts.factors.strength, most)
 
     def _by_branch(self, shares: Any, numbers: Array) -> Array:  # [branches]
         """Return numbers of outcomes averaged by branch; 0 where nothing was logged."""

@@ -75,6 +75,8 @@ class Worlds:
 
 def _averaged(forms: Forms, values: Array) -> Array:  # [draws, rows]
     """Return the average of what is known, values above -∞; -∞ where nothing is."""
+    if forms.copied is not None:
+        return np.asarray(values[:, forms.copied] + forms.earned)
     lost = np.isneginf(values)
     found = np.asarray(forms.matrix @ np.where(lost, 0.0, values).T).T
     if lost.any():

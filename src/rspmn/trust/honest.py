@@ -87,12 +87,12 @@ def honest_value(
     optimism: list[Array] = []
     for count in _chunks(posterior, int(draws)):
         found = posterior.draw(count, rng)
-        worlds, begins = posterior.worlds(found), found.starts if nodes is None else nodes
-        shared.append(_averaged(plan.values(worlds, count), begins))
-        lost = posterior.worlds(posterior.anywhere(found, rng))
-        anywhere.append(_averaged(plan.values(lost, count), begins))
+        begins = found.starts if nodes is None else nodes
+        for values, drawn in ((shared, found), (anywhere, posterior.anywhere(found, rng))):
+            worlds = posterior.worlds(drawn, plan.branches)
+            values.append(_averaged(plan.values(worlds, count), begins))
         if sum(len(part) for part in optimism) < min(draws, FOR_OPTIMISM):
-            best, worth = plan.best_and_its_worth(worlds, mean, count)
+            best, worth = plan.best_and_its_worth(posterior.worlds(found), mean, count)
             optimism.append(_averaged(best, begins) - worth @ start)
     bounds = posterior.bounds(plan.steps, plan.discount)
     caveats = _caveats(posterior, promise.supported)
@@ -105,13 +105,15 @@ class _Plan:
     def __init__(self, planned: Planned, after: int) -> None:
         self.planned, self.discount = planned, planned.discount
         self.steps = None if planned.horizon is None else after + 1
+        self.rules = [rule_of(planned.at(k).choices) for k in range(self.steps or 1)]
+        #: The branches of last decisions that it ever takes.
+        self.branches = np.unique(np.concatenate([rule.taken_last for rule in self.rules]))
 
     def values(self, worlds: Worlds, count: int) -> Array:  # [draws, interfaces]
         """Return what interface nodes are worth if the plan is followed."""
 
         def update(values: Array, after: int, last: bool) -> Array:
-            rule = rule_of(self.planned.at(after).choices)
-            return worlds.update(values, self.discount, last, rule)
+            return worlds.update(values, self.discount, last, self.rules[after])
 
         return self._repeated(update, np.zeros((count, worlds.bellman.interfaces)))
 

@@ -99,16 +99,16 @@ class Novelty:
 
     def draw_successors(self, node: Ints, by_node: Bools, rng: np.random.Generator) -> Ints:
         """Return where something new leads from each of some interface nodes."""
-        point = rng.random(len(node))
-        place = np.searchsorted(np.cumsum(self.everywhere), point, side="right")
-        found = np.minimum(place, self.interfaces - 1)
-        of_node = self.keys // self.interfaces
+        point, found = rng.random(len(node)), np.empty(len(node), dtype=np.int64)
+        far = np.searchsorted(np.cumsum(self.everywhere), point[~by_node], side="right")
+        found[~by_node] = np.minimum(far, self.interfaces - 1)
+        bounds = np.searchsorted(self.keys // self.interfaces, np.arange(self.interfaces + 1))
         total = np.concatenate([[0.0], np.cumsum(self.led)])
-        first = np.searchsorted(of_node, node)
-        last = np.searchsorted(of_node, node, side="right")
-        at = total[first] + point * (total[last] - total[first])
+        first, last = bounds[node[by_node]], bounds[node[by_node] + 1]
+        at = total[first] + point[by_node] * (total[last] - total[first])
         place = np.clip(np.searchsorted(total, at, side="right") - 1, first, last - 1)
-        return np.where(by_node, (self.keys % self.interfaces)[place], found)
+        found[by_node] = (self.keys % self.interfaces)[place]
+        return found
 
     # ---- utilities -----------------------------------------------------------------
 

@@ -123,24 +123,39 @@ class Posterior:
             new_row=row, new_to=self.novelty.draw_successors(node, by_node, rng),
         )  # fmt: skip
 
-    def worlds(self, draws: Draws) -> Worlds:
-        """Return the draws as worlds that plans can be valued in."""
+    def worlds(self, draws: Draws, branches: Ints | None = None) -> Worlds:
+        """Return the draws as worlds that plans can be valued in.
+
+        Of other branches than `branches`, sorted, nothing is known there: plans that take none of
+        them are valued faster. None is all.
+        """
         from scipy.sparse import csr_array
 
-        cells, size = self.evidence.cells, self.evidence.size
-        interfaces, count = self.evidence.bellman.interfaces, len(draws.core)
-        first = np.searchsorted(cells.branch[cells.of_edges], np.arange(size))
+        size, interfaces, count = (
+            self.evidence.size,
+            self.evidence.bellman.interfaces,
+            len(draws.core),
+        )
+        branches = np.arange(size) if branches is None else branches
+        row = np.full(size, -1)
+        row[branches] = np.arange(len(branches))
+        cells, shape = self.evidence.cells, (count * len(branches), count * interfaces)
+        at = row[cells.branch[cells.of_edges]]
+        core, to, at = draws.core[:, at >= 0], cells.to[at >= 0], at[at >= 0]
         offsets = np.arange(count)[:, None]
-        starts = np.append((offsets * len(cells.to) + first).ravel(), draws.core.size)
-        to = (offsets * interfaces + cells.to).ravel()
-        shape = (count * size, count * interfaces)
-        seen = csr_array((draws.core.ravel(), to, starts), shape=shape)
-        at = draws.new_row // size * interfaces + draws.new_to
-        new = csr_array((draws.new, (draws.new_row, at)), shape=shape)
+        starts = (offsets * len(to) + np.searchsorted(at, np.arange(len(branches)))).ravel()
+        to = (offsets * interfaces + to).ravel()
+        seen = csr_array((core.ravel(), to, np.append(starts, core.size)), shape=shape)
+        draw, at = draws.new_row // size, row[draws.new_row % size]
+        place = draw * len(branches) + at, draw * interfaces + draws.new_to
+        kept = at >= 0
+        new = csr_array((draws.new[kept], (place[0][kept], place[1][kept])), shape=shape)
+        both = csr_array(seen + new)
 
         def expect(after: Array) -> Array:
-            flat = after.ravel()
-            return np.asarray(seen @ flat + new @ flat).reshape(count, size)
+            found = np.full((count, size), -np.inf)
+            found[:, branches] = (both @ after.ravel()).reshape(count, len(branches))
+            return found
 
         return Worlds(self.evidence, draws.earned, expect)
 

@@ -70,9 +70,17 @@ class Fixed:
     def __init__(self, choice: Choice) -> None:
         self.choice = choice
 
+    @property
+    def taken_last(self) -> Ints:
+        """The branches of last decisions that are taken."""
+        return self.choice[0]
+
     def settle(self, number: int, level: Level, worth: Array) -> Array:
         """Return what the plan's branches are worth."""
-        rows = np.broadcast_to(self.choice[number], (len(worth), len(level.nodes)))
+        choice = self.choice[number]
+        if choice.ndim == 1:
+            return worth[:, choice]
+        rows = np.broadcast_to(choice, (len(worth), len(level.nodes)))
         return np.take_along_axis(worth, rows, axis=1)
 
 
@@ -86,6 +94,11 @@ class Mixed:
     def __init__(self, probabilities: Sequence[Array]) -> None:
         self.probabilities = probabilities  # of each level, [branches]
 
+    @property
+    def taken_last(self) -> Ints:
+        """The branches of last decisions that are taken."""
+        return np.flatnonzero(self.probabilities[0])
+
     def settle(self, number: int, level: Level, worth: Array) -> Array:
         """Return the mean worth of each max node."""
         known = np.isfinite(worth)
@@ -95,7 +108,7 @@ class Mixed:
         return np.where(total > 0, found / np.maximum(total, 1e-300), -np.inf)
 
 
-def rule_of(choices: Choices) -> Rule:
+def rule_of(choices: Choices) -> Fixed | Mixed:
     """Return the rule of a plan's choices; where states of a node do differently, a mixture."""
     if all(taken is None for taken in choices.taken):
         return Fixed(choices.chosen)
