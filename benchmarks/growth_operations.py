@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 import rspmn
 from rspmn import RSPMN, SPMN, Episodes, Schema, Windows
 from rspmn.circuit.validity import soundness_violations
-from rspmn.learn import learn_rspmn, refit
+from rspmn.learn import LearnConfig, learn_rspmn, refit
 from rspmn.learn.em import em
 
 #: Steps of an episode.
@@ -59,10 +59,12 @@ def walks(variables: int, cells: int, seed: int) -> Episodes:
     return Episodes.from_long(table, schema, episode="e", time="t", ending="cut")
 
 
-def operations(log: Episodes, model: list[RSPMN]) -> Iterator[tuple[str, Callable[[], object]]]:
+def operations(
+    log: Episodes, config: LearnConfig, model: list[RSPMN]
+) -> Iterator[tuple[str, Callable[[], object]]]:
     """Yield the name of each operation, and what does it once; `model` receives what is learned."""
     windows = Windows.from_episodes(log)
-    yield "learn", lambda: model.append(learn_rspmn(windows)[0])
+    yield "learn", lambda: model.append(learn_rspmn(windows, config)[0])
     learned = model[0]
     states = {name: log.columns[name].decode() for name in learned.schema.information_sets[0]}
     yield "policy(50), act", lambda: learned.policy(50).act({n: v[0] for n, v in states.items()})
@@ -73,7 +75,7 @@ def operations(log: Episodes, model: list[RSPMN]) -> Iterator[tuple[str, Callabl
     yield "meu, discounted", lambda: learned.meu(discount=0.99)
     yield "log_likelihood", lambda: learned.log_likelihood(log)
     yield "sample", lambda: learned.sample(1000, 20, rng=0)
-    yield "refit", lambda: refit(learned, windows)
+    yield "refit", lambda: refit(learned, windows, config)
     yield "em, one pass", lambda: em(learned, log, 1)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
@@ -91,11 +93,12 @@ def memory(field: str) -> float:
     return next(float(line.split()[1]) for line in lines if line.startswith(field)) / 1024
 
 
-def measure(world: str, cells: int) -> tuple[int, dict[str, Cost]]:
+def measure(world: str, cells: int, successors: str) -> tuple[int, dict[str, Cost]]:
     """Return the number of interface nodes, and what each operation took."""
     model: list[RSPMN] = []
     found = {}
-    for name, run in operations(walks(WORLDS[world], cells, 0), model):
+    config = LearnConfig(successors=successors)
+    for name, run in operations(walks(WORLDS[world], cells, 0), config, model):
         Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
         before, start = memory("VmRSS"), time.process_time()
         run()
@@ -103,9 +106,9 @@ def measure(world: str, cells: int) -> tuple[int, dict[str, Cost]]:
     return model[0].num_interfaces, found
 
 
-def measured_apart(world: str, cells: int) -> tuple[int, dict[str, Cost]]:
+def measured_apart(world: str, cells: int, successors: str) -> tuple[int, dict[str, Cost]]:
     """Return `measure` of a process of its own."""
-    call = [sys.executable, __file__, "--one", world, str(cells)]
+    call = [sys.executable, __file__, "--one", world, str(cells), successors]
     answer = json.loads(subprocess.run(call, check=True, stdout=subprocess.PIPE).stdout)
     return answer[0], {name: tuple(cost) for name, cost in answer[1].items()}
 
@@ -133,18 +136,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--worlds", nargs="+", default=list(WORLDS), choices=list(WORLDS))
     parser.add_argument("--cells", nargs="+", type=int, default=[250, 1000])
-    parser.add_argument("--one", nargs=2, metavar=("WORLD", "CELLS"), help=argparse.SUPPRESS)
+    parser.add_argument("--successors", default="factored", choices=["factored", "counts"])
+    parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("-o", "--output", type=Path, help="the folder to write a page to")
     options = parser.parse_args()
     if options.one:
-        print(json.dumps(measure(options.one[0], int(options.one[1]))))
+        world, cells, successors = options.one
+        print(json.dumps(measure(world, int(cells), successors)))
         return
     command = "python benchmarks/growth_operations.py --worlds " + " ".join(options.worlds)
-    command += " --cells " + " ".join(map(str, options.cells)) + " -o docs"
-    page = ["# How operations grow", "", f"Made by `{command}`.", *(__doc__ or "").split("\n")[3:]]
+    command += f" --cells {' '.join(map(str, options.cells))} --successors {options.successors}"
+    page = [
+        "# How operations grow",
+        "",
+        f"Made by `{command} -o docs`.",
+        *(__doc__ or "").split("\n")[3:],
+    ]
     page += ["Each entry: CPU seconds, and the peak of memory above what was held before."]
     for world in options.worlds:
-        found = dict(measured_apart(world, cells) for cells in options.cells)
+        found = dict(measured_apart(world, cells, options.successors) for cells in options.cells)
         page += ["", f"## {world}", "", *table_of(found)]
         print("\n".join(page[-len(table_of(found)) - 2 :]), flush=True)
     if options.output:

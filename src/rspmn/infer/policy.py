@@ -548,12 +548,11 @@ class Policy:
         found = situation.averages(planned.at(after, delays=True))
         scores = scores_of(planned, situation, found.utility)[0].tolist()
         late = np.nan_to_num(found.delay[0]).tolist()
-        of_branches = planned.steps_of_branches(after)
         unseen = open_variables(self.model.schema.known_before(situation.decision), known or {})
         answers = []
         for k, value in enumerate(planned.offers.values(situation.decision)):
             branches = situation.branches[:, k]
-            steps = float(of_branches[branches[branches >= 0]].sum())
+            steps = float(planned.steps_of_branches(branches[branches >= 0], after).sum())
             answers.append(
                 ActionValue(situation.decision, value, float(found.utility[0, k]),
                             float(found.available[0, k]), 0.0 if math.isinf(steps) else steps,

@@ -152,9 +152,10 @@ def _no_longer_alike(windows: Windows, located: Located, model: RSPMN) -> list[i
     counts = windows.counts.astype(np.float64)
     table = table_of(tested | outcome | made, np.where(known, counts, 0.0), bins=10)
     found = []
-    nodes = np.unique(here[known])
-    for node in nodes.tolist():
-        index = np.flatnonzero(known & (here == node))
+    order = np.flatnonzero(known)
+    order = order[np.argsort(here[order], kind="stable")]
+    nodes, first = np.unique(here[order], return_index=True)
+    for node, index in zip(nodes.tolist(), np.split(order, first[1:]), strict=True):
         rows = Rows(table, index, counts[index])
         names = rows.varying([*tested])
         if names:

@@ -17,7 +17,7 @@ from rspmn.infer.compiled.ties import delays_of_limit
 from rspmn.infer.criterion import Criterion
 from rspmn.model import RSPMN
 from rspmn.schema import Schema
-from rspmn.types import Array
+from rspmn.types import Array, Ints
 from rspmn.values import Mark, Value
 
 #: Of so many different steps to go the choices are kept.
@@ -36,7 +36,7 @@ class At:
     delay: Array
     known: Array
     supported: Array
-    steps: Array | None = None  # [branches], where it was asked for
+    steps: Array  # [branches + 1], NaN where it was not asked for
     _tables: dict[str, Array] = field(default_factory=dict)
     #: Of interface nodes that were asked for, the best decisions and what they are worth.
     made: dict[int, tuple[dict[str, Value], float]] = field(default_factory=dict)
@@ -164,7 +164,8 @@ class Planned:
                 supported = bellman.supports(found, following, self.discount, last)[1]
         numbers = (found.worth, found.delay, known, supported)
         worth, delay, share, support = map(self.in_order, numbers)
-        return At(found, delays, _numbers(bellman, found), worth, delay, share, support)
+        steps = np.full(len(worth), np.nan)
+        return At(found, delays, _numbers(bellman, found), worth, delay, share, support, steps)
 
     def in_order(self, of_levels: tuple[Array, ...]) -> Array:  # [branches + 1, ...]
         """Return numbers of branches, [branches, ...] for each level, in the order of `Offers`."""
@@ -250,16 +251,17 @@ class Planned:
         branch = self.at(after).best[level][k]
         return branch if branch >= 0 else None
 
-    def steps_of_branches(self, after: int) -> Array:  # [branches]
-        """Return the logged steps that support each branch, as `Offers` numbers them.
+    def steps_of_branches(self, branches: Ints, after: int) -> Array:  # as `branches`
+        """Return the logged steps that support some branches, as `Offers` numbers them.
 
         They are infinite where no utility is below.
         """
-        at = self.at(after)
-        if at.steps is None:
-            children = (c for i in self.offers.maxes for c in self.model.template.nodes[i].children)
-            at.steps = np.array([self._steps(child, after) for child in children])
-        return at.steps
+        known = self.at(after).steps
+        if np.isnan(known[branches]).any():
+            for branch in np.unique(branches[np.isnan(known[branches])]).tolist():
+                node, place = self.offers.edge(branch)
+                known[branch] = self._steps(self.model.template.nodes[node].children[place], after)
+        return np.asarray(known[branches])
 
     def steps(self, index: int, after: int) -> float:
         """Return the logged steps that support a node's worth, as `Evaluation.steps` counts."""
