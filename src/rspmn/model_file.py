@@ -50,8 +50,7 @@ def save(model: RSPMN | SPMN, path: str | Path) -> None:
             parts["untried"] = network_to_json(untried.network)
             parts["untried_at"] = dumps(untried.at)
         if model.counts is not None:
-            names = [one.name for one in dataclass_fields(model.counts)]
-            parts["counts"] = dumps({name: getattr(model.counts, name) for name in names})
+            parts["counts"] = dumps(_fields_of(model.counts))
         if model.set_aside:
             parts["set_aside"] = dumps(model.set_aside)
     else:
@@ -75,6 +74,12 @@ def save(model: RSPMN | SPMN, path: str | Path) -> None:
         write_atomically(path, content)
     except OSError as error:
         raise ModelFileError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _fields_of(record: SuccessorCounts | SharedFactors) -> dict[str, object]:
+    """Return what a record holds. `asdict` would copy its long tuples, number by number."""
+    found = {field.name: getattr(record, field.name) for field in dataclass_fields(record)}
+    return {n: _fields_of(v) if isinstance(v, SharedFactors) else v for n, v in found.items()}
 
 
 def _version_of(model: RSPMN | SPMN) -> int:
