@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -53,6 +53,7 @@ class Rule(TypedDict, total=False):
     forbid: "Rules"
     only: "Rules"
     min_support: float
+    caution: float | None
 
 
 #: Known values of a step, by variable; None, NaN and variables left out are unknown.
@@ -465,6 +466,7 @@ class RSPMN:
         forbid: "Rules" = (),
         only: "Rules" = (),
         min_support: float = 0.0,
+        caution: float | None = None,
     ) -> "Policy":
         """Return the best decisions over `horizon` steps, or in the limit of many.
 
@@ -482,6 +484,10 @@ class RSPMN:
             In the same form, the values that are left.
         min_support
             The fewest logged steps of an action in states that are alike; others are forbidden.
+        caution
+            Plans against the posterior: an action is worth its mean over draws of all weights,
+            and one that is not of maximum expected utility is taken if it gains more than so many
+            deviations of the gain. See `rspmn.trust.caution`.
 
         Examples
         --------
@@ -498,7 +504,12 @@ class RSPMN:
 
         template = (self.with_untried() if allow_untried else self).template
         rule = constraints(self.schema, template, forbid, only, min_support, criterion or MEU)
-        return Policy(self, horizon, discount, otherwise, allow_untried, rule)
+        if caution is None:
+            return Policy(self, horizon, discount, otherwise, allow_untried, rule)
+        from rspmn.trust.caution import CautiousPlan
+
+        planner = partial(CautiousPlan, caution=caution)
+        return Policy(self, horizon, discount, otherwise, allow_untried, rule, planner)
 
     def log_likelihood(
         self, episodes: Episodes, smoothed: bool | float = True

@@ -35,6 +35,10 @@ def parser(summaries: Mapping[str, str]) -> argparse.ArgumentParser:
     _add_explaining(subs["explain"])
     for name in ("act", "decide"):
         subs[name].add_argument("--table", help="a file of states: what to do in each row")
+        subs[name].add_argument(
+            "--sure", action="store_true",
+            help="also print how sure it is: 90 %% intervals, and how probably each action is best",
+        )  # fmt: skip
         subs[name].add_argument("-o", "--output", help="a .csv file to write that to")
     _add_picture(subs["draw"])
     subs["learn-spmn"].add_argument(
@@ -124,6 +128,25 @@ def _add_optimum(sub: argparse.ArgumentParser) -> None:
         "--allow-untried", action="store_true",
         help="also consider decisions that were never tried in a state, with values extrapolated "
         "from other states",
+    )  # fmt: skip
+    sub.add_argument(
+        "--forbid", action="append", default=[], metavar="RULE",
+        help="a value that must not be chosen, or 'VALUE when CONDITION', as in 'vasopressor when "
+        "map > 80'; with several decisions, DECISION=VALUE; may be repeated",
+    )  # fmt: skip
+    sub.add_argument(
+        "--only", action="append", default=[], metavar="RULE",
+        help="choose nothing but such values, or nothing else when the condition holds; may be "
+        "repeated",
+    )  # fmt: skip
+    sub.add_argument(
+        "--min-support", type=float, default=0.0, metavar="STEPS",
+        help="do not choose what fewer logged steps support",
+    )  # fmt: skip
+    sub.add_argument(
+        "--caution", type=float, metavar="DEVIATIONS",
+        help="plan against the posterior, and depart from the maximum expected utility where that "
+        "gains more than so many deviations; such as 0.2",
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rspmn.cli.logs import print_table, write_table
+from rspmn.cli.queries import options
 from rspmn.data.tables import as_table
 from rspmn.doctor import examine_decisions
 from rspmn.errors import EvidenceError
@@ -23,11 +24,7 @@ def decide_table(arguments: argparse.Namespace) -> None:
     model, table = load(arguments.model), as_table(arguments.table)
     found: dict[str, Any]
     if isinstance(model, SPMN):
-        if arguments.horizon is not None or arguments.discount != 1 or arguments.allow_untried:
-            raise EvidenceError(
-                f"{arguments.model} is a model of a single decision problem: leave --horizon, "
-                "--discount and --allow-untried out"
-            )
+        options(model, arguments)  # refuses those of recurrent models
         found = dict(model.decide(table))
     else:
         found = _recurrent(model, table, arguments)
@@ -45,9 +42,7 @@ def decide_table(arguments: argparse.Namespace) -> None:
 
 
 def _recurrent(model: RSPMN, table: object, arguments: argparse.Namespace) -> dict[str, Any]:
-    options = {"allow_untried": arguments.allow_untried}
-    policy = model.policy(arguments.horizon, arguments.discount, **options)
-    made = policy.act_many(table)
+    made = model.policy(**options(model, arguments)).act_many(table)
     return dict(made) if isinstance(made, dict) else {model.schema.decisions[0]: made}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rspmn.cli.arguments import log_options
-from rspmn.cli.queries import honest_line, honest_of, print_doubts
+from rspmn.cli.queries import honest_line, honest_of, options, print_doubts
 from rspmn.data.episodes import Episodes
 from rspmn.errors import DataError, ModelFileError
 from rspmn.files import write_atomically
@@ -28,8 +28,7 @@ def show_policy(arguments: argparse.Namespace) -> None:
     if isinstance(model, SPMN):
         policy = model.policy()
     else:
-        untried = arguments.allow_untried
-        policy = model.policy(arguments.horizon, arguments.discount, allow_untried=untried)
+        policy = model.policy(**options(model, arguments))
     table = policy.table(arguments.t)
     if arguments.output:
         write_table(arguments.output, table)
@@ -91,7 +90,7 @@ def sample(arguments: argparse.Namespace) -> None:
     untried = arguments.allow_untried
     best = None
     if arguments.best:
-        best = model.policy(arguments.horizon, arguments.discount, allow_untried=untried)
+        best = model.policy(**options(model, arguments))
     elif untried:
         raise DataError("--allow-untried is for --best: without it decisions are drawn at random")
     log = model.sample(arguments.episodes, arguments.horizon, arguments.seed, best)

@@ -19,10 +19,13 @@ from rspmn.model import RSPMN
 from rspmn.model_file import load
 from rspmn.schema import Schema
 from rspmn.spmn import SPMN
-from rspmn.trust import HonestValue
+from rspmn.trust import ActionInterval, HonestValue, HowSure
 from rspmn.values import Mark, Value
 
 Model = RSPMN | SPMN
+
+#: The options that every question to a recurrent model has.
+BASIC = {"horizon", "discount", "allow_untried"}
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -81,7 +84,10 @@ def show_meu(arguments: argparse.Namespace) -> None:
     """Print the maximum expected utility."""
     model = load(arguments.model)
     state = state_of(model, arguments.state)
-    answer = model.meu(state, **options(model, arguments))
+    asked = options(model, arguments)
+    # Rules and caution are of a policy; its value is the maximum expected utility with them.
+    own = isinstance(model, RSPMN) and asked.keys() > BASIC
+    answer = model.policy(**asked).value(state) if own else model.meu(state, **asked)
     honest = _honest(model, state, arguments)
     if arguments.json:
         facts = {"supported": answer.supported, "steps": answer.steps, "bound": answer.bound}
@@ -104,7 +110,7 @@ def _honest(
         return None
     if any(name not in model.schema.information_sets[0] for name in state or ()):
         return None  # in the middle of a step
-    return honest_of(model.policy(arguments.horizon, arguments.discount), state)
+    return honest_of(model.policy(**options(model, arguments)), state)
 
 
 def honest_of(
@@ -150,7 +156,12 @@ def show_actions(arguments: argparse.Namespace) -> None:
         return
     model = load(arguments.model)
     state = state_of(model, arguments.state)
-    answers = model.action_values(state, **options(model, arguments))
+    sure = _how_sure(model, state, arguments)
+    answers = (
+        model.action_values(state, **options(model, arguments))
+        if sure is None
+        else [each.action for each in sure.actions]
+    )
     best = best_among(answers)
     rank = {answer.value: place for place, answer in enumerate(best)}
     answers.sort(
@@ -161,11 +172,13 @@ def show_actions(arguments: argparse.Namespace) -> None:
             0.0 if math.isnan(a.utility) else -a.utility,
         )
     )
+    intervals = {} if sure is None else {each.action.value: each for each in sure.actions}
     if arguments.json:
-        print(json.dumps([_action_facts(a) for a in answers]))
+        facts = [_action_facts(a) | _interval_facts(intervals.get(a.value)) for a in answers]
+        print(json.dumps(facts))
         return
     if not best:
-        print(_unsupported(model, state))
+        print(_forbidden(answers) or _unsupported(model, state))
         return
     honest = _honest(model, state, arguments)
     if honest is not None:
@@ -173,15 +186,62 @@ def show_actions(arguments: argparse.Namespace) -> None:
     for a in answers:
         worth = f"{'':12}" if math.isnan(a.utility) else f"{a.utility:12.6g}"
         print(f"{'*' if a.best else ' '} {a.decision} = {a.value!s:<12} {worth}{_note(a)}")
+        if a.value in intervals and not math.isnan(intervals[a.value].low):
+            print(f"    {_shown_interval(intervals[a.value])}")
         for never in a.never_taken:
             print(f"    {never}")
     if best[0].averaged_over:
         print(f"not given: {', '.join(best[0].averaged_over)}; averaged over the logged values")
+    if sure is not None:
+        _print_sure(sure)
     print_doubts(honest)
+
+
+def _how_sure(
+    model: Model, state: dict[str, Value | None] | None, arguments: argparse.Namespace
+) -> HowSure | None:
+    """Return how sure a decision is, if that is asked for."""
+    if not arguments.sure:
+        return None
+    if not isinstance(model, RSPMN):
+        raise EvidenceError(
+            f"{arguments.model} is a model of a single decision problem: leave --sure out; its "
+            "answers have a standard error"
+        )
+    return model.policy(**options(model, arguments)).how_sure(state)
+
+
+def _print_sure(sure: HowSure) -> None:
+    for note in sure.notes:
+        print(f"warning: {note}")
+    if sure.too_close:
+        rivals = ", ".join(str(each.action.value) for each in sure.rivals)
+        print(f"too close to call: {rivals or 'another action'} may be as good")
+
+
+def _shown_interval(found: ActionInterval) -> str:
+    interval = f"{found.mean:.4g}, 90 % interval {found.low:.4g} to {found.high:.4g}"
+    return f"{interval}; best with probability {found.best:.2g}"
+
+
+def _interval_facts(found: ActionInterval | None) -> dict[str, object]:
+    if found is None:
+        return {}
+    numbers = {"mean": found.mean, "low": found.low, "high": found.high, "best": found.best}
+    facts = {name: _number(number) for name, number in numbers.items()}
+    return {"sure": facts | {"notes": list(found.notes)}}
+
+
+def _forbidden(answers: Sequence[ActionValue]) -> str:
+    """Return that everything is forbidden, and why; nothing if it is not."""
+    found = [f"{a.value}: {a.forbidden}" for a in answers if a.forbidden]
+    return f"everything that is known here is forbidden: {'; '.join(found)}" if found else ""
 
 
 def _note(answer: ActionValue) -> str:
     """Return what is to be said of how far an answer can be trusted."""
+    if answer.forbidden:
+        return f"  (forbidden: {answer.forbidden})"
     if not answer.tried:
         return "  (never tried here: extrapolated)"
     if not answer.available:
@@ -221,8 +281,18 @@ def draw(arguments: argparse.Namespace) -> None:
 def options(model: Model, arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the options that only a recurrent model has: horizon, discount, untried decisions."""
     horizon, discount, untried = arguments.horizon, arguments.discount, arguments.allow_untried
+    names = ("forbid", "only", "min_support", "caution")
+    given = {name: getattr(arguments, name) for name in names if name in arguments}
+    more = {name: value for name, value in given.items() if value not in ([], None)}
+    if more.get("min_support") == 0:
+        del more["min_support"]
     if isinstance(model, RSPMN):
-        return {"horizon": horizon, "discount": discount, "allow_untried": untried}
+        return {"horizon": horizon, "discount": discount, "allow_untried": untried, **more}
+    if more:
+        raise EvidenceError(
+            f"{arguments.model} is a model of a single decision problem: leave "
+            f"--{next(iter(more)).replace('_', '-')} out; in Python, model.policy(criterion=...)"
+        )
     if horizon is not None or discount != 1:
         raise EvidenceError(
             f"{arguments.model} is a model of a single decision problem: leave --horizon and "
@@ -320,6 +390,7 @@ def _action_facts(answer: ActionValue) -> dict[str, object]:
         "known": answer.known,
         "steps": answer.steps,
         "tried": answer.tried,
+        "forbidden": answer.forbidden,
         "averaged_over": list(answer.averaged_over),
         "error": answer.error,
         "usual": answer.usual,

@@ -1,0 +1,148 @@
+"""Planning against the posterior instead of one estimate.
+
+The estimate of a branch that was tried twice counts as much as any other, and the highest of many
+estimates is too high. A cautious plan is made for all draws of the posterior at once. In each step
+an action is worth its mean over draws, which holds what a branch may lead to beyond what was
+logged; the same action is taken in every draw, so that an error of one branch counts in all steps
+that lead to it. The plan departs from that of maximum expected utility only where it gains more
+than some deviations of the gain over draws: what the posterior cannot tell stays as it is.
+"""
+
+import numpy as np
+
+from rspmn.errors import ConvergenceError, EvidenceError
+from rspmn.infer.compiled.bellman import Choices, Level
+from rspmn.infer.compiled.planned import Planned
+from rspmn.infer.criterion import Criterion, competing_of_each, decided
+from rspmn.model import RSPMN
+from rspmn.trust.draws import Worlds
+from rspmn.types import Array, Ints
+
+#: Draws from the posterior, and the seed that they are made with.
+DRAWS, SEED = 200, 1
+#: At most this many floats are held by the draws.
+MOST_FLOATS = 40_000_000
+#: Without a horizon, values are updated until they change by less than this share; so often at
+#: most.
+SETTLED, MOST_UPDATES = 1e-6, 5_000
+
+
+class CautiousPlan(Planned):
+    """The best choices over draws from the posterior.
+
+    Parameters
+    ----------
+    model, horizon, discount, criterion
+        As for `Planned`. The model has counts.
+    caution
+        How many standard deviations, over draws, an action must be better than that of maximum
+        expected utility to be taken instead. 0 is the highest mean over draws.
+    draws
+        The number of draws.
+
+    Examples
+    --------
+    >>> from rspmn.envs.random_mdp import random_mdp
+    >>> from rspmn.infer.criterion import MEU
+    >>> from rspmn.learn import learn_rspmn
+    >>> model, _ = learn_rspmn(random_mdp(0).generate(10, 20, 0))
+    >>> plain, cautious = Planned(model, 20, 1.0, MEU), CautiousPlan(model, 20, 1.0, MEU, 0.2)
+    >>> plain.value(plain.first(0), 19) > cautious.value(cautious.first(0), 19)
+    True
+    """
+
+    def __init__(
+        self,
+        model: RSPMN,
+        horizon: int | None,
+        discount: float,
+        criterion: Criterion,
+        caution: float = 0.0,
+        draws: int = DRAWS,
+    ) -> None:
+        if isinstance(caution, bool) or not 0 <= caution < np.inf:
+            raise EvidenceError(f"caution: expected a number of 0 or more, found {caution!r}")
+        if model.counts is None:
+            raise EvidenceError(
+                "caution: the model has no counts behind its weights, so there are no draws of it: "
+                "leave caution and allow_untried out, or learn the model again"
+            )
+        self.caution = float(caution)
+        cells = model.posterior.evidence.cells
+        self.draws = max(20, min(draws, MOST_FLOATS // (3 * max(1, len(cells.to)))))
+        self.plain = Planned(model, horizon, discount, criterion)
+        self._estimates: list[list[Array]] = []  # with 0, 1, … steps after this; of each level
+        super().__init__(model, horizon, discount, criterion)
+
+    def _plan(self) -> Array:  # [horizon or 1, interfaces]
+        posterior = self.model.posterior
+        worlds = posterior.worlds(posterior.draw(self.draws, np.random.default_rng(SEED)))
+        values = np.zeros((self.draws, self.model.num_interfaces))
+        if self.horizon is None:
+            return np.asarray(self._limit(worlds, values).mean(axis=0))[None, :]
+        found = []
+        for after in range(self.horizon):
+            found.append(values.mean(axis=0))
+            values = self._step(worlds, values, after)
+        return np.array(found)
+
+    def _step(self, worlds: Worlds, values: Array, after: int) -> Array:  # [draws, interfaces]
+        """Return what interface nodes are worth a step earlier; keep what branches are worth."""
+        last = self.horizon is not None and after == 0
+        choices = self.plain.at(after).choices
+        rule = _Cautious(self.caution, self.criterion, choices)
+        found = worlds.update(values, self.discount, last, rule)
+        self._estimates[after:] = [rule.estimates]
+        return found
+
+    def _limit(self, worlds: Worlds, values: Array) -> Array:  # [draws, interfaces]
+        for _ in range(MOST_UPDATES):
+            before, values = values, self._step(worlds, values, 0)
+            if np.abs(values - before).max() <= SETTLED * max(1.0, float(np.abs(values).max())):
+                return values
+        raise ConvergenceError(
+            "caution: the values of draws do not settle without a horizon: give a horizon, or a "
+            "discount below 1"
+        )
+
+    def _choose(self, after: int, delays: Array | None = None) -> Choices:
+        last = self.horizon is not None and after == 0
+        return self.model.bellman.choose(
+            self._values[after], delays, self.discount, last, self.criterion,
+            estimates=self._estimates[after],
+        )  # fmt: skip
+
+
+class _Cautious:
+    """The branch of highest mean over draws, less deviations of its gain on a plain choice.
+
+    The same branch is taken in each draw.
+    """
+
+    def __init__(self, caution: float, criterion: Criterion, plain: Choices) -> None:
+        self.caution, self.criterion, self.plain = caution, criterion, plain
+        self.estimates: list[Array] = []  # of each level, [branches]
+
+    def settle(self, number: int, level: Level, worth: Array) -> Array:  # [draws, max nodes]
+        """Return what the chosen branches are worth in each draw."""
+        lost = np.isneginf(worth).any(axis=0)
+        drawn = np.where(lost, 0.0, worth)
+        gain = drawn - drawn[:, self.plain.chosen[number]][:, level.branches.node]
+        estimate = drawn.mean(axis=0) - self.caution * gain.std(axis=0)
+        self.estimates.append(np.where(lost, -np.inf, estimate))
+        known = self.plain.known[number]
+        ranked = self.estimates[-1]
+        if known is not None:
+            ranked = competing_of_each(ranked, known, level.branches)
+        found = decided(self.criterion, ranked, level.branches)
+        chosen, taken = found.taken(np.zeros(len(ranked)), level.branches)
+        return np.where(found.best[chosen], _averaged(drawn, level, chosen, taken), -np.inf)
+
+
+def _averaged(
+    drawn: Array, level: Level, chosen: Ints, taken: Array | None
+) -> Array:  # [draws, max nodes]
+    """Return the worth of the branches that are taken, in each draw."""
+    if taken is None:
+        return drawn[:, chosen]
+    return np.asarray((level.rows(chosen, taken) @ drawn.T).T)
