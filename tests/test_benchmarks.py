@@ -16,6 +16,7 @@ ARGUMENTS = {
     "futures": "--seeds 1 --most 10 --domains FrozenLake --jobs 1",
     "growth": "--episodes 100 --sides 4",
     "habits": "--seeds 1 --worlds lake --episodes 100 --moves drawn --free 0.2",
+    "ippc": "--cases Elevators-1",
     "learn_rspmn": "--episodes 100",
     "learn_spmn": "--rows 10000",
     "many_windows": "100000",
@@ -33,6 +34,8 @@ ARGUMENTS = {
 def test_it_runs(name: str, tmp_path: Path) -> None:
     if name in ("bandits", "soft_boxes"):
         pytest.importorskip("sklearn")
+    if name == "ippc":
+        pytest.importorskip("pyRDDLGym", reason="needs rspmn[rddl]")
     command = [sys.executable, str(FOLDER / f"{name}.py"), *ARGUMENTS.get(name, "").split()]
     done = subprocess.run(
         command, cwd=tmp_path, env=os.environ, capture_output=True, text=True, check=False

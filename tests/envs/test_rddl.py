@@ -4,16 +4,16 @@
 """
 
 import importlib.util
-import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from rddl import Instance, TooLargeError, drawn, snake
 
 from effort import SOAK
 from rspmn.envs.domains import DOMAINS
-from rspmn.envs.mdp import MDP
+from rspmn.envs.mdp import ARRAYS, MDP
 
 pytest.importorskip("pyRDDLGym", reason="needs rspmn[rddl]")
 
@@ -42,12 +42,6 @@ def simulator(name: str) -> Any:
     return env.sampler
 
 
-def ours(name: str) -> str:
-    """Return the name that a grounded RDDL variable has here."""
-    snake = re.sub(r"(?<=[a-z])([A-Z])", r"_\1", name).lower()
-    return re.sub(r"[-_]+", "_", snake)
-
-
 def marginals(mdp: MDP, row: int) -> tuple[np.ndarray[Any, Any], float]:
     """Return how likely each variable is true after a state and action, and the reward.
 
@@ -70,10 +64,10 @@ def test_every_state_and_action(name: str) -> None:
     assert not world.rddl.interm_fluents  # so next variables are drawn apart from each other
     start, _ = world.reset()
     states, decisions = mdp.schema.information_sets[0], mdp.schema.decisions
-    assert [ours(variable) for variable in start] == list(states)
+    assert [snake(variable) for variable in start] == list(states)
     assert mdp.states[int(mdp.start.argmax())] == tuple(bool(v) for v in start.values())
     actions = [n for a in world.rddl.action_fluents for n in world.rddl.variable_groundings[a]]
-    assert [ours(action) for action in actions] == list(decisions)
+    assert [snake(action) for action in actions] == list(decisions)
     grounded = list(start)
     checked = 0
     for s, state in list(enumerate(mdp.states))[:: 1 if SOAK else 3]:
@@ -105,3 +99,44 @@ def _step(
     made = dict(zip(actions, map(bool, action), strict=True))
     after, reward, _ = world.step(world.prepare_actions_for_sim(made))
     return {name: bool(value) for name, value in after.items()}, float(reward)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_enumerated_from_the_grounded_expressions(name: str) -> None:
+    """Two ways to the same table: by hand as rules, and from the files."""
+    ours, theirs = DOMAINS[name](), Instance.read(name, 1).mdp()
+    assert theirs.schema == ours.schema
+    assert theirs.states == ours.states
+    assert theirs.actions == ours.actions
+    for array in ARRAYS:
+        assert np.array_equal(getattr(theirs, array), getattr(ours, array)), array
+
+
+def test_the_largest_action_is_what_the_instance_allows() -> None:
+    two = Instance.read("Elevators", 2)
+    assert two.actions.sum(axis=1).max() == 2
+    assert len(two.actions) == 1 + 8 + 28  # of eight decisions none, one or two are true
+
+
+def test_rewards_depend_on_actions() -> None:
+    ring = Instance.read("SysAdmin", 1)
+    earned = ring.rewards(ring.start, ring.actions)
+    assert earned.tolist() == [10.0, *[9.25] * 10]  # ten run; a reboot costs 0.75
+
+
+@pytest.mark.parametrize("what", ["states", "transitions"])
+def test_too_large_for_a_table(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"rddl.MOST_{what.upper()}", 100)  # of 144 states
+    with pytest.raises(TooLargeError, match=f"Elevators 1: more than 100 {what}"):
+        Instance.read("Elevators", 1).mdp()
+
+
+def test_draws_have_the_probability_of_their_booleans() -> None:
+    rng = np.random.default_rng(0)
+    chances = rng.choice([0.0, 0.25, 0.5, 1.0], size=(20, 4))
+    row, code, probability = drawn(chances)
+    assert np.all(np.diff(row * 16 + code) > 0)
+    bits = (code[:, None] >> np.arange(4)[::-1]) & 1
+    each = np.where(bits == 1, chances[row], 1 - chances[row]).prod(axis=1)
+    assert probability == pytest.approx(each, abs=1e-15)
+    assert np.bincount(row, probability) == pytest.approx(np.ones(20))

@@ -1,0 +1,194 @@
+"""Instances of the planning competition IPPC 2011: learned policies beside the exact optimum.
+
+`python benchmarks/ippc.py --episodes 100 1000 -o docs` learns from random episodes of instances
+whose states can be enumerated (`rddl.py`), and writes docs/ippc_figures.md: what the policies of a
+table of counts and of `learn_rspmn` are worth, as shares of the way from the random policy to the
+optimal one, and the CPU seconds of learning and of the policy. `--profile` prints the five
+functions in which learning spends most, case by case. It needs the extra `rddl`.
+"""
+
+import argparse
+import cProfile
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType
+from typing import TypeVar
+
+from rddl import Instance
+
+from rspmn import Episodes, Windows, learn_rspmn
+from rspmn.envs.mdp import MDP
+from rspmn.evaluate import Tabular, true_value
+from rspmn.learn.successors.factored import FutureInfo
+
+CASES = [
+    "Elevators-2", "SkillTeaching-3", "CrossingTraffic-3", "GameOfLife-2", "SysAdmin-1",
+]  # fmt: skip
+#: Functions that `--profile` lists.
+DEAREST = 5
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class World:
+    """An instance, and the values between which policies are placed."""
+
+    mdp: MDP
+    random: float
+    best: float
+
+    @classmethod
+    def read(cls, case: str) -> "World":
+        """Return an instance by its name, such as Elevators-2."""
+        domain, number = case.split("-")
+        mdp = Instance.read(domain, int(number)).mdp()
+        return cls(mdp, mdp.evaluate(None, mdp.horizon), mdp.optimum(mdp.horizon))
+
+    def share(self, value: float) -> float:
+        """Return how far of the way from random to optimal a value is."""
+        return (value - self.random) / (self.best - self.random)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What was learned from one log."""
+
+    case: str
+    states: int
+    actions: int
+    episodes: int
+    seed: int
+    windows: int
+    nodes: int
+    table: float  # this and the two below: share of the way from random to optimal
+    learned: float
+    untried: float  # if the policy may do what was never tried in a state
+    table_seconds: float
+    learn_seconds: float
+    policy_seconds: float
+    successors: str
+    slowest: str  # the stages of learning that took longest, and their shares of the time
+
+
+def timed(function: Callable[[], T]) -> tuple[T, float]:
+    """Return what a function returns, and the CPU seconds that it took."""
+    start = time.process_time()
+    return function(), time.process_time() - start
+
+
+def run(world: World, episodes: int, seed: int) -> Run:
+    """Learn from one log."""
+    mdp = world.mdp
+    log, steps = mdp.generate(episodes, mdp.horizon, seed, "final"), mdp.horizon
+    tabled, table_seconds = timed(lambda: Tabular.fit(log).policy_for(mdp, steps))
+    (model, info), learn_seconds = timed(lambda: learn_rspmn(log))
+    policy, policy_seconds = timed(lambda: model.policy(steps))
+    _, act_seconds = timed(lambda: policy.act(_first_state(mdp)))
+    learned = true_value(mdp, policy, steps)
+    daring = learned
+    if model.untried is not None:
+        daring = true_value(mdp, model.policy(steps, allow_untried=True), steps)
+    return Run(
+        mdp.name, len(mdp.states), len(mdp.actions), episodes, seed, info.windows,
+        model.num_state_interfaces, world.share(mdp.evaluate(tabled, steps)),
+        world.share(learned), world.share(daring), table_seconds, learn_seconds,
+        policy_seconds + act_seconds, _successors(info.future), _slowest(info.seconds),
+    )  # fmt: skip
+
+
+def _first_state(mdp: MDP) -> dict[str, object]:
+    state = mdp.states[int(mdp.start.argmax())]
+    return dict(zip(mdp.schema.state_variables, state, strict=True))
+
+
+def _successors(future: FutureInfo) -> str:
+    """Return how successors were weighed."""
+    if future.given_up:
+        return f"counts alone: {future.given_up}"
+    if future.spread:
+        return f"{future.spread} products, κ = {future.strength:g}"
+    return f"multiplied out, κ = {future.strength:g}"
+
+
+def _slowest(seconds: dict[str, float]) -> str:
+    total = sum(seconds.values())
+    first = sorted(seconds, key=lambda stage: -seconds[stage])[:2]
+    return ", ".join(f"{stage} {seconds[stage] / total:.0%}" for stage in first)
+
+
+def dearest(log: Episodes) -> list[str]:
+    """Return the functions in which learning from a log spends most, without what they call."""
+    windows = Windows.from_episodes(log)
+    profile = cProfile.Profile(time.process_time)
+    profile.runcall(learn_rspmn, windows)
+    own = sorted(profile.getstats(), key=lambda entry: -entry.inlinetime)[:DEAREST]
+    return [f"{e.inlinetime:7.2f} s in {e.callcount:8d} calls: {_where(e.code)}" for e in own]
+
+
+def _where(code: CodeType | str) -> str:
+    """Return the name of a function, and its place if it has one."""
+    if isinstance(code, str):
+        return code
+    return f"{Path(code.co_filename).name}:{code.co_firstlineno} {code.co_qualname}"
+
+
+HEAD = (
+    "instance", "states", "actions", "episodes", "seed", "windows", "interface nodes", "table",
+    "learned", "untried allowed", "table, s", "learn, s", "policy, s", "successors", "stages",
+)  # fmt: skip
+
+INTRODUCTION = """# Instances of IPPC 2011
+
+Made by `{command}`. Random episodes of the instance's own horizon; the state after the last step is
+kept. "table" (a table of counts, `rspmn.evaluate.Tabular`), "learned" (`learn_rspmn` as it is by
+default) and "untried allowed" (the same model, whose policy may do what was never tried in a state)
+are exact values of policies, as shares of the way from the random policy, 0, to the optimal one, 1.
+Where a policy knows nothing of a state it does nothing, the table's too. Seconds are CPU seconds on
+one core, those of the table with its policy. "stages" are those in which learning spends most.
+
+"""
+
+
+def written(runs: list[Run]) -> str:
+    """Return the table."""
+    lines = [HEAD, ("---",) * len(HEAD)]
+    for done in runs:
+        cells = [f"{c:.3f}" if isinstance(c, float) else str(c) for c in vars(done).values()]
+        lines.append(tuple(cells))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def main() -> None:
+    """Run, print, and write the table after each case."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", nargs="+", default=CASES, help="such as Elevators-2")
+    parser.add_argument("--episodes", nargs="+", type=int, default=[100])
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--profile", action="store_true", help="only say where learning spends")
+    parser.add_argument("-o", "--output", type=Path)
+    options = parser.parse_args()
+    runs: list[Run] = []
+    for case in options.cases:
+        world = World.read(case)
+        for episodes in options.episodes:
+            if options.profile:
+                log = world.mdp.generate(episodes, world.mdp.horizon, 0, "final")
+                print(f"{case}, {episodes} episodes", *dearest(log), sep="\n", flush=True)
+                continue
+            for seed in range(options.seeds):
+                runs.append(run(world, episodes, seed))
+                print(runs[-1], flush=True)
+                if options.output is not None:
+                    text = INTRODUCTION.format(command=_command()) + written(runs)
+                    (options.output / "ippc_figures.md").write_text(text, encoding="utf-8")
+
+
+def _command() -> str:
+    return " ".join(["python", *sys.argv])
+
+
+if __name__ == "__main__":
+    main()
