@@ -238,6 +238,13 @@ def test_states_that_the_model_lacks() -> None:
     assert all(np.isfinite(e.value) for e in found.estimates)
 
 
+def test_rare_rewards_are_noted() -> None:
+    each = [steps((0, "lr"[e % 2], float(e == 3))) for e in range(60)]
+    log = episodes(*each)
+    found = off_policy(learn_rspmn(log)[0], log, "uniform", 1, draws=20)
+    assert "all but 1 of the logged rewards are equal" in " ".join(found.notes)
+
+
 def test_a_model_that_cannot_be_right_is_noted() -> None:
     """All episodes have five steps. The model thinks that each step ends one of five of them."""
     each = [steps(*((0, "lr"[(e + t) % 2], 1.0) for t in range(5))) for e in range(200)]
@@ -254,7 +261,7 @@ def test_probabilities_that_cannot_be_right_are_noted() -> None:
     found = off_policy(model, log, "uniform", 8, behaviour=wrong, draws=20)
     assert "and should be 1" in " ".join(found.notes)
     right = off_policy(model, log, "uniform", 8, behaviour=np.full(log.num_steps, 0.25), draws=20)
-    assert not right.notes
+    assert "should be 1" not in " ".join(right.notes)
 
 
 def test_a_log_without_states() -> None:

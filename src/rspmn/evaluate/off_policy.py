@@ -174,8 +174,8 @@ def _about_model(found: TargetOnLog) -> list[str]:
         notes.append("the model has no counts behind its weights: its value has no interval")
     if isinstance(found.target, Planned) and found.target.policy.model is found.model:
         notes.append(
-            "the policy is the best in this model: its value in the model is a promise; "
-            "model.honest_value says what is left of it"
+            "the policy is the best in this model: its value there is a promise; its honest value "
+            "(RSPMN.honest_value, rspmn meu) says what is left of it"
         )
     lost = float(situations.steps[situations.node < 0].sum() / situations.steps.sum())
     if lost:
@@ -187,6 +187,12 @@ def _about_log(found: TargetOnLog) -> list[str]:
     notes, steps = [], found.steps
     if steps.episodes == 1:
         notes.append("one episode: importance sampling has no interval")
+    rare = len(steps.reward) - int(np.unique(steps.reward, return_counts=True)[1].max())
+    if 0 < rare < FEW and steps.episodes >= FEW:
+        notes.append(
+            f"all but {rare} of the logged rewards are equal: the value rests on rare events, and "
+            "intervals may be too short"
+        )
     if found.cut.any():
         notes.append(
             f"{_share(found.cut.mean())} of the episodes were cut before step {found.horizon}: "
