@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rspmn import Episodes, Schema, Windows
 from rspmn.learn import learn_rspmn
@@ -9,6 +11,7 @@ from rspmn.learn.structure import many_values, split
 from rspmn.learn.structure.many_values import group_many_values
 from rspmn.learn.structure.rows import Rows
 from rspmn.learn.structure.targets import Targets
+from rspmn.learn.structure.value_groups import OutcomeTable
 from rspmn.types import Array, Ints
 
 #: Values of the only variable: twice as many as there are kinds of states.
@@ -59,6 +62,33 @@ class Watched:
 
         monkeypatch.setattr(many_values._Groups, "_most_alike", compare)
         monkeypatch.setattr(split, "group_many_values", group)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_a_value_is_compared_with_groups_as_tables_compare_rows(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    block = np.repeat(np.arange(4), [3, 5, 2, 4])
+    owner = np.array([0, 0, 1, 1])[block]
+    shape = 7, len(block)
+    counts = np.where(rng.random(shape) < 0.6, rng.integers(0, 12, shape), 0).astype(np.float64)
+    row, cell = np.nonzero(counts)
+    starts = np.searchsorted(row, np.arange(len(counts) + 1))
+    cells = many_values._Cells(starts, cell, counts[row, cell], block, owner)
+    groups = many_values._Groups(cells, [], owner == 0, 1e-3, 10.0, 5.0, [])
+    parts = [(cell[row == k], counts[k][counts[k] > 0]) for k in range(len(counts))]
+    groups.cells = parts[1:]
+    groups.in_blocks = [groups._in_blocks(*part) for part in parts[1:]]
+    table = OutcomeTable(counts, block, owner, [], 1e-3, enough=5.0)
+    expected = table.p_values(counts[0], [], counts[1:], [])
+    expected[~table.observed_enough(counts[0], counts[1:])] = 0.0
+    found = groups._most_alike(*parts[0], [], list(range(len(counts) - 1)))
+    assert found == (int(expected.argmax()) if expected.max() > 0 else -1)
+    near = list(range(len(counts) - 1))
+    two = groups._compared(
+        *parts[0], groups._in_blocks(*parts[0]), near, np.array(groups.in_blocks)
+    )
+    dense = table._same_outcomes(counts[0], counts[1:])
+    assert table.p_values_of(two) == pytest.approx(dense, rel=1e-6)
 
 
 def test_states_that_behave_alike_are_one_group(monkeypatch: pytest.MonkeyPatch) -> None:

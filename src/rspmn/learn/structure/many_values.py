@@ -10,11 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from rspmn.data.keys import group_weights
+from rspmn.learn.structure.contingency import xlogx
 from rspmn.learn.structure.independence import pooled_codes
 from rspmn.learn.structure.laws import law_differs
 from rspmn.learn.structure.rows import Rows
 from rspmn.learn.structure.targets import Targets
-from rspmn.learn.structure.value_groups import OutcomeTable, choice_tables
+from rspmn.learn.structure.value_groups import Compared, OutcomeTable, choice_tables
 from rspmn.types import Array, Bools, Ints
 
 #: With more values than this, of the variable and of something that follows it, this is the way.
@@ -67,9 +68,14 @@ class _Groups:
         self.laws = laws  # [values, 2] each
         self.lawful: list[list[Array]] = []  # of each group, as `laws`
         self.data, self.choices, self.shared = cells, choices, shared
-        self.levels = alpha, unavailable_from, enough
         self.of_value = np.zeros(len(cells.starts) - 1, dtype=np.int64)
         self.cells: list[tuple[Ints, Array]] = []  # of each group
+        self.in_blocks: list[Array] = []  # of each group, [2, blocks]
+        none = np.zeros((0, len(cells.block)))
+        self.table = OutcomeTable(
+            none, cells.block, cells.owner, [], alpha, unavailable_from, enough
+        )
+        self._own = np.zeros(len(cells.block))  # [cells], of the value that is compared
         self.chosen: list[list[Array]] = []  # of each group, as `choices`
         #: The groups that have each cell of a successor, in blocks where they were observed enough.
         self.leading: dict[int, dict[int, None]] = {}
@@ -87,6 +93,7 @@ class _Groups:
         if found < 0:
             found = len(self.cells)
             self.cells.append((cell, weight))
+            self.in_blocks.append(self._in_blocks(cell, weight))
             self.chosen.append(own)
             self.lawful.append(law)
         else:
@@ -97,6 +104,7 @@ class _Groups:
                 inverse, np.concatenate([self.cells[found][1], weight]), len(both)
             )
             self.cells[found] = (both, total)
+            self.in_blocks[found] = self._in_blocks(both, total)
             self.chosen[found] = [a + b for a, b in zip(self.chosen[found], own, strict=True)]
             self.lawful[found] = [a + b for a, b in zip(self.lawful[found], law, strict=True)]
         self.of_value[value] = found
@@ -113,7 +121,7 @@ class _Groups:
         """
         here = self.shared[cell]
         block = np.unique(self.data.block[cell[here]], return_inverse=True)[1]
-        often = group_weights(block, weight[here]) >= self.levels[2]
+        often = group_weights(block, weight[here]) >= self.table.enough
         return cell[here], often[block]
 
     def _near(self, successors: Ints) -> list[int]:
@@ -125,20 +133,46 @@ class _Groups:
 
     def _most_alike(self, cell: Ints, weight: Array, own: list[Array], near: list[int]) -> int:
         """Return the group that resembles a value most, -1 if none does."""
-        local = np.unique(np.concatenate([cell, *(self.cells[g][0] for g in near)]))
-        counts = np.zeros((len(near) + 1, len(local)))
-        for k, (cells, weights) in enumerate([(cell, weight), *(self.cells[g] for g in near)]):
-            counts[k, np.searchsorted(local, cells)] = weights
-        alpha, unavailable_from, enough = self.levels
-        table = OutcomeTable(
-            counts, self.data.block[local], self.data.owner[local], [], alpha,
-            unavailable_from, enough,
-        )  # fmt: skip
+        in_blocks = self._in_blocks(cell, weight)
+        others = np.array([self.in_blocks[g] for g in near])  # [near, 2, blocks]
+        fine = np.flatnonzero(self.table.often_enough(in_blocks[0], others[:, 0]))
+        if not len(fine):
+            return -1
+        near, others = [near[k] for k in fine.tolist()], others[fine]
+        p_values = self.table.p_values_of(self._compared(cell, weight, in_blocks, near, others))
         tables = [np.array([self.chosen[g][k] for g in near]) for k in range(len(own))]
-        p_values = table.p_values(counts[0], own, counts[1:], tables)
-        p_values[~table.observed_enough(counts[0], counts[1:])] = 0.0
+        p_values = self.table.judged(p_values, own, tables)
         best = int(p_values.argmax())
         return near[best] if p_values[best] > 0 else -1
+
+    def _in_blocks(self, cell: Ints, weight: Array) -> Array:  # [2, blocks]
+        """Return the weight in each block, and the number of cells that have any."""
+        block, size = self.table.block[cell], self.table.blocks
+        return np.array([np.bincount(block, weight, size), np.bincount(block, minlength=size)])
+
+    def _compared(
+        self, cell: Ints, weight: Array, in_blocks: Array, near: list[int], others: Array
+    ) -> Compared:
+        """Compare a value with groups; only cells that both have need to be looked at."""
+        group = np.repeat(np.arange(len(near)), [len(self.cells[g][0]) for g in near])
+        cells = np.concatenate([self.cells[g][0] for g in near])
+        self._own[cell] = weight
+        v = self._own[cells]
+        self._own[cell] = 0.0
+        both = np.flatnonzero(v)
+        v, g = v[both], np.concatenate([self.cells[g][1] for g in near])[both]
+        group, block = group[both], self.table.block[cells[both]]
+        (one, number), (other, numbers) = in_blocks, others.transpose(1, 0, 2)
+
+        def summed(of_cells: Array) -> Array:  # [near, blocks]
+            found = np.bincount(group * len(one) + block, of_cells, other.size)
+            return found.reshape(other.shape)
+
+        crossed = (v * other[group, block] - g * one[block]) ** 2 / (v + g)
+        alone = (one - summed(v)) * other**2 + (other - summed(g)) * one**2
+        logs = summed(xlogx(v) + xlogx(g) - xlogx(v + g))
+        common = summed(np.ones(len(v)))
+        return Compared(one, other, logs, summed(crossed) + alone, number + numbers - common)
 
 
 def _differ(one: list[Array], other: list[Array]) -> bool:

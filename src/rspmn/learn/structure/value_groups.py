@@ -5,6 +5,7 @@ Values whose rows no test distinguishes are one group.
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -74,8 +75,13 @@ class OutcomeTable:
         self.owners = int(self.owner.max(initial=-1)) + 1
         self.owned = np.zeros((self.blocks, self.owners))  # [blocks, owners], 1 where it belongs
         self.owned[self.block, self.owner] = 1.0
-        self.member = np.zeros((len(self.block), self.blocks))  # [cells, blocks]
-        self.member[np.arange(len(self.block)), self.block] = 1.0
+
+    @cached_property
+    def member(self) -> Array:  # [cells, blocks]
+        """Which block each cell is in."""
+        found = np.zeros((len(self.block), self.blocks))
+        found[np.arange(len(self.block)), self.block] = 1.0
+        return found
 
     def group_values(self) -> Ints:  # [values]
         """Add each value, the heaviest first, to the most similar group, or to a new one."""
@@ -128,7 +134,10 @@ class OutcomeTable:
         A decision that only one of them was seen with, although it was to be expected with the
         other, is a habit of the logger: it says nothing, if there are others to compare.
         """
-        own, others = self._by_block(counts), self._by_block(groups)
+        return self.often_enough(self._by_block(counts), self._by_block(groups))
+
+    def often_enough(self, own: Array, others: Array) -> Bools:  # [groups]
+        """Return what `observed_enough` does, given the counts of blocks."""
         often = (own >= self.enough) & (others >= self.enough)
         neither = (own == 0) & (others == 0)
         fine = (often | neither).all(axis=1)
@@ -191,7 +200,10 @@ class OutcomeTable:
         """
         if self.alpha >= 1:
             return np.zeros(len(groups))
-        p = self._same_outcomes(counts, groups)
+        return self.judged(self._same_outcomes(counts, groups), choices, group_choices)
+
+    def judged(self, p: Array, choices: list[Array], group_choices: list[Array]) -> Array:
+        """Return p-values of outcomes, 0 where these, or the choices, distinguish a group."""
         p[p < self.alpha] = 0.0
         for own, others in zip(choices, group_choices, strict=True):
             p[_choices_differ(own, others, self.unavailable_from)] = 0.0
@@ -202,27 +214,47 @@ class OutcomeTable:
 
         `counts` is one row for all, or one for each.
         """
-        from scipy.special import chdtrc
-
         v, g, s = counts, groups, counts + groups  # [groups, cells]
         total_v, total_g = self._by_block(v), self._by_block(g)  # [groups, blocks]
-        total = total_v + total_g
-        both = (total_v > 0) & (total_g > 0)
-        logs = self._by_block(xlogx(v) + xlogx(g) - xlogx(s))
-        stat_g = 2 * (logs - xlogx(total_v) - xlogx(total_g) + xlogx(total))
-        # X² of two rows: Σ (v·G - g·V)²/(V·G·(v + g))
         crossed = (v * total_g[..., self.block] - g * total_v[..., self.block]) ** 2
-        x2 = self._by_block(crossed / np.where(s > 0, s, 1.0))
-        x2 /= np.where(both, total_v * total_g, 1.0)
+        return self.p_values_of(
+            Compared(
+                total_v,
+                total_g,
+                self._by_block(xlogx(v) + xlogx(g) - xlogx(s)),
+                self._by_block(crossed / np.where(s > 0, s, 1.0)),
+                self._by_block((s > 0).astype(np.float64)),
+            )
+        )
+
+    def p_values_of(self, two: "Compared") -> Array:  # [groups]
+        """Return the p-values of equal outcomes, given what rows of counts have in each block."""
+        from scipy.special import chdtrc
+
+        total = two.one + two.other
+        both = (two.one > 0) & (two.other > 0)
+        stat_g = 2 * (two.logs - xlogx(two.one) - xlogx(two.other) + xlogx(total))
+        # X² of two rows: Σ (v·G - g·V)²/(V·G·(v + g))
+        x2 = two.crossed / np.where(both, two.one * two.other, 1.0)
         x2 *= 1 - 1 / np.maximum(total, 1.0)  # as in the tests of independence
-        cells = self._by_block((s > 0).astype(np.float64))
-        freedom = np.where(both, cells - 1, 0.0) @ self.owned  # [groups, owners]
+        freedom = np.where(both, two.cells - 1, 0.0) @ self.owned  # [groups, owners]
         stats = [np.where(both, np.maximum(stat, 0.0), 0.0) @ self.owned for stat in (stat_g, x2)]
         tested = freedom > 0
         level = np.where(tested, freedom, 1.0)
         p = np.where(tested, np.maximum(*(chdtrc(level, stat) for stat in stats)), 1.0)
         smallest = p.min(axis=1, initial=1.0)
         return np.asarray(np.minimum(1.0, smallest * np.maximum(tested.sum(axis=1), 1)))
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """What two rows of counts, v and g with totals V and G, have in each block of cells."""
+
+    one: Array  # [blocks] or [groups, blocks], V
+    other: Array  # [groups, blocks], G
+    logs: Array  # [groups, blocks], Σ v·log v + g·log g - (v + g)·log(v + g)
+    crossed: Array  # [groups, blocks], Σ (v·G - g·V)²/(v + g)
+    cells: Array  # [groups, blocks], in which either has any
 
 
 def _choices_differ(own: Array, others: Array, least: float) -> Bools:  # [groups]
