@@ -49,29 +49,46 @@ def habits_of(two: TwoSteps, config: LearnConfig) -> tuple[str, ...]:
     if config.availability == "observed" or not config.given_decisions or not names:
         return ()
     lawful = {name for law in two.schema.laws for name in law.variables}
-    suspects = [n for n in acted_by(two.rows, two.schema, names) if n not in lawful]
+    among = [n for n in names if n not in lawful and not _is_decided(two, n, names)]
     found: tuple[str, ...] = ()
-    for name in suspects:
+    for name in acted_by(two.rows, two.schema, names, among) if among else ():
         others = tuple(n for n in names if n != name and n not in found)
         if _Suspect(two, name, others, config.enough).is_habit():
             found += (name,)
     return found
 
 
-def acted_by(rows: Rows, schema: Schema, names: Sequence[str]) -> tuple[str, ...]:
+def _is_decided(two: TwoSteps, name: str, names: Sequence[str]) -> bool:
+    """Return whether the next value of a variable depends on decisions, whatever else it does.
+
+    Such a variable is not autonomous, which is found out sooner than whether it was acted by.
+    """
+    after, decisions = two.after_of(name), two.schema.decisions
+    if after is None:
+        return False
+    strata = two.rows.codes(name).astype(np.int64) + 1
+    p = pair_statistics(two.rows, decisions, (after,), strata).p_values()
+    return bool((p < LEVEL / (len(decisions) + len(names) - 1)).any())
+
+
+def acted_by(
+    rows: Rows, schema: Schema, names: Sequence[str], among: Sequence[str] | None = None
+) -> tuple[str, ...]:
     """Return the variables that decisions depend on, given earlier decisions of the step.
 
-    Alone, given each other variable, or given all others.
+    Alone, given each other variable, or given all others. If `among` is given, only these are
+    examined.
     """
+    among = names if among is None else among
     found: dict[str, None] = {}
     several = [(), *((n,) for n in _given(rows, names))]
     level = LEVEL / (len(names) * (len(several) + 1) * max(1, len(schema.decisions)))
     for place, decision in enumerate(schema.decisions):
         made = rows.joint_codes(schema.decisions[:place])
         for given in several:
-            left = [n for n in names if n not in found and n not in given]
+            left = [n for n in among if n not in found and n not in given]
             found |= _dependent(rows, left, decision, within(rows, made, given), level)
-        for name in names if len(several) > 2 else ():
+        for name in among if len(several) > 2 else ():
             if name not in found:
                 strata = within(rows, made, [n for n in names if n != name])
                 found |= _dependent(rows, [name], decision, strata, level)
@@ -89,6 +106,8 @@ def _dependent(
     rows: Rows, names: Sequence[str], decision: str, strata: Ints, level: float
 ) -> dict[str, None]:
     """Return the variables that a decision depends on, given strata."""
+    if not names:
+        return {}
     p_values = pair_statistics(rows, names, (decision,), strata).p_values()[:, 0]
     return {name: None for name, p in zip(names, p_values.tolist(), strict=True) if p < level}
 
