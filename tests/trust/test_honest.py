@@ -74,6 +74,16 @@ def test_the_branches_of_a_plan_are_enough_to_value_it(
     all_of_them = posterior.worlds(found).values(rules, 1.0, 10)
     assert len(taken) < posterior.evidence.size
     assert posterior.worlds(found, taken).values(rules, 1.0, 10) == pytest.approx(all_of_them)
+    # Drawn alone, they have the same distribution.
+    alone, count = posterior.only(taken), 400
+    for source in (posterior, alone):
+        drawn = source.draw(count, np.random.default_rng(1))
+        values = source.worlds(drawn, taken).values(rules, 1.0, count)
+        sample = (values * drawn.starts).sum(axis=1)
+        if source is posterior:
+            mean, error = sample.mean(), sample.std() * (2 / count) ** 0.5
+    assert abs(sample.mean() - mean) <= 5 * error
+    assert drawn.core.shape[1] < found.core.shape[1]
 
 
 def test_short_logs_promise_too_much() -> None:

@@ -4,6 +4,7 @@ A branch leads to outcomes, each a utility and an S_L. Of each outcome the model
 led to each interface node.
 """
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +41,15 @@ class Cells:
     def of_edges(self) -> Ints:  # [edges]
         """The cell of each edge."""
         return np.repeat(np.arange(len(self.branch)), np.diff(self.starts))
+
+    def only(self, kept: Bools) -> "Cells":
+        """Return some of the cells."""
+        edges = kept[self.of_edges]
+        starts = np.concatenate([[0], np.cumsum(np.diff(self.starts)[kept])])
+        return Cells(
+            self.branch[kept], self.outcome[kept], self.over[kept], self.steps[kept],
+            self.share[kept], starts, self.to[edges], self.logged[edges], self.mean[edges],
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +97,17 @@ class BranchEvidence:
         self.known = self._by_branch(shares, self.strength) + self.steps  # [branches]
         # If all episodes begin with a step that was left out, the model's start is all there is.
         self.starts = np.array(counts.starts if any(counts.starts) else model.starts)
+
+    def only(self, branches: Ints) -> "BranchEvidence":
+        """Return the same without the cells of other branches: these are not drawn."""
+        found, cells = copy(self), self.cells
+        kept = np.isin(cells.branch, branches)
+        edges = kept[cells.of_edges]
+        found.cells, found.logged_edge = cells.only(kept), self.logged_edge[edges]
+        if self.factors is not None:
+            used, found.factor_edge = np.unique(self.factor_edge[edges], return_inverse=True)
+            found.factors = self.factors.only(used)
+        return found
 
     def _find_utilities(self, counts: SuccessorCounts, found: Outcomes) -> None:
         nodes = [self.model.template.nodes[k] if k >= 0 else None for k in found.utility.tolist()]

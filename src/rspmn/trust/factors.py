@@ -4,6 +4,7 @@ Each leaf is a Dirichlet draw by its counts. A combination of leaves gives each 
 the mass of its values, over that of all boxes.
 """
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -69,8 +70,29 @@ class FactorDraws:
             )
             if (mean[cells] < 1 - 1e-12).any():  # else the box has all values of each leaf
                 self.parts.append((within[cells], which))
+        self._group()
+
+    def _group(self) -> None:
         self.starts = np.flatnonzero(np.diff(self.combination, prepend=-1))
         self.sizes = np.diff(np.append(self.starts, len(self.combination)))
+
+    def only(self, edges: Ints) -> "FactorDraws":
+        """Return the draws of some of the edges, given by their places.
+
+        The mass on no box is that of outcomes which have one of these edges.
+        """
+        found = copy(self)
+        rows = self.to_edges[edges]
+        used = np.unique(self.combination[np.unique(rows.indices)])
+        pairs = np.flatnonzero(np.isin(self.combination, used))
+        found.combination, found.box = self.combination[pairs], self.box[pairs]
+        found.parts = []
+        for within, which in self.parts:
+            cells, place = np.unique(which[pairs], return_inverse=True)
+            found.parts.append((within[cells], place))
+        found.to_edges = rows[:, pairs]
+        found._group()
+        return found
 
     def _use(self, factors: SharedFactors, edges: Ints, interfaces: int, outcomes: int) -> None:
         """Find which pairs of a combination and a box lead to which edges."""

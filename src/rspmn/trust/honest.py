@@ -21,7 +21,7 @@ from rspmn.infer.meu import show_share
 from rspmn.trust.draws import Worlds
 from rspmn.trust.posterior import Posterior
 from rspmn.trust.rules import Best, Fixed, rule_of
-from rspmn.types import Array
+from rspmn.types import Array, Ints
 
 if TYPE_CHECKING:
     from rspmn.infer.policy import Policy
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 #: The tails of the draws that the interval leaves out. The 90 % interval is that of 95 % of the
 #: draws: they know nothing of errors of structure.
 TAIL = 0.025
-#: Of so many draws the optimism is computed.
-FOR_OPTIMISM = 100
+#: Of so many draws the optimism is computed; of fewer where branches have many edges in all, but at
+#: least of some.
+FOR_OPTIMISM, EDGES_FOR_OPTIMISM, LEAST_FOR_OPTIMISM = 100, 2_000_000, 20
 #: At most this many floats are held per chunk of draws.
 CHUNK = 10_000_000
 #: Without a horizon, values are updated until they are within this share of their limit; so often
@@ -85,13 +86,13 @@ def honest_value(
     shared: list[Array] = []
     anywhere: list[Array] = []
     optimism: list[Array] = []
-    for count in _chunks(posterior, int(draws)):
-        found = posterior.draw(count, rng)
+    for source, count in _chunks(posterior, plan.branches, int(draws)):
+        found = source.draw(count, rng)
         begins = found.starts if nodes is None else nodes
-        for values, drawn in ((shared, found), (anywhere, posterior.anywhere(found, rng))):
-            worlds = posterior.worlds(drawn, plan.branches)
+        for values, drawn in ((shared, found), (anywhere, source.anywhere(found, rng))):
+            worlds = source.worlds(drawn, plan.branches)
             values.append(_averaged(plan.values(worlds, count), begins))
-        if sum(len(part) for part in optimism) < min(draws, FOR_OPTIMISM):
+        if source is posterior:
             best, worth = plan.best_and_its_worth(posterior.worlds(found), mean, count)
             optimism.append(_averaged(best, begins) - worth @ start)
     bounds = posterior.bounds(plan.steps, plan.discount)
@@ -180,13 +181,25 @@ def _caveats(posterior: Posterior, supported: float) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _chunks(posterior: Posterior, draws: int) -> list[int]:
-    """Divide the draws into chunks that fit in memory."""
+def _chunks(posterior: Posterior, branches: Ints, draws: int) -> list[tuple[Posterior, int]]:
+    """Divide the draws into chunks that fit in memory.
+
+    The first are of all branches, so that the optimism can be computed, the others only of some.
+    """
+    edges = len(posterior.evidence.cells.to)
+    of_all = min(draws, max(LEAST_FOR_OPTIMISM, min(FOR_OPTIMISM, EDGES_FOR_OPTIMISM // edges)))
+    found = _same_source(posterior, of_all)
+    return (
+        found if of_all == draws else found + _same_source(posterior.only(branches), draws - of_all)
+    )
+
+
+def _same_source(posterior: Posterior, draws: int) -> list[tuple[Posterior, int]]:
     evidence = posterior.evidence
     pairs = 0 if evidence.factors is None else 3 * len(evidence.factors.combination)
     floats = 6 * len(evidence.cells.to) + 12 * evidence.size + pairs
     most = max(1, min(FOR_OPTIMISM, CHUNK // floats))
-    return [min(most, draws - first) for first in range(0, draws, most)]
+    return [(posterior, min(most, draws - first)) for first in range(0, draws, most)]
 
 
 def _averaged(values: Array, nodes: Array) -> Array:  # [draws]

@@ -50,6 +50,8 @@ class Posterior:
     ----------
     model
         A learned model, with counts.
+    evidence, novelty
+        What is known of its branches, where that was found before.
 
     Examples
     --------
@@ -61,9 +63,18 @@ class Posterior:
     True
     """
 
-    def __init__(self, model: RSPMN) -> None:
-        self.model, self.evidence = model, BranchEvidence(model)
-        self.novelty = Novelty(self.evidence)
+    def __init__(
+        self,
+        model: RSPMN,
+        evidence: BranchEvidence | None = None,
+        novelty: Novelty | None = None,
+    ) -> None:
+        self.model, self.evidence = model, evidence or BranchEvidence(model)
+        self.novelty = novelty or Novelty(self.evidence)
+
+    def only(self, branches: Ints) -> "Posterior":
+        """Return the posterior of some branches: of others nothing is drawn."""
+        return Posterior(self.model, self.evidence.only(branches), self.novelty)
 
     # ---- draws ---------------------------------------------------------------------
 
@@ -74,6 +85,7 @@ class Posterior:
         core = shares[:, cells.of_edges] * edges
         earned = self._by_branch(core * self._earned_by_edges(draws, rng))
         new, by_node, strength = self.novelty.draw_shares(draws, rng)
+        new[:, np.bincount(cells.branch, minlength=evidence.size) == 0] = 0.0
         core *= (1 - new)[:, cells.branch[cells.of_edges]]
         earned *= 1 - new
         draw, branch = np.nonzero(new > LEAST)
@@ -131,11 +143,8 @@ class Posterior:
         """
         from scipy.sparse import csr_array
 
-        size, interfaces, count = (
-            self.evidence.size,
-            self.evidence.bellman.interfaces,
-            len(draws.core),
-        )
+        size, count = self.evidence.size, len(draws.core)
+        interfaces = self.evidence.bellman.interfaces
         branches = np.arange(size) if branches is None else branches
         row = np.full(size, -1)
         row[branches] = np.arange(len(branches))
