@@ -1,12 +1,14 @@
 """Variables of many values: which are compared at all."""
 
+from resource import RUSAGE_SELF, getrusage
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rspmn import Episodes, Schema, Windows
-from rspmn.learn import learn_rspmn
+from rspmn.learn import LearnConfig, learn_rspmn
 from rspmn.learn.structure import many_values, split
 from rspmn.learn.structure.many_values import group_many_values
 from rspmn.learn.structure.rows import Rows
@@ -106,3 +108,29 @@ def test_rare_values_are_compared_with_none(monkeypatch: pytest.MonkeyPatch) -> 
     (groups,) = watched.groups
     assert len(np.unique(groups)) == VALUES
     assert watched.compared < 5, watched.compared
+
+
+@pytest.mark.soak
+def test_tens_of_thousands_of_values() -> None:
+    """A walk on a line: learning takes memory in proportion to the states, a few KB for each."""
+    states, episodes = 30_000, 15_000
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 2, (episodes, 20))
+    x = np.cumsum(np.hstack([rng.integers(0, states, (episodes, 1)), 2 * a[:, :-1] - 1]), axis=1)
+    x = np.clip(x, 0, states - 1)
+    e, t = np.indices(x.shape)
+    table = {
+        "e": e.ravel(),
+        "t": t.ravel(),
+        "x": x.ravel(),
+        "a": a.ravel(),
+        "u": 1.0 * (x == 0).ravel(),
+    }
+    schema = Schema([["x"], ["a"]], ["a"], "u", kinds={"x": "categorical"})
+    windows = Windows.from_episodes(
+        Episodes.from_long(table, schema, episode="e", time="t", ending="cut")
+    )
+    before = getrusage(RUSAGE_SELF).ru_maxrss  # KB
+    model, _ = learn_rspmn(windows, LearnConfig(successors="counts"))
+    assert model.num_interfaces > 25_000
+    assert getrusage(RUSAGE_SELF).ru_maxrss - before < 25 * states
