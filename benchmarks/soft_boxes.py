@@ -19,6 +19,7 @@ import numpy as np
 from hospital import SCHEMA, Ward, log_of, mean_outcome, practice
 
 import rspmn
+from rspmn.model import RSPMN
 from rspmn.schema import Schema
 from rspmn.types import Array, Bools, Ints
 
@@ -27,7 +28,7 @@ DISCOUNT = 0.99
 #: Games that are played to value a policy.
 GAMES = 20
 
-Act = Callable[[Array], Any]  # states to actions
+Act = Callable[[Array, int], Any]  # states and the time to actions
 
 
 @dataclass(frozen=True)
@@ -88,41 +89,47 @@ def _size(env: Any) -> int:
     return int(env.action_space.n)
 
 
-def played(task: Task, act: Act) -> float:
+def played(task: Task, act: Act, games: int = GAMES, most: int = 10**6) -> float:
     """Return the mean return of a policy."""
     import gymnasium
 
-    envs = [gymnasium.make(task.env) for _ in range(GAMES)]
+    envs = [gymnasium.make(task.env) for _ in range(games)]
     states = np.array([env.reset(seed=10**6 + k)[0] for k, env in enumerate(envs)])
-    total, running = 0.0, np.arange(GAMES)
-    while len(running):
+    total, running, t = 0.0, np.arange(games), 0
+    while len(running) and t < most:
         left = []
-        for k, action in zip(running.tolist(), act(states[running]), strict=True):
+        for k, action in zip(running.tolist(), act(states[running], t), strict=True):
             states[k], reward, ended, cut, _ = envs[k].step(int(action))
             total += float(reward)
             if not (ended or cut):
                 left.append(k)
-        running = np.array(left, dtype=np.int64)
-    return total / GAMES
+        running, t = np.array(left, dtype=np.int64), t + 1
+    return total / games
 
 
-def by_rspmn(log: Logged) -> tuple[Act, float, str]:
-    """Learn and plan; return the policy, its CPU seconds, and what was learned."""
+def table_of(log: Logged) -> tuple[dict[str, list[Any]], Schema]:
+    """Return a log as columns, and its variables."""
     names = [f"x{j}" for j in range(log.state.shape[1])]
     first = np.flatnonzero(np.diff(log.episode, prepend=-1))
     time = np.arange(len(log.episode)) - first[log.episode]
     table: dict[str, list[Any]] = {name: log.state[:, j].tolist() for j, name in enumerate(names)}
     table |= {"episode": log.episode.tolist(), "time": time.tolist(), "a": log.action.tolist()}
     table |= {"u": log.reward.tolist(), "ended": log.ended.tolist()}
+    return table, Schema([names, ["a"]], ["a"], "u")
+
+
+def by_rspmn(log: Logged) -> tuple[Act, float, str]:
+    """Learn and plan; return the policy, its CPU seconds, and what was learned."""
+    table, schema = table_of(log)
+    names = schema.information_sets[0]
     started = process_time()
-    windows = rspmn.windows(table, Schema([names, ["a"]], ["a"], "u"), terminated="ended")
-    model, info = rspmn.learn_rspmn(windows)
+    model, info = rspmn.learn_rspmn(rspmn.windows(table, schema, terminated="ended"))
     policy = model.policy(discount=DISCOUNT)
     policy.act_many({name: [0.0] for name in names})
     seconds = process_time() - started
     found = f"{info.interfaces} nodes of {', '.join(info.numbers.relevant)}"
     return (
-        lambda x: policy.act_many(dict(zip(names, x.T.astype(float), strict=True))),
+        lambda x, _: policy.act_many(dict(zip(names, x.T.astype(float), strict=True))),
         seconds,
         found,
     )
@@ -146,7 +153,7 @@ def by_fitted_q(log: Logged, task: Task) -> tuple[Act, float, str]:
         best = values(model, log.after).max(axis=1)
         target = log.reward + DISCOUNT * np.where(log.ended, 0.0, best)
     seconds = process_time() - started
-    return lambda x: values(model, x).argmax(axis=1), seconds, f"{task.iterations} iterations"
+    return lambda x, _: values(model, x).argmax(axis=1), seconds, f"{task.iterations} iterations"
 
 
 def hospital_row(seed: int) -> dict[str, Any]:
@@ -170,6 +177,34 @@ def hospital_row(seed: int) -> dict[str, Any]:
         "case": "hospital, 2500 stays", "seed": seed, "learner": "rspmn", "return": earned,
         "seconds": seconds, "found": f"{nodes}; practice {before:.1f}, promise {promise:.1f}",
     }  # fmt: skip
+
+
+def learned_task(env: str, episodes: int, horizon: int, seed: int) -> tuple[RSPMN, float]:
+    """Learn from a log of a task; return the model, and what its policy earns in a horizon."""
+    task = next(t for t in TASKS if t.env.startswith(env) and t.episodes == episodes)
+    table, schema = table_of(logged(task, seed))
+    names = schema.information_sets[0]
+    model, _ = rspmn.learn_rspmn(rspmn.windows(table, schema, terminated="ended"))
+    policy = model.policy(horizon)
+
+    def act(x: Array, t: int) -> Any:
+        return policy.act_many(dict(zip(names, x.T.astype(float), strict=True)), t)
+
+    return model, played(task, act, games=200, most=horizon)
+
+
+def learned_hospital(stays: int, horizon: int, seed: int) -> tuple[RSPMN, float]:
+    """Learn from a hospital's practice; return the model, and what its policy earns."""
+    log = log_of(practice, stays, seed)
+    windows = rspmn.windows(log, SCHEMA, episode="stay", time="day", terminated="over")
+    model, _ = rspmn.learn_rspmn(windows)
+    policy, day = model.policy(horizon), iter(range(horizon))
+
+    def treat(ward: Ward) -> Ints:
+        chosen = policy.act_many(ward.states(), next(day))
+        return np.stack([chosen[name] for name in SCHEMA.decisions], axis=1).astype(np.int64)
+
+    return model, mean_outcome(treat, 3000, seed + 1000)
 
 
 def task_rows(task: Task, seed: int, fitted_q: bool) -> list[dict[str, Any]]:
@@ -208,7 +243,7 @@ def draw(path: Path) -> None:
     act, _, _ = by_rspmn(log)
     angle, speed = (np.linspace(log.state[:, j].min(), log.state[:, j].max(), 160) for j in (2, 3))
     grid = np.stack([part.ravel() for part in np.meshgrid(angle, speed)], axis=1)
-    chosen = np.asarray(act(np.hstack([np.zeros_like(grid), grid]))).reshape(160, 160)
+    chosen = np.asarray(act(np.hstack([np.zeros_like(grid), grid]), 0)).reshape(160, 160)
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     axes = figure.subplots()
     axes.pcolormesh(angle, speed, chosen, cmap="PuOr", vmin=-0.4, vmax=1.4, rasterized=True)

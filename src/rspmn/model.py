@@ -30,7 +30,7 @@ from rspmn.data.episodes import Episodes
 from rspmn.end_nodes import marked_interface, visits_of_states
 from rspmn.errors import CircuitError, warn_renamed
 from rspmn.schema import Schema
-from rspmn.successor_counts import SuccessorCounts
+from rspmn.successor_counts import SoftCounts, SuccessorCounts
 from rspmn.types import Array
 from rspmn.values import END, UNKNOWN, Value
 
@@ -113,6 +113,8 @@ class RSPMN:
     counts: SuccessorCounts | None = None
     #: Variables of the state that nothing depends on: interface nodes do not differ by them.
     set_aside: tuple[str, ...] = ()
+    #: The logged steps behind soft boxes; None where interface nodes are no soft boxes.
+    soft_counts: SoftCounts | None = None
 
     def __post_init__(self) -> None:
         interfaces = len(self.template.roots)
@@ -130,6 +132,8 @@ class RSPMN:
             self._check_untried(self.untried)
         if self.counts is not None:
             self._check_counts(self.counts)
+        if self.soft_counts is not None:
+            self._check_starts(self.soft_counts.starts)
         strange = [n for n in self.set_aside if n not in self.schema.information_sets[0]]
         if strange:
             raise CircuitError(
@@ -155,12 +159,15 @@ class RSPMN:
         violations += schema_violations(untried.network, self.schema, recurrent=True, given=before)
         refuse("RSPMN: untried decisions", violations)
 
-    def _check_counts(self, counts: SuccessorCounts) -> None:
-        if len(counts.starts) != self.num_interfaces:
+    def _check_starts(self, starts: tuple[float, ...]) -> None:
+        if len(starts) != self.num_interfaces:
             raise CircuitError(
-                f"RSPMN: counts of {len(counts.starts)} starts, but the template has "
+                f"RSPMN: counts of {len(starts)} starts, but the template has "
                 f"{self.num_interfaces} roots"
             )
+
+    def _check_counts(self, counts: SuccessorCounts) -> None:
+        self._check_starts(counts.starts)
         if max(counts.to, default=0) >= self.num_interfaces:
             raise CircuitError(
                 f"RSPMN: counts name interface node {max(counts.to)}, but the template has "
@@ -234,7 +241,7 @@ class RSPMN:
             assert extra is not None, "a max node is never left out"
             roots[here] = with_branches(builder, roots[here], extra)
         template = builder.build(*roots)
-        return replace(self, template=template, untried=None, counts=None)
+        return replace(self, template=template, untried=None, counts=None, soft_counts=None)
 
     @cached_property
     def bottom(self) -> Network:

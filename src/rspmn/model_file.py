@@ -4,8 +4,8 @@
 
 Version 2 adds decisions that were never tried. Version 3 adds where decisions were never taken, and
 laws in the schema. Version 4 adds the counts behind the weights of S_L. Version 5 adds the names of
-variables that were set aside. Version 6 adds factored latents. Models without them are written as
-version 1.
+variables that were set aside. Version 6 adds factored latents. Version 7 adds the counts behind
+soft boxes. Models without them are written as version 1.
 """
 
 import gzip
@@ -25,12 +25,12 @@ from rspmn.files import write_atomically
 from rspmn.model import RSPMN, Untried
 from rspmn.schema import Schema
 from rspmn.spmn import SPMN
-from rspmn.successor_counts import SharedFactors, SuccessorCounts
+from rspmn.successor_counts import SharedFactors, SoftCounts, SuccessorCounts
 from rspmn.values import as_value
 
 FORMAT = "rspmn"
 #: Increased whenever an older rspmn could misread a newer file.
-VERSION = 6
+VERSION = 7
 
 
 def save(model: RSPMN | SPMN, path: str | Path) -> None:
@@ -51,6 +51,8 @@ def save(model: RSPMN | SPMN, path: str | Path) -> None:
             parts["untried_at"] = dumps(untried.at)
         if model.counts is not None:
             parts["counts"] = dumps(_fields_of(model.counts))
+        if model.soft_counts is not None:
+            parts["soft_counts"] = dumps(_fields_of(model.soft_counts))
         if model.set_aside:
             parts["set_aside"] = dumps(model.set_aside)
     else:
@@ -76,7 +78,7 @@ def save(model: RSPMN | SPMN, path: str | Path) -> None:
         raise ModelFileError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def _fields_of(record: SuccessorCounts | SharedFactors) -> dict[str, object]:
+def _fields_of(record: SuccessorCounts | SharedFactors | SoftCounts) -> dict[str, object]:
     """Return what a record holds. `asdict` would copy its long tuples, number by number."""
     found = {field.name: getattr(record, field.name) for field in dataclass_fields(record)}
     return {n: _fields_of(v) if isinstance(v, SharedFactors) else v for n, v in found.items()}
@@ -84,6 +86,8 @@ def _fields_of(record: SuccessorCounts | SharedFactors) -> dict[str, object]:
 
 def _version_of(model: RSPMN | SPMN) -> int:
     """Return the oldest version of the format that can hold a model."""
+    if isinstance(model, RSPMN) and model.soft_counts is not None:
+        return 7
     if isinstance(model, RSPMN) and any(
         isinstance(node, FactoredLatents) for network in model.networks for node in network.nodes
     ):
@@ -149,6 +153,7 @@ _KINDS = {
         "never_taken",
         "counts",
         "set_aside",
+        "soft_counts",
     ],
     "spmn": ["network", "background", "rows", "never_taken", "usual"],
 }
@@ -164,7 +169,16 @@ def _rspmn(fields: Fields, schema: Schema) -> RSPMN:
     top, template = _network(fields, "top"), _network(fields, "template")
     visits, never = fields.numbers("visits"), _never_taken(fields)
     aside = fields.texts("set_aside") if "set_aside" in fields.raw else ()
-    return RSPMN(schema, top, template, visits, untried, never, _counts(fields), aside)
+    counts, soft = _counts(fields), _soft_counts(fields)
+    return RSPMN(schema, top, template, visits, untried, never, counts, aside, soft)
+
+
+def _soft_counts(fields: Fields) -> SoftCounts | None:
+    """Read the counts behind soft boxes."""
+    if "soft_counts" not in fields.raw:
+        return None
+    part = Fields(fields.raw["soft_counts"], f"{fields.where}, soft_counts")
+    return SoftCounts(**_numbers(SoftCounts, part))
 
 
 def _counts(fields: Fields) -> SuccessorCounts | None:

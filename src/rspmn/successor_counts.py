@@ -97,6 +97,27 @@ class SuccessorCounts:
             )
 
 
+@dataclass(frozen=True)
+class SoftCounts:
+    """Logged steps by outcome, where interface nodes are soft boxes.
+
+    A step is shared by the nodes it belongs to, so that the steps of all outcomes sum to those of
+    the log. What follows is estimated from steps elsewhere too.
+    """
+
+    starts: tuple[float, ...]  # [interfaces], episodes that began there
+    steps: tuple[float, ...]  # [outcomes]
+    #: How many draws from the weights of its S_L have a mean as sure as the expected state.
+    landing: tuple[float, ...]  # [outcomes]
+    shared: float  # the steps that estimates shared by all nodes are worth to each
+
+    def __post_init__(self) -> None:
+        _same_length("counts", {"steps": self.steps, "landing": self.landing})
+        for name in ("starts", "steps", "landing"):
+            _from_zero("counts", name, getattr(self, name))
+        _from_zero("counts", "shared", [self.shared])
+
+
 def _same_length(what: str, lists: dict[str, Sequence[float]]) -> None:
     first, *others = lists
     for name in others:

@@ -147,6 +147,12 @@ class NetworkBuilder:
     def __getitem__(self, index: int) -> Node:
         return self._nodes[index]
 
+    def copy(self) -> "NetworkBuilder":
+        """Return a builder with the same nodes."""
+        found = NetworkBuilder()
+        found._nodes, found._index = self._nodes.copy(), self._index.copy()
+        return found
+
     def add(self, node: Node) -> int:
         """Return the index of this node, adding it if it is new."""
         known = self._index.get(node)

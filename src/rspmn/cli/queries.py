@@ -117,7 +117,7 @@ def honest_of(
     policy: Policy, state: dict[str, Value | None] | None = None, t: int = 0
 ) -> HonestValue | None:
     """Return the honest value of a policy; None where nothing is known of it."""
-    if policy.model.counts is None:
+    if policy.model.counts is None and policy.model.soft_counts is None:
         return None
     try:
         found = policy.honest_value(state, t)

@@ -5,13 +5,20 @@ what is observed between two decisions, is the model's.
 """
 
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 import numpy as np
 
-from rspmn.infer.compiled.bellman import Forms, Level
-from rspmn.trust.branches import BranchEvidence
+from rspmn.infer.compiled.bellman import Bellman, Forms, Level
 from rspmn.trust.rules import Rule
-from rspmn.types import Array
+from rspmn.types import Array, Bools
+
+
+class Branches(Protocol):
+    """The branches of a template."""
+
+    bellman: Bellman
+    closed: Bools  # [branches], which lead to nothing known
 
 
 class Worlds:
@@ -28,9 +35,7 @@ class Worlds:
         [draws, interfaces] to [draws, branches].
     """
 
-    def __init__(
-        self, evidence: BranchEvidence, earned: Array, expect: Callable[[Array], Array]
-    ) -> None:
+    def __init__(self, evidence: Branches, earned: Array, expect: Callable[[Array], Array]) -> None:
         self.bellman, self.closed = evidence.bellman, evidence.closed
         self.earned, self.expect = earned, expect
 

@@ -176,10 +176,12 @@ class Membership:
 
     def likeliest(self) -> Ints:  # [n]
         """Return the node that each step belongs to most."""
-        entries = self.matrix.tocoo()
-        order = np.argsort(entries.data, kind="stable")
-        found = np.zeros(self.matrix.shape[1], dtype=np.int64)
-        found[entries.col[order]] = entries.row[order]  # the last of a step is the largest
+        of_steps = self.matrix.tocsc()  # every step belongs to some node
+        most = np.maximum.reduceat(of_steps.data, of_steps.indptr[:-1])
+        step = np.repeat(np.arange(len(most)), np.diff(of_steps.indptr))
+        largest = of_steps.data == most[step]
+        found = np.zeros(len(most), dtype=np.int64)
+        found[step[largest]] = of_steps.indices[largest]
         return found
 
     def at_rows(self, of_nodes: Array) -> Array:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from rspmn.availability import NeverTaken
 from rspmn.circuit import StudentT
 from rspmn.data.columns import Column
 from rspmn.data.windows import Windows
@@ -122,14 +123,12 @@ def _model(
     learner = Learner(config, np.random.default_rng(0), rows, windows.schema.utility)
     layout = _layout(learner, rows, windows, steps, chosen)
     starts = _starts(windows, solved.grid, chosen)
-    model = model_of(layout, solved.grid, solved.follows, solved.led, starts, learner.builder)
-    matter = *chosen.numbers, *chosen.categories
-    aside = tuple(n for n in windows.schema.information_sets[0] if n not in matter)
-    if config.availability == "observed":
-        return replace(model, set_aside=aside)
-    least = config.unavailable_from
-    never = never_taken(rows, windows.schema, solved.here, solved.grid.size, least)
-    return replace(model, never_taken=never, set_aside=aside)
+    never: tuple[NeverTaken, ...] = ()
+    if config.availability != "observed":
+        here, least = solved.membership.likeliest(), config.unavailable_from
+        never = never_taken(rows, windows.schema, here, solved.grid.size, least)
+    builder = learner.builder
+    return model_of(layout, solved.grid, solved.follows, solved.led, starts, builder, never)
 
 
 def _resolved(steps: Steps, chosen: Chosen, deadline: float) -> tuple[Solved, dict[int, float]]:
@@ -170,7 +169,7 @@ def _solve(steps: Steps, chosen: Chosen, knots: tuple[Array, ...]) -> Solved:
     follows = expected_next(grid, membership, log)
     nexts = [next_categories(grid, membership, log, k) for k in range(len(categories))]
     led = transitions(grid, follows, nexts)
-    return Solved(grid, follows, led, membership.likeliest())
+    return Solved(grid, follows, led, membership)
 
 
 def _coded(columns: Sequence[Column], rows: int) -> tuple[Ints, tuple[int, ...]]:

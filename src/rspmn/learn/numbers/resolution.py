@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from rspmn.learn.numbers.follows import Follows
-from rspmn.learn.numbers.grid import Grid
+from rspmn.learn.numbers.grid import Grid, Membership
 from rspmn.learn.numbers.successors import Transitions
 from rspmn.types import Array, Ints
 
@@ -34,7 +34,7 @@ class Solved:
     grid: Grid
     follows: Follows
     led: Transitions
-    here: Ints  # [steps], the node that each step belongs to most
+    membership: Membership  # of the logged steps
 
     @cached_property
     def action_values(self) -> list[Array]:  # [nodes, actions] for each discount

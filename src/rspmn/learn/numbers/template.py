@@ -5,15 +5,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rspmn.availability import label
+from rspmn.availability import NeverTaken, label
 from rspmn.circuit import Categorical, NetworkBuilder, PiecewiseLinear
 from rspmn.end_nodes import end_root, weighted_top
 from rspmn.learn.numbers.follows import Follows
 from rspmn.learn.numbers.grid import Grid
+from rspmn.learn.numbers.soft_counts import soft_counts
 from rspmn.learn.numbers.successors import Transitions
 from rspmn.model import RSPMN, Untried
 from rspmn.schema import Schema
-from rspmn.types import Array, Bools
+from rspmn.types import Array, Bools, Ints
 from rspmn.values import Value
 
 #: About the share of a ramp's mass that lies beyond the last knot.
@@ -38,15 +39,30 @@ class Layout:
 
 def model_of(
     layout: Layout, grid: Grid, follows: Follows, led: Transitions, starts: Array,
-    builder: NetworkBuilder,
+    builder: NetworkBuilder, never: tuple[NeverTaken, ...],
 ) -> RSPMN:  # fmt: skip
-    """Return the model of a grid; `starts` are how many episodes began in each node."""
+    """Return the model of a grid.
+
+    Parameters
+    ----------
+    layout
+        The variables, and nodes in the builder for those that are not on the grid.
+    grid, follows, led
+        The nodes, what follows them, and the weights of their successors.
+    starts
+        How many episodes began in each node. [nodes]
+    builder
+        Takes the nodes of the template.
+    never
+        Where decisions were never taken.
+    """
     schema = layout.schema
     end = grid.size if (follows.end > 0).any() else None
     lawful = _lawful(layout, grid)
     tried = _tried(grid, follows.steps) & lawful
     tried |= lawful & ~tried.any(axis=1, keepdims=True)
-    branches = _branches(builder, layout, follows, led, end)
+    untried = _untried(builder.copy(), layout, follows, led, lawful & ~tried, end)
+    branches = _branches(builder, layout, follows, led, tried, end)
     states = _states(builder, layout, grid)
     roots = []
     for node in range(grid.size):
@@ -58,9 +74,20 @@ def model_of(
     visits = [*grid.visits.tolist(), *([0.0] if end is not None else [])]
     top = weighted_top([*(starts / starts.sum()).tolist(), *([0.0] if end is not None else [])])
     template = builder.build(*roots)
+    counts = soft_counts(grid, follows, led, starts, _outcomes(branches, tried), end)
+    matter = {*layout.numbers, *(name for name, _ in layout.categories)}
+    aside = tuple(name for name in schema.information_sets[0] if name not in matter)
     return RSPMN(
-        schema, top, template, tuple(visits), _untried(builder, layout, branches, tried, lawful)
+        schema, top, template, tuple(visits), untried, never, set_aside=aside, soft_counts=counts
     )
+
+
+def _outcomes(branches: list[list[int]], offered: Bools) -> Ints:  # [nodes, actions]
+    """Return the outcome of each branch, -1 where it is not offered: in the order of nodes."""
+    nodes = np.array(branches)
+    found = np.full(nodes.shape, -1)
+    found[offered] = np.unique(nodes[offered], return_inverse=True)[1]
+    return found
 
 
 def _tried(grid: Grid, steps: Array) -> Bools:  # [nodes, actions]
@@ -88,13 +115,14 @@ def _lawful(layout: Layout, grid: Grid) -> Bools:  # [nodes, actions]
 
 
 def _untried(
-    builder: NetworkBuilder, layout: Layout, branches: list[list[int]], tried: Bools, lawful: Bools
-) -> Untried | None:
+    builder: NetworkBuilder, layout: Layout, follows: Follows, led: Transitions, left: Bools,
+    end: int | None,
+) -> Untried | None:  # fmt: skip
     """Return the decisions that were not tried in a node, with what is expected of them."""
-    left = lawful & ~tried
     at = np.flatnonzero(left.any(axis=1)).tolist()
     if not at:
         return None
+    branches = _branches(builder, layout, follows, led, left, end)
     found = [_decide(builder, layout, branches[node], left[node], 0) for node in at]
     return Untried(builder.build(*(root for root in found if root is not None)), tuple(at))
 
@@ -117,30 +145,27 @@ def _decide(
 
 
 def _branches(
-    builder: NetworkBuilder, layout: Layout, follows: Follows, led: Transitions, end: int | None
-) -> list[list[int]]:
-    """Add what follows each node and action: utility and S_L."""
+    builder: NetworkBuilder, layout: Layout, follows: Follows, led: Transitions, among: Bools,
+    end: int | None,
+) -> list[list[int]]:  # fmt: skip
+    """Add what follows each node and action among some, utility and S_L; -1 for the others."""
     size, actions = follows.steps.shape
-    latents = [builder.latent(node) for node in range(size)]
-    over = None if end is None else builder.latent(end)
     starts = np.searchsorted(led.site, np.arange(led.sites + 1)).tolist()
     to, weight = led.to.tolist(), led.weight.tolist()
-    found = []
-    for node in range(size):
-        row = []
-        for a in range(actions):
-            part = slice(*starts[node * actions + a : node * actions + a + 2])
-            ends = float(follows.end[node, a])
-            children = [latents[k] for k in to[part]] if ends < 1 else []
-            weights = [w * (1 - ends) for w in weight[part]] if ends < 1 else []
-            if over is not None and ends > 0:
-                children, weights = [*children, over], [*weights, ends]
-            earned = builder.utility(
-                layout.schema.utility, float(follows.mean[node, a]), float(follows.steps[node, a]),
-                float(follows.variance[node, a]),
-            )  # fmt: skip
-            row.append(builder.product([*layout.after[a], earned, builder.sum(children, weights)]))
-        found.append(row)
+    found = [[-1] * actions for _ in range(size)]
+    for node, a in np.argwhere(among).tolist():
+        part = slice(*starts[node * actions + a : node * actions + a + 2])
+        ends = float(follows.end[node, a])
+        children = [builder.latent(k) for k in to[part]] if ends < 1 else []
+        weights = [w * (1 - ends) for w in weight[part]] if ends < 1 else []
+        if end is not None and ends > 0:
+            children, weights = [*children, builder.latent(end)], [*weights, ends]
+        earned = builder.utility(
+            layout.schema.utility, float(follows.mean[node, a]), float(follows.steps[node, a]),
+            float(follows.variance[node, a]),
+        )  # fmt: skip
+        leads = builder.sum(children, weights)
+        found[node][a] = builder.product([*layout.after[a], earned, leads])
     return found
 
 

@@ -1,0 +1,95 @@
+"""Draws of what soft boxes are worth: errors of expected values, not of single weights.
+
+The weights of an S_L of a grid stand for a point between nodes. The point is uncertain, the weights
+given the point are not. So what is drawn is the error of what a branch is expected to be worth: of
+its utility, its probability to end, and where it leads.
+"""
+
+import math
+
+import numpy as np
+
+from rspmn.circuit import Utility
+from rspmn.errors import EvidenceError
+from rspmn.infer.compiled.layers import flatten
+from rspmn.infer.compiled.outcomes import Outcomes, outcomes_of
+from rspmn.model import RSPMN
+from rspmn.trust.draws import Worlds
+from rspmn.types import Array, Ints
+
+
+class SoftPosterior:
+    """The errors of what the branches of soft boxes are worth.
+
+    Parameters
+    ----------
+    model
+        A model of soft boxes, with counts.
+    """
+
+    def __init__(self, model: RSPMN) -> None:
+        from scipy.sparse import csr_array
+
+        counts = model.soft_counts
+        if counts is None:
+            raise EvidenceError("the model has no counts of soft boxes")
+        self.model, self.bellman = model, model.bellman
+        self.closed = self.bellman.levels[0].untried  # [branches]
+        flat, found = flatten(model.template), outcomes_of(model.template)
+        edges, _ = flat.edges_of(self.bellman.levels[0].nodes)
+        outcome = np.searchsorted(found.nodes, flat.children[edges])  # [branches]
+        sites, shape = found.sites, (len(found.sites.nodes), model.num_interfaces)
+        leads = csr_array((sites.weights, sites.interfaces, sites.starts), shape=shape)
+        self.leads = csr_array(leads[found.site[outcome]])  # [branches, interfaces]
+        over = np.arange(model.num_interfaces) == model.end
+        self.end = np.asarray(self.leads @ over.astype(np.float64))  # [branches]
+        self.known = np.array(counts.steps)[outcome] + counts.shared  # [branches]
+        self.landing = np.array(counts.landing)[outcome]  # [branches]
+        self.mean, self.variance = _utilities(model, found, outcome)  # [branches] each
+        self.episodes = float(np.sum(counts.starts))
+
+    def worlds(self, draws: int, rng: np.random.Generator) -> Worlds:
+        """Return the model itself, then draws around it."""
+        errors = rng.standard_normal((2, draws + 1, len(self.mean)))
+        errors[:, 0] = 0.0
+        earned = self.mean + errors[0] * np.sqrt(self.variance / np.maximum(self.known, 1e-9))
+
+        def expect(after: Array) -> Array:
+            return np.asarray((self.leads @ after.T).T + errors[1] * self.deviations(after[0]))
+
+        return Worlds(self, earned, expect)
+
+    def deviations(self, after: Array) -> Array:  # [branches]
+        """Return the standard errors of what branches lead to, given what nodes are worth.
+
+        A share e ends. What goes on is worth A on average. The variance of e · A is
+        e (1 - e) A² / n, that of A is that of the weights over the draws they are worth.
+        """
+        on = np.maximum(1 - self.end, 1e-12)
+        mean = np.asarray(self.leads @ after) / on  # END is worth nothing
+        square = np.asarray(self.leads @ after**2) / on
+        ends = self.end * (1 - self.end) * mean**2 / (self.known + 1)
+        lands = on**2 * np.maximum(square - mean**2, 0) / (self.landing + 1)
+        return np.asarray(np.sqrt(ends + lands))
+
+    def start_error(self, values: Array) -> float:
+        """Return the standard error of the mean value of the start, given those of nodes."""
+        share = np.array(self.model.starts)
+        spread = float(share @ (values - share @ values) ** 2)
+        return math.sqrt(spread / max(self.episodes, 1.0))
+
+    def bounds(self, steps: int | None, discount: float) -> tuple[float, float]:
+        """Return the least and the most that any plan is worth."""
+        low, high = min(float(self.mean.min()), 0.0), max(float(self.mean.max()), 0.0)
+        if steps is None:
+            total = math.inf if discount == 1 else 1 / (1 - discount)
+        else:
+            total = steps if discount == 1 else (1 - discount**steps) / (1 - discount)
+        return (low * total if low else 0.0), (high * total if high else 0.0)
+
+
+def _utilities(model: RSPMN, found: Outcomes, outcome: Ints) -> Array:  # [2, branches]
+    """Return mean and variance of the utility of each branch."""
+    nodes = [model.template.nodes[k] for k in found.utility[outcome].tolist()]
+    pairs = [(u.mean, u.variance) if isinstance(u, Utility) else (0.0, 0.0) for u in nodes]
+    return np.array(pairs).reshape(-1, 2).T

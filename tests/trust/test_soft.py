@@ -1,0 +1,92 @@
+"""Honest values of models of soft boxes."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rspmn
+from number_worlds import corridor
+from rspmn import RSPMN, Followed
+from rspmn.errors import CircuitError, EvidenceError
+from rspmn.learn import learn_rspmn
+from rspmn.successor_counts import SoftCounts
+from rspmn.trust.soft import SoftPosterior
+
+
+def walk(episodes: int, seed: int = 0) -> RSPMN:
+    log, schema = corridor(episodes, seed=seed)
+    return learn_rspmn(rspmn.windows(log, schema, terminated="over"))[0]
+
+
+@pytest.fixture(scope="module")
+def model() -> RSPMN:
+    return walk(400)
+
+
+def test_steps_sum_to_those_of_the_log(model: RSPMN) -> None:
+    """A step is shared by the nodes it belongs to, so it counts once; if its successor is known."""
+    counts = model.soft_counts
+    assert counts is not None
+    log, schema = corridor(400, seed=0)
+    windows = rspmn.windows(log, schema, terminated="over")
+    known = windows.counts[windows.followed != Followed.UNKNOWN].sum()
+    assert sum(counts.steps) == pytest.approx(known)
+    assert sum(counts.starts) == pytest.approx(400)
+
+
+def test_the_interval_holds_the_value(model: RSPMN) -> None:
+    """With a discount of 0.9 a step, the right end from x is worth 0.9^⌈(1 - x) / 0.1⌉."""
+    found = model.honest_value(30, 0.9)
+    assert found.low < found.point < found.high
+    assert found.promise == pytest.approx(model.meu(horizon=30, discount=0.9))
+    assert found.low <= found.promise <= found.high
+    assert any("interpolated" in caveat for caveat in found.caveats)
+
+
+def test_more_steps_make_it_surer(model: RSPMN) -> None:
+    assert walk(50).honest_value(30, 0.9).deviation > model.honest_value(30, 0.9).deviation
+
+
+def test_without_errors_the_draws_are_the_model(model: RSPMN) -> None:
+    counts = model.soft_counts
+    assert counts is not None
+    sure = SoftCounts(
+        tuple(1e12 * n for n in counts.starts), counts.steps, (1e30,) * len(counts.steps), 1e30
+    )
+    found = replace(model, soft_counts=sure).honest_value(30, 0.9)
+    assert found.low == pytest.approx(found.high, abs=1e-4)
+
+
+def test_errors_are_those_of_the_formula(model: RSPMN) -> None:
+    posterior = SoftPosterior(model)
+    values = np.linspace(0, 1, model.num_interfaces)
+    assert model.end is not None
+    values[model.end] = 0.0
+    branch = int(np.argmax(posterior.end * (1 - posterior.end)))
+    row = posterior.leads[[branch]].toarray()[0]
+    end = row[model.end]
+    share = np.delete(row, model.end) / (1 - end)
+    on = np.delete(values, model.end)
+    mean = share @ on
+    expected = end * (1 - end) * mean**2 / (posterior.known[branch] + 1)
+    expected += (1 - end) ** 2 * (share @ (on - mean) ** 2) / (posterior.landing[branch] + 1)
+    assert posterior.deviations(values)[branch] == pytest.approx(math.sqrt(expected))
+
+
+def test_counts_are_kept_in_files(model: RSPMN, tmp_path: Path) -> None:
+    model.save(tmp_path / "m.json")
+    assert rspmn.load(tmp_path / "m.json") == model
+
+
+def test_bad_counts_are_refused(model: RSPMN) -> None:
+    counts = model.soft_counts
+    assert counts is not None
+    with pytest.raises(CircuitError, match="starts"):
+        replace(model, soft_counts=replace(counts, starts=(1.0,)))
+    with pytest.raises(CircuitError, match="landing"):
+        replace(counts, landing=(1.0,))
+    with pytest.raises(EvidenceError, match="soft"):
+        SoftPosterior(replace(model, soft_counts=None))
