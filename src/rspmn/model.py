@@ -37,6 +37,7 @@ from rspmn.values import END, UNKNOWN, Value
 if TYPE_CHECKING:
     from rspmn.infer.actions import ActionValue
     from rspmn.infer.compiled.bellman import Bellman
+    from rspmn.infer.compiled.state_index import StateIndex
     from rspmn.infer.constraints import Rules
     from rspmn.infer.criterion import Criterion
     from rspmn.infer.meu import ExpectedUtility
@@ -313,6 +314,13 @@ class RSPMN:
         from rspmn.infer.compiled.bellman import compile_bellman
 
         return compile_bellman(self.template, self.unknown)
+
+    @cached_property
+    def state_index(self) -> "StateIndex":
+        """What finds the interface nodes of states; all policies of the model share it."""
+        from rspmn.infer.compiled.state_index import StateIndex
+
+        return StateIndex.of(self)
 
     # ---- queries: each calls `rspmn.infer` -----------------------------------------
 

@@ -10,6 +10,7 @@ from effort import seeds
 from random_models import random_rspmn, random_setting
 from rspmn.circuit import Categorical, NetworkBuilder
 from rspmn.end_nodes import weighted_top
+from rspmn.envs.paper_grid import paper_grid
 from rspmn.errors import EvidenceError
 from rspmn.infer.actions import ActionValue
 from rspmn.infer.meu import ExpectedUtility
@@ -53,6 +54,12 @@ def test_a_value_is_the_meu_and_an_action_is_chosen_now() -> None:
     assert policy.value({"x": 1}) == 1.0
     assert [a.averaged_over for a in policy.action_values({"x": 1})] == [("y",)] * 2
     assert [a.averaged_over for a in policy.action_values({"x": 1, "y": "l"})] == [()] * 2
+
+
+def test_policies_of_a_model_find_states_by_the_same_index() -> None:
+    """To make it takes longer than to plan: `RSPMN.act` makes a policy for each question."""
+    model = paper_grid()
+    assert model.policy(3).index is model.policy(4, 0.9).index
 
 
 @pytest.mark.parametrize("seed", seeds(20, 200))

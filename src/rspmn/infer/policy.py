@@ -103,7 +103,7 @@ class Policy:
         self._planned = planner(self.model, horizon, discount, criterion)
         self._limits = criterion if isinstance(criterion, Constraints) else None
         self.horizon, self.discount = self._planned.horizon, discount
-        self._index = StateIndex.of(self.model)
+        self._index = self.model.state_index
         with np.errstate(divide="ignore"):
             starts = np.log(model.starts)
         self._start = Beliefs.of_one(np.arange(model.num_interfaces), starts)
