@@ -3,16 +3,19 @@
 `python benchmarks/ippc.py --episodes 100 1000 -o docs` learns from random episodes of instances
 whose states can be enumerated (`rddl.py`), and writes docs/ippc_figures.md: what the policies of a
 table of counts and of `learn_rspmn` are worth, as shares of the way from the random policy to the
-optimal one, and the CPU seconds of learning and of the policy. `--profile` prints the five
+optimal one, and the CPU seconds of learning and of the policy. What was run is kept in build/ippc,
+and only what is not there is run: remove the folder to start over. `--profile` prints the five
 functions in which learning spends most, case by case. It needs the extra `rddl`.
 """
 
 import argparse
 import cProfile
+import json
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from types import CodeType
 from typing import TypeVar
@@ -27,6 +30,8 @@ from rspmn.learn.successors.factored import FutureInfo
 CASES = [
     "Elevators-2", "SkillTeaching-3", "CrossingTraffic-3", "GameOfLife-2", "SysAdmin-1",
 ]  # fmt: skip
+#: Where results are kept.
+KEPT = Path("build") / "ippc"
 #: Functions that `--profile` lists.
 DEAREST = 5
 T = TypeVar("T")
@@ -34,18 +39,25 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class World:
-    """An instance, and the values between which policies are placed."""
+    """An instance, such as Elevators-2, and the values between which policies are placed."""
 
-    mdp: MDP
-    random: float
-    best: float
+    case: str
 
-    @classmethod
-    def read(cls, case: str) -> "World":
-        """Return an instance by its name, such as Elevators-2."""
-        domain, number = case.split("-")
-        mdp = Instance.read(domain, int(number)).mdp()
-        return cls(mdp, mdp.evaluate(None, mdp.horizon), mdp.optimum(mdp.horizon))
+    @cached_property
+    def mdp(self) -> MDP:
+        """The instance."""
+        domain, number = self.case.split("-")
+        return Instance.read(domain, int(number)).mdp()
+
+    @cached_property
+    def random(self) -> float:
+        """The value of the random policy."""
+        return self.mdp.evaluate(None, self.mdp.horizon)
+
+    @cached_property
+    def best(self) -> float:
+        """The value of the best policy."""
+        return self.mdp.optimum(self.mdp.horizon)
 
     def share(self, value: float) -> float:
         """Return how far of the way from random to optimal a value is."""
@@ -97,6 +109,16 @@ def run(world: World, episodes: int, seed: int) -> Run:
         world.share(learned), world.share(daring), table_seconds, learn_seconds,
         policy_seconds + act_seconds, _successors(info.future), _slowest(info.seconds),
     )  # fmt: skip
+
+
+def run_once(world: World, episodes: int, seed: int) -> Run:
+    """Learn from one log, unless that was done before."""
+    kept = KEPT / f"{world.case}_{episodes}_{seed}.json"
+    if not kept.exists():
+        done = run(world, episodes, seed)
+        KEPT.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(asdict(done)), encoding="utf-8")
+    return Run(**json.loads(kept.read_text(encoding="utf-8")))
 
 
 def _first_state(mdp: MDP) -> dict[str, object]:
@@ -172,14 +194,14 @@ def main() -> None:
     options = parser.parse_args()
     runs: list[Run] = []
     for case in options.cases:
-        world = World.read(case)
+        world = World(case)
         for episodes in options.episodes:
             if options.profile:
                 log = world.mdp.generate(episodes, world.mdp.horizon, 0, "final")
                 print(f"{case}, {episodes} episodes", *dearest(log), sep="\n", flush=True)
                 continue
             for seed in range(options.seeds):
-                runs.append(run(world, episodes, seed))
+                runs.append(run_once(world, episodes, seed))
                 print(runs[-1], flush=True)
                 if options.output is not None:
                     text = INTRODUCTION.format(command=_command()) + written(runs)
