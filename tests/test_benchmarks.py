@@ -13,6 +13,7 @@ ARGUMENTS = {
     "act": "--variables 2 --knots 3 --states 20 --rows 100",
     "bandits": "--seeds 1 --data wine",
     "domains": "--seeds 1 --episodes 100",
+    "explain": "--episodes 100 --states 5",
     "futures": "--seeds 1 --most 10 --domains FrozenLake --jobs 1",
     "growth": "--episodes 100 --sides 4",
     "habits": "--seeds 1 --worlds lake --episodes 100 --moves drawn --free 0.2",

@@ -86,9 +86,10 @@ def test_of_a_number(seed: int) -> None:
     seen = [
         best_among(policy.action_values({**state, "x1": x}))[0].utility for x in numbers[inside]
     ]
-    assert found.seen == pytest.approx(shares[inside] @ seen / shares.sum(), abs=0.01)
+    # Utilities jump where an action begins to be offered, somewhere in an interval.
+    assert found.seen == pytest.approx(shares[inside] @ seen / shares.sum(), abs=0.05)
     unseen = best_among(policy.action_values(state))[0].utility
-    assert found.unseen == pytest.approx(unseen, abs=0.01)
+    assert found.unseen == pytest.approx(unseen, abs=0.05)
     assert found.gain == found.seen - found.unseen
 
 

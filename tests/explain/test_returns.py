@@ -8,9 +8,12 @@ import pytest
 from effort import seeds
 from enumerated import returns, without_variance
 from random_models import random_rspmn, random_setting
+from rspmn.circuit import Utility
+from rspmn.envs.frozen_lake import frozen_lake
 from rspmn.errors import EvidenceError
 from rspmn.explain import ReturnDistribution
 from rspmn.infer.policy import Policy
+from rspmn.learn import learn_rspmn
 from small_models import chain
 from soft_models import soft_model
 
@@ -102,6 +105,16 @@ def test_rewards_that_vary_are_normal() -> None:
     # 1000 draws: five standard errors.
     assert drawn.mean == pytest.approx(noisy.mean, abs=5 * drawn.deviation / 31)
     assert drawn.cvar(0.2) == pytest.approx(noisy.cvar(0.2), abs=0.8)
+
+
+def test_a_goal_is_paid_once() -> None:
+    """Rewards at the goal vary, but where the step leads says which it is: 0 or 1."""
+    model, _ = learn_rspmn(frozen_lake().generate(800, 30, 0))
+    assert any(isinstance(node, Utility) and node.variance > 0.1 for node in model.template.nodes)
+    policy = model.policy(20)
+    found = policy.returns()
+    assert set(found.values.round(9).tolist()) == {0, 1}
+    assert found.mean == pytest.approx(float(policy.value()), abs=0.02)
 
 
 def test_what_cannot_be_told_apart_is_simulated() -> None:

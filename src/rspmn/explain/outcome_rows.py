@@ -1,8 +1,8 @@
 """One step of a template by outcome: what each branch may earn, and where that leads.
 
-An outcome is a product of a utility and an S_L, or an S_L alone. `Bellman` has the mean of what
-branches earn; here the outcomes are kept apart, so that the distribution of a step can be asked
-for, not only its mean.
+An outcome is a product of a utility and an S_L, or an S_L alone, or a part of it that earned the
+same. `Bellman` has the mean of what branches earn; here the outcomes are kept apart, so that the
+distribution of a step can be asked for, not only its mean.
 """
 
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ import numpy as np
 
 from rspmn.circuit import Network, Utility
 from rspmn.errors import EvidenceError
+from rspmn.explain.successor_rewards import parts_of_outcomes
 from rspmn.infer.compiled.bellman import Choices
 from rspmn.infer.compiled.layers import KINDS, Flat, flatten
 from rspmn.infer.compiled.offers import Offers
@@ -56,9 +57,13 @@ class OutcomeRows:
             )
         nodes = [template.nodes[k] if k >= 0 else None for k in utility.tolist()]
         moments = [(n.mean, n.variance) if isinstance(n, Utility) else (0.0, 0.0) for n in nodes]
-        self.earned, self.variance = np.array(moments).reshape(-1, 2).T  # [outcomes] each
-        self.leads = _leads(sites, model.num_interfaces)[site]  # sparse
+        leads = _leads(sites, model.num_interfaces)[site]
+        earned, variance = np.array(moments).reshape(-1, 2).T
+        parts = parts_of_outcomes(model, earned, variance, leads)
+        self.earned, self.variance = parts.earned, parts.variance  # [outcomes] each
+        self.leads = parts.leads  # sparse [outcomes, interfaces]
         rows = _rows(flat, np.array(offers.maxes, dtype=np.int64), ends)
+        rows = Rows(rows.decisions, rows.outcomes @ parts.of)
         children = [c for i in offers.maxes for c in template.nodes[i].children]
         self.branches = rows[np.array(children, dtype=np.int64)]
         self.roots = rows[flat.roots]

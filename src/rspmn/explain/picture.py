@@ -11,6 +11,7 @@ from rspmn.explain.distribution import ReturnDistribution
 from rspmn.explain.explanation import ActionReason, Explanation
 from rspmn.explain.text import change_text
 from rspmn.explain.words import state_text
+from rspmn.types import Array
 from rspmn.values import show
 
 if TYPE_CHECKING:
@@ -85,16 +86,19 @@ def _title(found: Explanation) -> str:
     return f"{state}: {made}{close}" + (f"\n{change_text(change)}" if change else "")
 
 
+def steps_below(found: ReturnDistribution) -> tuple[Array, Array]:  # [n + 1] each
+    """Return the returns, and the probability of no more than each, from 0 on."""
+    below = np.concatenate([[0.0], np.cumsum(found.probabilities)])
+    return np.concatenate([found.values[:1], found.values]), below
+
+
 def draw_returns(found: ReturnDistribution, axes: "Axes | None" = None) -> "Axes":
-    """Draw how probable it is to stay below each return; the worst tenth is shaded."""
+    """Draw how probable it is not to exceed each return."""
     axes = axes or new_axes(6.0, 3.2)
-    below = np.cumsum(found.probabilities)
-    axes.step(found.values, below, where="post", color=CHOSEN)
-    worst = found.values <= found.quantile(0.1)
-    axes.fill_between(found.values[worst], below[worst], step="post", color=CHOSEN, alpha=0.2)
+    axes.step(*steps_below(found), where="post", color=CHOSEN)
     axes.axvline(found.mean, color=OTHER, linestyle="--", linewidth=1)
     axes.annotate(
-        f"mean {found.mean:.4g}", (found.mean, 0.02), xytext=(4, 0), textcoords="offset points",
+        f"mean {found.mean:.4g}", (found.mean, 0.95), xytext=(4, 0), textcoords="offset points",
         color="#555555", fontsize="small",
     )  # fmt: skip
     axes.set_xlabel(f"return over {found.steps} steps")

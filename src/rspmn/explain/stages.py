@@ -25,8 +25,6 @@ LEAST = 5
 #: A reward of which mean and variance are known is normal. In one step it has so many values of
 #: equal probability; in several, fewer, but at least the latter.
 NORMAL, LEAST_NORMAL = 32, 3
-#: A deviation of less than this share of the largest reward is rounding.
-NO_DEVIATION = 1e-6
 
 #: Returns what is decided in a step, given its number and the returns so far.
 Decider = Callable[[int, Support], Decide]
@@ -45,7 +43,6 @@ class Rewards:
 
     def __init__(self, rows: OutcomeRows, steps: int) -> None:
         deviation = np.sqrt(rows.variance)
-        deviation[deviation <= NO_DEVIATION * max(1.0, np.abs(rows.earned).max(initial=0.0))] = 0.0
         count = max(LEAST_NORMAL, math.ceil(NORMAL / steps)) if deviation.any() else 1
         noise = normal_values(count) if count > 1 else np.zeros(1)
         found = rows.earned + deviation * noise[:, None]
