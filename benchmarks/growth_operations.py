@@ -1,10 +1,7 @@
 """How each operation grows with the number of interface nodes: CPU seconds, memory, exponents.
 
 `python benchmarks/growth_operations.py --cells 1000 4000 16000 -o docs` writes
-docs/growth_operations.md. Worlds are walks on a line (one variable), on a grid (two) and in a cube
-(three). Each world of each size is measured in a process of its own, so that the peak of memory is
-its own too. An exponent is the slope of log seconds by log interface nodes, from the smallest size
-to the largest: 1 is linear.
+docs/growth_operations.md.
 """
 
 import argparse
@@ -25,6 +22,14 @@ from rspmn import RSPMN, SPMN, Episodes, Schema, Windows
 from rspmn.circuit.validity import soundness_violations
 from rspmn.learn import LearnConfig, learn_rspmn, refit
 from rspmn.learn.em import em
+
+ABOUT = """\
+Worlds are walks on a line (one variable), on a grid (two) and in a cube (three); one move in ten
+fails, and each cell is visited ten times on average. Each world of each size is measured in a
+process of its own. Entries are CPU seconds, and the peak of memory above what was held before. The
+exponent is the slope of log seconds by log interface nodes from the smallest size to the largest: 1
+is linear.
+"""
 
 #: Steps of an episode.
 LENGTH = 20
@@ -146,13 +151,7 @@ def main() -> None:
         return
     command = "python benchmarks/growth_operations.py --worlds " + " ".join(options.worlds)
     command += f" --cells {' '.join(map(str, options.cells))} --successors {options.successors}"
-    page = [
-        "# How operations grow",
-        "",
-        f"Made by `{command} -o docs`.",
-        *(__doc__ or "").split("\n")[3:],
-    ]
-    page += ["Each entry: CPU seconds, and the peak of memory above what was held before."]
+    page = ["# How operations grow", "", f"Made by `{command} -o docs`.", "", *ABOUT.splitlines()]
     for world in options.worlds:
         found = dict(measured_apart(world, cells, options.successors) for cells in options.cells)
         page += ["", f"## {world}", "", *table_of(found)]
