@@ -500,9 +500,9 @@ class RSPMN:
         min_support
             The fewest logged steps of an action in states that are alike; others are forbidden.
         caution
-            Plans against the posterior: an action is worth its mean over draws of all weights,
-            and one that is not of maximum expected utility is taken if it gains more than so many
-            deviations of the gain. See `rspmn.trust.caution`.
+            Plans against the posterior: an action is worth its mean over draws of all weights.
+            One that is not of maximum expected utility is taken if it was not logged much less
+            often, and gains more than so many deviations of the gain. See `rspmn.trust.caution`.
 
         Examples
         --------

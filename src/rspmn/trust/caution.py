@@ -4,8 +4,9 @@ The estimate of a branch that was tried twice counts as much as any other, and t
 estimates is too high. A cautious plan is made for all draws of the posterior at once. In each step
 an action is worth its mean over draws, which holds what a branch may lead to beyond what was
 logged; the same action is taken in every draw, so that an error of one branch counts in all steps
-that lead to it. The plan departs from that of maximum expected utility only where it gains more
-than some deviations of the gain over draws: what the posterior cannot tell stays as it is.
+that lead to it. The plan departs from that of maximum expected utility only for an action that was
+not logged much less often, and only where it gains more than some deviations of the gain over
+draws: what the posterior cannot tell stays as it is.
 """
 
 import numpy as np
@@ -20,6 +21,11 @@ from rspmn.types import Array, Ints
 
 #: Draws from the posterior, and the seed that they are made with.
 DRAWS, SEED = 200, 1
+#: An action is not taken instead of one with more than so many times its logged steps: what the
+#: posterior says of it is mostly what others did.
+RARER = 3.0
+#: By this share a rarer action is worth less than the plain choice, at least.
+BELOW = 1e-6
 #: At most this many floats are held by the draws.
 MOST_FLOATS = 40_000_000
 #: Without a horizon, values are updated until they change by less than this share; so often at
@@ -36,7 +42,7 @@ class CautiousPlan(Planned):
         As for `Planned`. The model has counts.
     caution
         How many standard deviations, over draws, an action must be better than that of maximum
-        expected utility to be taken instead. 0 is the highest mean over draws.
+        expected utility to be taken instead; it also needs a third of the logged steps.
     draws
         The number of draws.
 
@@ -116,7 +122,7 @@ class CautiousPlan(Planned):
 class _Cautious:
     """The branch of highest mean over draws, less deviations of its gain on a plain choice.
 
-    The same branch is taken in each draw.
+    One with far fewer steps than the plain choice is not taken. The same branch is in each draw.
     """
 
     def __init__(self, caution: float, criterion: Criterion, plain: Choices) -> None:
@@ -129,6 +135,7 @@ class _Cautious:
         drawn = np.where(lost, 0.0, worth)
         gain = drawn - drawn[:, self.plain.chosen[number]][:, level.branches.node]
         estimate = drawn.mean(axis=0) - self.caution * gain.std(axis=0)
+        estimate = self._no_more_than_plain(number, level, estimate)
         self.estimates.append(np.where(lost, -np.inf, estimate))
         known = self.plain.known[number]
         ranked = self.estimates[-1]
@@ -137,6 +144,14 @@ class _Cautious:
         found = decided(self.criterion, ranked, level.branches)
         chosen, taken = found.taken(np.zeros(len(ranked)), level.branches)
         return np.where(found.best[chosen], _averaged(drawn, level, chosen, taken), -np.inf)
+
+    def _no_more_than_plain(self, number: int, level: Level, estimate: Array) -> Array:
+        """Return estimates, those of much rarer branches below that of the plain choice."""
+        steps, node = level.branches.steps, level.branches.node
+        plain = self.plain.chosen[number][node]  # [branches]
+        below = estimate[plain] - BELOW * np.maximum(1.0, np.abs(estimate[plain]))
+        rarer = RARER * steps < steps[plain]
+        return np.where(rarer, np.minimum(estimate, below), estimate)
 
 
 def _averaged(
