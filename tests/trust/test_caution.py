@@ -94,6 +94,13 @@ def test_constraints_hold(models: Mapping[str, RSPMN]) -> None:
         assert "up" not in made
 
 
+def test_what_is_not_known_is_not_free() -> None:
+    """Where each step costs, a node of which nothing is known must not be worth 0."""
+    model, _ = learn_rspmn(DOMAINS["Elevators"]().generate(100, 10, 1))
+    plain, cautious = model.policy(10), model.policy(10, caution=0.2)
+    assert float(cautious.value()) < float(plain.value()) + 1
+
+
 def test_without_a_horizon(models: Mapping[str, RSPMN]) -> None:
     forever = models["random"].policy(discount=0.5, caution=0.1)
     long = models["random"].policy(40, discount=0.5, caution=0.1)

@@ -131,7 +131,7 @@ class _Cautious:
 
     def settle(self, number: int, level: Level, worth: Array) -> Array:  # [draws, max nodes]
         """Return what the chosen branches are worth in each draw."""
-        lost = np.isneginf(worth).any(axis=0)
+        lost = np.asarray(np.isneginf(worth).any(axis=0))
         drawn = np.where(lost, 0.0, worth)
         gain = drawn - drawn[:, self.plain.chosen[number]][:, level.branches.node]
         estimate = drawn.mean(axis=0) - self.caution * gain.std(axis=0)
@@ -143,7 +143,8 @@ class _Cautious:
             ranked = competing_of_each(ranked, known, level.branches)
         found = decided(self.criterion, ranked, level.branches)
         chosen, taken = found.taken(np.zeros(len(ranked)), level.branches)
-        return np.where(found.best[chosen], _averaged(drawn, level, chosen, taken), -np.inf)
+        known_node = found.best[chosen] & ~lost[chosen]  # else nothing is known of what follows
+        return np.where(known_node, _averaged(drawn, level, chosen, taken), -np.inf)
 
     def _no_more_than_plain(self, number: int, level: Level, estimate: Array) -> Array:
         """Return estimates, those of much rarer branches below that of the plain choice."""
