@@ -98,18 +98,6 @@ class LatentFactors:
             mass *= table[row, classes]
         return np.bincount(self.to, mass, self.interfaces).astype(np.float64)
 
-    def masses_of(self, rows: Ints) -> Array:  # [n, interfaces]
-        """Return `masses` of several products, each with its rows of the tables."""
-        mass = np.repeat(self.share[None, :], len(rows), axis=0)
-        for component, table in enumerate(self.tables):
-            mass *= table[rows[:, component]][:, self.classes[:, component]]
-        found = np.zeros((len(rows), self.interfaces))
-        order = np.argsort(self.to, kind="stable")
-        nodes, starts = np.unique(self.to[order], return_index=True)
-        if len(rows):
-            found[:, nodes] = np.add.reduceat(mass[:, order], starts, axis=1)
-        return found
-
     def weights(self, rows: Sequence[int]) -> Array:  # [interfaces]
         """Return the distribution of interface nodes that some rows give.
 

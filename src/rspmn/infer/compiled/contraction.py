@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from rspmn.circuit import LatentFactors
+from rspmn.infer.compiled.joined import Joined
 from rspmn.types import Array, Bools, Ints
 
 #: At most this many floats are held per chunk of beginnings.
@@ -97,20 +98,13 @@ class Contraction:
 
     def matrix(self, used: Bools) -> Any:  # sparse [products, interfaces]
         """Return some of the products multiplied out; the rows of others are empty."""
-        from scipy.sparse import csr_array, vstack
+        from scipy.sparse import csr_array
 
-        parts, size = [], self.factors.interfaces
-        step = max(1, CHUNK // max(1, len(self.factors.to)))
-        for start in range(0, len(used), step):
-            here = start + np.flatnonzero(used[start : start + step])
-            mass = self.factors.masses_of(self.rows[here])
-            mass /= mass.sum(axis=1, keepdims=True)
-            rows = csr_array(mass)
-            counts = np.zeros(min(step, len(used) - start), dtype=np.int64)
-            counts[here - start] = np.diff(rows.indptr)
-            pointers = np.concatenate([[0], np.cumsum(counts)])
-            parts.append(csr_array((rows.data, rows.indices, pointers), (len(counts), size)))
-        return csr_array(vstack(parts)) if parts else csr_array((0, size))
+        place = np.flatnonzero(used)
+        joined = Joined(self.factors, self.rows[place])
+        put = np.ones(len(place)), (place, np.arange(len(place)))
+        back = csr_array(put, shape=(len(used), len(place)))
+        return csr_array(back @ joined.matrix(np.ones(len(place), dtype=bool)))
 
     def _expect(self, of_cells: Array) -> Array:  # [distinct rows]
         numbers: Array = np.bincount(self.cell, of_cells, self.cells).astype(float)[None, :]
@@ -139,19 +133,6 @@ def _stages(
         found.append(_Stage(parent, tables[component][row], classes[sort], sort, starts))
         before = after.ravel()
     return found, before
-
-
-def contraction_work(factors: LatentFactors, rows: Ints) -> int:
-    """Return how many multiplications a contraction of some distinct rows takes."""
-    cells = np.unique(factors.classes, axis=0)
-    order = elimination_order(rows, cells)
-    endings = [int(number.max()) + 1 for number in _endings(cells, order)]
-    work, begun = 0, np.zeros(len(rows), dtype=np.int64)
-    for k, component in enumerate(order):
-        key = begun * len(factors.tables[component]) + rows[:, component]
-        begun = np.unique(key, return_inverse=True)[1].ravel()
-        work += (int(begun.max(initial=-1)) + 1) * endings[k]
-    return work
 
 
 def _endings(cells: Ints, order: Sequence[int]) -> list[Ints]:

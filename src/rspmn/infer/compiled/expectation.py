@@ -3,7 +3,7 @@
 import numpy as np
 
 from rspmn.circuit import LatentFactors
-from rspmn.infer.compiled.contraction import Contraction, contraction_work
+from rspmn.infer.compiled.contraction import Contraction
 from rspmn.infer.compiled.joined import Joined, mean_edges
 from rspmn.types import Ints
 
@@ -23,8 +23,6 @@ def expectation(factors: LatentFactors, rows: Ints) -> Expectation:
     rows
         Of each product, the row of each component's table. [products, components]
     """
-    distinct = np.unique(rows, axis=0)
+    contraction, distinct = Contraction(factors, rows), np.unique(rows, axis=0)
     edges = SPARSE * len(distinct) * mean_edges(factors, distinct)
-    if edges < contraction_work(factors, distinct):
-        return Joined(factors, rows)
-    return Contraction(factors, rows)
+    return Joined(factors, rows) if edges < contraction.work else contraction
