@@ -7,14 +7,14 @@ from rspmn.infer.compiled.state_index import state_part
 from rspmn.values import Value, show
 
 if TYPE_CHECKING:
-    from rspmn.infer.policy import Policy
+    from rspmn.infer.base_policy import BasePolicy
 
 
 #: So many values are written out where states that behave alike are one interface node.
 SHOWN = 6
 
 
-def policy_table(policy: "Policy", t: int = 0) -> dict[str, list[Any]]:
+def policy_table(policy: "BasePolicy", t: int = 0) -> dict[str, list[Any]]:
     """Return the states of each interface node, the best decisions, what they are worth.
 
     `visits` are the logged steps in the node, `steps` those of them with these decisions; 0 where

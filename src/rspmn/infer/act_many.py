@@ -1,0 +1,72 @@
+"""The decisions of a plan in all rows of a table of states."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.infer.answers import Answers
+from rspmn.infer.branches import objects
+from rspmn.infer.compiled.beliefs import Routes
+from rspmn.infer.compiled.mixture import decide_all
+from rspmn.types import Ints
+from rspmn.values import Value
+
+
+def decisions_of_rows(
+    answers: Answers, routes: Routes, t: int, fallback: Mapping[str, Value] | None
+) -> dict[str, NDArray[Any]]:
+    """Return the decisions in each row of a table at time t, an array for each decision.
+
+    `fallback` has the decisions in states that the model never saw; without it such a state is an
+    error.
+    """
+    planned, schema = answers.planned, answers.model.schema
+    codes, is_open = decide_all(planned, routes, planned.after(t))
+    state, row = routes.state, routes.row
+    # Laws and limits may tell states apart that are in the same nodes.
+    if schema.laws or answers.limits is not None:
+        state, row = routes.distinct()
+        codes, is_open = codes[:, routes.state[row]], is_open[routes.state[row]]
+        for k, at in enumerate(row.tolist()):
+            made = {} if codes[0, k] < 0 else answers.named(codes[:, k].tolist())
+            is_open[k] |= not answers.is_settled(made, routes.known(at))
+    used = np.bincount(state, minlength=len(row)) > 0
+    asked = {
+        k: answers.decisions_one_by_one(routes.known(int(row[k])), t)
+        for k in np.flatnonzero(is_open & used).tolist()
+    }
+    lost = ~is_open & (codes < 0).any(axis=0) & used
+    lost[[k for k, made in asked.items() if not made]] = True
+    if lost.any() and fallback is None:
+        answers.refuse_unseen(routes.known(int(row[np.argmax(lost)])))
+    found = {}
+    for name in schema.decisions:
+        values = [*planned.offers.values(name), (fallback or {}).get(name), None]
+        code = np.full(len(used), len(values) - 1)
+        if name in planned.together:
+            code = codes[planned.together.index(name)]
+        code = np.where(lost, len(values) - 2, code)
+        for k, made in asked.items():
+            if made:
+                code[k] = len(values)
+                values.append(made.get(name))
+        found[name] = _looked_up(values, code[state])
+    return found
+
+
+def _looked_up(values: Sequence[Any], code: Ints) -> NDArray[Any]:  # [n]
+    """Return the values of codes."""
+    used = np.flatnonzero(np.bincount(code, minlength=len(values)))
+    place = np.zeros(len(values), dtype=np.int64)
+    place[used] = np.arange(len(used))
+    return _array([values[k] for k in used.tolist()])[place[code]]
+
+
+def _array(values: list[Any]) -> NDArray[Any]:
+    """Return values as an array of their own type, or of objects if they are mixed."""
+    kinds = {type(value) for value in values}
+    if len(kinds) == 1 and kinds <= {bool, int, float, str}:
+        return np.array(values)
+    return objects(values)

@@ -1,0 +1,289 @@
+"""What a plan says of single states: which interface nodes they may be in, what actions are worth.
+
+States are found by tables, and what is planned in their interface nodes are arrays. What tables
+cannot answer, as evidence on variables between decisions, goes through the network.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from rspmn.circuit import Network
+from rspmn.errors import EvidenceError
+from rspmn.infer import actions
+from rspmn.infer.actions import ActionValue, best_among, judged, mark_extrapolated, shown_share
+from rspmn.infer.compiled.beliefs import Beliefs
+from rspmn.infer.compiled.mixture import Situation, decide_one, scores_of
+from rspmn.infer.compiled.offers import Offers
+from rspmn.infer.compiled.planned import Planned
+from rspmn.infer.constraints import Constraints
+from rspmn.infer.criterion import MEU
+from rspmn.infer.evidence import Known, as_state, known_values, open_variables
+from rspmn.infer.lawful import checked, is_lawful
+from rspmn.infer.meu import ExpectedUtility, recurrent_meu
+from rspmn.model import RSPMN
+from rspmn.values import Value, as_value, is_missing, show
+
+
+class Answers:
+    """Answers about single states, by a plan.
+
+    Parameters
+    ----------
+    planned
+        The plan, and the model that it is of.
+    observed
+        The model without what is extrapolated.
+    """
+
+    def __init__(self, planned: Planned, observed: RSPMN) -> None:
+        self.model, self.planned, self.observed = planned.model, planned, observed
+        self.limits = planned.criterion if isinstance(planned.criterion, Constraints) else None
+        self.index = self.model.state_index
+        with np.errstate(divide="ignore"):
+            starts = np.log(self.model.starts)
+        self._start = Beliefs.of_one(np.arange(self.model.num_interfaces), starts)
+
+    # ---- states --------------------------------------------------------------------
+
+    def known(self, state: object) -> Known | None:
+        """Return what is known of a state, quickly where all of it is before the first decision."""
+        if state is None:
+            return None
+        values = as_state(state, self.model.schema)
+        names = self.index.names
+        if any(name not in names for name in values):
+            return known_values(values, self.model.template)
+        known: Known = {}
+        for name, raw in values.items():
+            if type(raw) is float and -math.inf < raw < math.inf:
+                known[name] = raw
+            elif not is_missing(raw):
+                known[name] = as_value(raw, f"evidence for {name!r}", EvidenceError)
+        return known
+
+    def offered(self, known: Known | None) -> tuple[str, Sequence[Value]]:
+        """Return the next decision and all values that it takes anywhere."""
+        schema = self.model.schema
+        decision = next((name for name in schema.decisions if name not in (known or ())), None)
+        if decision is None:
+            raise EvidenceError("no decision is left to make: the evidence holds them all")
+        return decision, self.planned.offers.values(decision)
+
+    def beliefs(self, known: Known | None) -> Beliefs | None:
+        """Return which interface nodes a state may be in; None if it has more than a state."""
+        if known is None:
+            return self._start
+        if any(name not in self.index.names for name in known):
+            return None
+        return self.index.belief(known)
+
+    def situation(self, known: Known | None) -> Situation | None:
+        """Return which max nodes of the next decision a state may be at; None if it is not clear.
+
+        It is clear unless something after the decision is known, or earned beside it.
+        """
+        return self._first_situation(self.planned.offers, known) or self._later_situation(known)
+
+    def _first_situation(self, offers: Offers, known: Known | None) -> Situation | None:
+        """Return a state before the first decision; None if only the network knows."""
+        beliefs = self.beliefs(known)
+        if beliefs is None:
+            return None
+        at = offers.first[beliefs.nodes]
+        return None if (at < 0).any() else Situation(offers, beliefs, at, self.planned.together[0])
+
+    def _later_situation(self, known: Known | None) -> Situation | None:
+        """Return a state before a later decision; None if more is known than comes before it."""
+        decision, _ = self.offered(known)
+        network, nodes = self.model.from_anywhere, self.model.template.nodes
+        before = self.model.schema.known_before(decision)
+        if known is None or not set(known) <= set(before) or network.nodes[: len(nodes)] != nodes:
+            return None
+        reached = actions.reached_nodes(network, known, decision, (), MEU)
+        flows = {self.planned.offers.number[i]: flow for i, (flow, _) in reached.items() if flow}
+        if not flows.keys() <= self.planned.offers.whole:
+            return None
+        at, weights = np.array([*flows], np.int64), np.array([*flows.values()])
+        beliefs = Beliefs(np.array([0, len(at)]), at, weights)
+        return Situation(self.planned.offers, beliefs, at, decision)
+
+    # ---- decisions -----------------------------------------------------------------
+
+    def decisions(self, known: Known | None, t: int) -> Mapping[str, Value]:
+        """Return the decisions to make now in a state; nothing where the model knows none."""
+        self.offered(known)  # refuses a state in which nothing is left to decide
+        after = self.planned.after(t)
+        beliefs = self.beliefs(known)
+        if beliefs is None:
+            return self.decisions_one_by_one(known, t)
+        made: dict[str, Value] = {}
+        if beliefs.is_certain:
+            made, _ = self.planned.decisions(int(beliefs.nodes[0]), after)
+        if len(made) < len(self.planned.together):
+            codes = decide_one(self.planned, beliefs, after)
+            if codes is None:
+                return self.decisions_one_by_one(known, t)
+            made = self.named(codes)
+        return made if self.is_settled(made, known) else self.decisions_one_by_one(known, t)
+
+    def decisions_one_by_one(self, known: Known | None, t: int) -> dict[str, Value]:
+        """Return the decisions to make now, each the best by the values of its actions."""
+        schema = self.model.schema
+        given: Known = dict(known or {})
+        made: dict[str, Value] = {}
+        for place, name in enumerate(schema.decisions):
+            if name in given:
+                continue
+            network = self.model.from_start if known is None else None
+            best = best_among(self._worths({**given, **made}, t, network))
+            if not best:
+                return {}
+            made[name] = best[0].value
+            if schema.information_sets[place + 1]:
+                break
+        return made
+
+    def named(self, codes: Sequence[int]) -> dict[str, Value]:
+        """Return decisions by name, given codes of their values; none if they are not known."""
+        pairs = zip(self.planned.together, codes, strict=False)
+        return {name: self.planned.offers.values(name)[code] for name, code in pairs}
+
+    def is_settled(self, made: Mapping[str, Value], known: Known | None) -> bool:
+        """Return whether what is best at an interface node is best in a state of it.
+
+        Laws and rules may tell states of one node apart.
+        """
+        if self.limits is not None and self.limits.by_state:
+            return False
+        laws = self.model.schema.laws
+        return not laws or is_lawful(made, known or {}, laws)
+
+    def refuse_unseen(self, known: Known | None) -> None:
+        """Raise the error of a state in which no decision is known, or none is allowed."""
+        given = ", ".join(f"{name}={show(value)}" for name, value in (known or {}).items())
+        limited = self.limits is not None
+        refused = [a for a in self._worths(known, 0) if a.forbidden] if limited else []
+        if refused:
+            raise EvidenceError(
+                f"everything that the model knows in the state {given or '(nothing known)'} is "
+                f"forbidden: {'; '.join(f'{show(a.value)}: {a.forbidden}' for a in refused)}; "
+                "relax a constraint, or make the policy with otherwise=..., which it returns there"
+            )
+        raise EvidenceError(
+            f"the model knows no decision in the state {given or '(nothing known)'}: see "
+            "action_values for what it knows; a policy made with otherwise=... returns that in "
+            "such states"
+        )
+
+    # ---- values --------------------------------------------------------------------
+
+    def action_values(self, known: Known | None, t: int) -> list[ActionValue]:
+        """Return what every value of the next decision is worth, marked if it is extrapolated."""
+        decision, domain = self.offered(known)
+        by_value = {answer.value: answer for answer in self._worths(known, t)}
+        answers = [by_value[value] for value in domain]
+        if self.model is self.observed:
+            return answers
+        return mark_extrapolated(answers, self._tried(known, decision))
+
+    def value(self, known: Known | None, t: int) -> ExpectedUtility:
+        """Return what a state is worth, the best done in it and after it."""
+        planned, after = self.planned, self.planned.after(t)
+        if self.limits is not None and set(known or ()) >= set(self.index.names):
+            return self._value_of_best(known, t)
+        beliefs = self.beliefs(known)
+        if beliefs is not None and (planned.offers.first[beliefs.nodes] >= 0).all():
+            return self._mean_value(beliefs, after)
+        left = None if planned.horizon is None else after + 1
+        return recurrent_meu(self.model, known, left, planned.discount, planned.criterion)
+
+    def _mean_value(self, beliefs: Beliefs, after: int) -> ExpectedUtility:
+        """Return what the best first decisions in nodes are worth, on average."""
+        planned = self.planned
+        at = [planned.first(node) for node in beliefs.nodes.tolist()]
+        found = np.array([planned.best(index, after) for index in at if index is not None])
+        values, known, supported = found.reshape(-1, 3).T
+        shares = beliefs.weights * known
+        value, support = math.nan, 0.0
+        if shares.any():
+            value = float(shares @ np.where(known > 0, values, 0.0) / shares.sum())
+        if len(at):
+            support = float(beliefs.weights @ supported / beliefs.weights.sum())
+        steps = sum(planned.steps(index, after) for index in at if index is not None)
+        return ExpectedUtility(value, support, steps, planned.discount * planned.bound)
+
+    def _value_of_best(self, known: Known | None, t: int) -> ExpectedUtility:
+        """Return what the best of the next decision is worth in a state that is all known."""
+        best = best_among(self._worths(known, t))
+        if not best:
+            return ExpectedUtility(math.nan, 0.0, 0.0)
+        found = best[0]
+        return ExpectedUtility(found.utility, found.supported, found.steps, self.planned.bound)
+
+    def _worths(
+        self, known: Known | None, t: int, network: Network | None = None
+    ) -> list[ActionValue]:
+        """Return what all values of the next decision are worth, those forbidden marked.
+
+        The network is asked if one is given, or where the evidence is more than tables can take.
+        """
+        situation = None
+        if network is None:
+            network = _network(self.model, known)
+            situation = self.situation(known)
+        if situation is not None:
+            answers = self._by_nodes(situation, known, t)
+        else:
+            answers = self._by_network(network, known or {}, t)
+        return checked(answers, known or {}, self.model, 2 * self.planned.bound, self.limits)
+
+    def _by_nodes(self, situation: Situation, known: Known | None, t: int) -> list[ActionValue]:
+        """Return the worth of a decision's values in one state, by what is planned in its nodes."""
+        planned, after = self.planned, self.planned.after(t)
+        found = situation.averages(planned.at(after, delays=True))
+        scores = scores_of(planned, situation, found.utility)[0].tolist()
+        late = np.nan_to_num(found.delay[0]).tolist()
+        unseen = open_variables(self.model.schema.known_before(situation.decision), known or {})
+        answers = []
+        for k, value in enumerate(planned.offers.values(situation.decision)):
+            branches = situation.branches[:, k]
+            steps = float(planned.steps_of_branches(branches[branches >= 0], after).sum())
+            answers.append(
+                ActionValue(situation.decision, value, float(found.utility[0, k]),
+                            float(found.available[0, k]), 0.0 if math.isinf(steps) else steps,
+                            delay=late[k], averaged_over=unseen,
+                            known=shown_share(found.known[0, k]),
+                            supported=shown_share(found.supported[0, k]))
+            )  # fmt: skip
+        return judged(answers, scores, 2 * planned.bound)
+
+    def _by_network(self, network: Network, known: Known, t: int) -> list[ActionValue]:
+        """Ask the network, for evidence that tables cannot take."""
+        planned = self.planned
+        future = planned.future(planned.after(t)).discounted(planned.discount)
+        asked = next((n for n in self.model.schema.decisions if n not in known), None)
+        within = 2 * planned.bound
+        return actions.action_values(network, known, asked, future, planned.criterion, within)
+
+    def _tried(self, known: Known | None, decision: str) -> Mapping[Value, float]:
+        """Return how probable a state is in which each value of a decision was tried."""
+        situation = self._first_situation(self._observed_offers, known)
+        if situation is None:
+            network = _network(self.observed, known)
+            answers = actions.action_values(network, known, decision)
+            return {answer.value: answer.available for answer in answers}
+        weights = situation.beliefs.weights
+        found = weights @ (situation.branches >= 0) / (weights.sum() or 1.0)
+        return dict(zip(self._observed_offers.values(decision), found.tolist(), strict=True))
+
+    @cached_property
+    def _observed_offers(self) -> Offers:
+        return Offers(self.observed.template)
+
+
+def _network(model: RSPMN, known: Known | None) -> Network:
+    """Return the network of a step: the first of an episode, or one at any time."""
+    return model.from_start if known is None else model.from_anywhere

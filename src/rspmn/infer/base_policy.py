@@ -1,0 +1,232 @@
+"""What policies decide, over a horizon or for ever, and what that is worth.
+
+Over a horizon the best choice depends on the steps to go, so a policy knows its horizon and takes
+the time step. How questions are answered is in `rspmn.infer.answers`, for one state, and in
+`rspmn.infer.act_many`, for many.
+
+A state may be partial. What it is worth (`value`) and what to do in it (`act`) are then different
+questions. `value` is the maximum expected utility, `RSPMN.meu`: what is not known will be observed
+before the decision. `act` and `action_values` are about a decision that is made now, on what is
+given alone: `ActionValue.averaged_over` names the variables that it was made without.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from rspmn.data.tables import as_table
+from rspmn.errors import EvidenceError
+from rspmn.infer.act_many import decisions_of_rows
+from rspmn.infer.actions import ActionValue, shown_share
+from rspmn.infer.answers import Answers
+from rspmn.infer.compiled.mixture import Situation
+from rspmn.infer.compiled.planned import Planned
+from rspmn.infer.compiled.state_index import StateIndex
+from rspmn.infer.criterion import MEU, Criterion
+from rspmn.infer.meu import ExpectedUtility
+from rspmn.model import RSPMN
+from rspmn.schema import Schema
+from rspmn.types import Array
+from rspmn.values import Value
+
+#: What to do where the model knows nothing: a value, or one for each decision.
+Otherwise = Value | Mapping[str, Value] | None
+#: Makes the plan of a policy.
+Planner = Callable[[RSPMN, int | None, float, Criterion], Planned]
+
+
+class BasePolicy:
+    """What to do in each state, and what states and actions are worth.
+
+    A state is a mapping from variables to values, a pandas Series, a record, or a row: values in
+    the schema's order. None is the start of an episode.
+
+    Parameters
+    ----------
+    model
+        The model.
+    horizon
+        The steps of an episode, or None: for ever.
+    discount
+        Per step.
+    otherwise
+        What `act` answers in a state that the model never saw; without it that is an error.
+    allow_untried
+        Whether it may choose what was never tried in a state.
+    criterion
+        The rule that decides which action is best; by default the maximum expected utility.
+    planner
+        Makes the plan, of the model, horizon, discount and criterion.
+    """
+
+    def __init__(
+        self,
+        model: RSPMN,
+        horizon: int | None = None,
+        discount: float = 1.0,
+        otherwise: Otherwise = None,
+        allow_untried: bool = False,
+        criterion: Criterion = MEU,
+        planner: Planner = Planned,
+    ) -> None:
+        self.allow_untried = allow_untried and model.untried is not None
+        self._observed = model  # without what is extrapolated
+        self.model = model.with_untried() if allow_untried else model
+        _check_otherwise(otherwise, model.schema)
+        self.otherwise, self.criterion = otherwise, criterion
+        self._planned = planner(self.model, horizon, discount, criterion)
+        self.horizon, self.discount = self._planned.horizon, discount
+        self._answers = Answers(self._planned, self._observed)
+
+    def __repr__(self) -> str:
+        steps = "for ever" if self.horizon is None else f"{self.horizon} steps"
+        return f"Policy({steps}, discount {self.discount:g}, {self.model!r})"
+
+    @property
+    def bound(self) -> float:
+        """How far values without a horizon may be from their limit; 0 with a horizon."""
+        return self._planned.bound
+
+    # ---- questions -----------------------------------------------------------------
+
+    def act(self, state: object = None, t: int = 0) -> Any:
+        """Return what to do in a state at time t.
+
+        Returned is a value; with several decisions in a step, a mapping of those to make now: all
+        up to the next variable that is observed between two decisions. Decisions already made in
+        this step are part of the state. What the state lacks is averaged over: the decision is
+        made now, on what is given alone.
+        """
+        known = self._answers.known(state)
+        made = self._answers.decisions(known, t)
+        if not made:
+            if self.otherwise is None:
+                self._answers.refuse_unseen(known)
+            return self.otherwise
+        return dict(made) if len(self.model.schema.decisions) > 1 else next(iter(made.values()))
+
+    def action_values(self, state: object = None, t: int = 0) -> list[ActionValue]:
+        """Return what every value of the next decision is worth, with its support.
+
+        It is the worth of an action that is chosen now, on what is given alone, the best decisions
+        made after it.
+        """
+        return self._answers.action_values(self._answers.known(state), t)
+
+    def value(self, state: object = None, t: int = 0) -> ExpectedUtility:
+        """Return what a state is worth at time t, the best done in it and after it.
+
+        This is `RSPMN.meu` of the state, over the steps that are left: what the state lacks will
+        be observed before the decision is made.
+        """
+        return self._answers.value(self._answers.known(state), t)
+
+    def act_many(self, states: object, t: int = 0, otherwise: Otherwise = None) -> Any:
+        """Return what to do in each row of a table of states: an array of values.
+
+        With several decisions in a step, a mapping of arrays. `otherwise` is the answer for states
+        that the model never saw; without it, that of the policy.
+        """
+        return next(self.plan(states, [t], otherwise))
+
+    def plan(
+        self, states: object, times: Iterable[int], otherwise: Otherwise = None
+    ) -> Iterator[Any]:
+        """Return what to do in each row of a table of states at each of some times.
+
+        As `act_many`, but which interface nodes the states are in is found once.
+        """
+        names = self.model.schema.decisions
+        table = as_table(states)
+        later = [n for n in self.model.schema.variables if n not in self.index.names]
+        if any(name in table.names for name in later[:-1]):
+            raise EvidenceError(
+                f"act_many takes states only, {list(self.index.names)}: with decisions made or "
+                "variables observed after them call act for each row"
+            )
+        fallback = self._fallback(self.otherwise if otherwise is None else otherwise)
+        routes = self.index.routes(table)
+        for t in times:
+            found = decisions_of_rows(self._answers, routes, t, fallback)
+            yield found if len(names) > 1 else found[names[0]]
+
+    def table(self, t: int = 0) -> dict[str, list[Any]]:
+        """Return one row for each interface node: its states, the best decisions, their worth.
+
+        `pandas.DataFrame(policy.table())` makes it a data frame.
+        """
+        from rspmn.infer.policy_table import policy_table
+
+        return policy_table(self, t)
+
+    # ---- interface nodes -----------------------------------------------------------
+
+    @property
+    def planned(self) -> Planned:
+        """What is best at each max node, for every number of steps to go."""
+        return self._planned
+
+    @property
+    def index(self) -> StateIndex:
+        """Finds interface nodes by state."""
+        return self._answers.index
+
+    def known(self, state: object = None) -> dict[str, Value]:
+        """Return what is known of a state, by variable; nothing at the start."""
+        return dict(self._answers.known(state) or {})
+
+    def situation(self, state: object = None) -> Situation | None:
+        """Return which max nodes of the next decision a state may be at; None if it is not clear.
+
+        It is clear unless something after the decision is known, or earned beside it.
+        """
+        return self._answers.situation(self._answers.known(state))
+
+    def nodes(self, state: object = None) -> Array:  # [interfaces]
+        """Return how probable each interface node is in a state before the first decision.
+
+        All are 0 in a state that the model never saw.
+        """
+        beliefs = self._answers.beliefs(self._answers.known(state))
+        if beliefs is None:
+            first = self.model.schema.decisions[0]
+            raise EvidenceError(f"expected a state before {first!r}, found more than that")
+        found = np.zeros(self.model.num_interfaces)
+        found[beliefs.nodes] = beliefs.weights / (beliefs.weights.sum() or 1.0)
+        return found
+
+    def choices(self, node: int, t: int = 0) -> tuple[dict[str, Value], float]:
+        """Return the best decisions at an interface node, up to what is observed between them.
+
+        Also what they are worth: NaN if it is not known of any what follows.
+        """
+        made, value = self._planned.decisions(node, self._planned.after(t))
+        return dict(made), value if value > -math.inf else math.nan
+
+    def steps(self, node: int, t: int = 0) -> float:
+        """Return the logged steps that support the best decisions at an interface node."""
+        at = self._planned.first(node)
+        return 0.0 if at is None else self._planned.steps(at, self._planned.after(t))
+
+    def supported(self, node: int, t: int = 0) -> float:
+        """Return the share of an interface node's value that is known to the end."""
+        at = self._planned.first(node)
+        if at is None:
+            return math.nan
+        return shown_share(self._planned.best(at, self._planned.after(t))[2])
+
+    def _fallback(self, otherwise: Otherwise) -> Mapping[str, Value] | None:
+        """Return what to do where the model knows nothing by decision; None if not given."""
+        if otherwise is None or isinstance(otherwise, Mapping):
+            return otherwise
+        _check_otherwise(otherwise, self.model.schema)
+        return {self.model.schema.decisions[0]: otherwise}
+
+
+def _check_otherwise(otherwise: Otherwise, schema: Schema) -> None:
+    several = len(schema.decisions) > 1
+    if otherwise is not None and several != isinstance(otherwise, Mapping):
+        expected = f"values for {list(schema.decisions)}" if several else "one value"
+        raise EvidenceError(f"otherwise: expected {expected}, found {otherwise!r}")
