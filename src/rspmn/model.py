@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from rspmn.infer.policy import Policy
     from rspmn.infer.sample import Decide
     from rspmn.trust import HonestValue, Posterior
+    from rspmn.trust.draws import Source
+    from rspmn.trust.soft import SoftPosterior
 
 
 class Rule(TypedDict, total=False):
@@ -400,6 +402,23 @@ class RSPMN:
         from rspmn.trust import Posterior
 
         return Posterior(self)
+
+    @cached_property
+    def soft_posterior(self) -> "SoftPosterior":
+        """The errors of what soft boxes are worth, given the counts behind them."""
+        from rspmn.trust.soft import SoftPosterior
+
+        return SoftPosterior(self)
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the model has counts behind its weights, so that these can be drawn."""
+        return self.counts is not None or self.soft_counts is not None
+
+    @property
+    def source(self) -> "Source":
+        """What draws all weights: the posterior, or that of soft boxes."""
+        return self.posterior if self.soft_counts is None else self.soft_posterior
 
     def values(
         self,

@@ -76,6 +76,35 @@ def test_errors_are_those_of_the_formula(model: RSPMN) -> None:
     assert posterior.deviations(values)[branch] == pytest.approx(math.sqrt(expected))
 
 
+def test_actions_have_intervals_around_their_values(model: RSPMN) -> None:
+    """Errors average to 0 over draws: the mean of an action is its value in the model."""
+    found = model.policy(20, 0.95).how_sure({"x": 0.57})
+    for each in found.actions:
+        assert each.mean == pytest.approx(each.action.utility)
+        assert each.low < each.mean < each.high
+    assert found.recommended is not None
+    assert found.recommended.action.value == "right"
+    assert found.recommended.best > 0.9
+    assert not found.too_close
+    assert found.notes == SoftPosterior.caveats
+
+
+def test_fewer_steps_make_actions_less_sure(model: RSPMN) -> None:
+    few, many = (m.policy(20, 0.95).how_sure({"x": 0.57}) for m in (walk(50), model))
+    for one, other in zip(few.actions, many.actions, strict=True):
+        assert one.high - one.low > other.high - other.low
+
+
+def test_actions_of_equal_worth_are_too_close_to_call() -> None:
+    """The episode ends below 0 whatever is done there: rewards of both actions are the same."""
+    log, schema = corridor(60, seed=1)
+    log["u"] = [1.0 if over else 0.0 for over in log["over"]]
+    model, _ = learn_rspmn(rspmn.windows(log, schema, terminated="over"))
+    found = model.policy(20, 0.95).how_sure({"x": 0.5})
+    assert found.too_close
+    assert len(found.rivals) == 1
+
+
 def test_counts_are_kept_in_files(model: RSPMN, tmp_path: Path) -> None:
     model.save(tmp_path / "m.json")
     assert rspmn.load(tmp_path / "m.json") == model

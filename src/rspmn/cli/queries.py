@@ -117,7 +117,7 @@ def honest_of(
     policy: Policy, state: dict[str, Value | None] | None = None, t: int = 0
 ) -> HonestValue | None:
     """Return the honest value of a policy; None where nothing is known of it."""
-    if policy.model.counts is None and policy.model.soft_counts is None:
+    if not policy.model.is_counted:
         return None
     try:
         found = policy.honest_value(state, t)
@@ -193,7 +193,7 @@ def show_actions(arguments: argparse.Namespace) -> None:
     if best[0].averaged_over:
         print(f"not given: {', '.join(best[0].averaged_over)}; averaged over the logged values")
     if sure is not None:
-        _print_sure(sure)
+        _print_sure(sure, () if honest is None else honest.caveats)
     print_doubts(honest)
 
 
@@ -211,9 +211,10 @@ def _how_sure(
     return model.policy(**options(model, arguments)).how_sure(state)
 
 
-def _print_sure(sure: HowSure) -> None:
+def _print_sure(sure: HowSure, caveats: Sequence[str]) -> None:
     for note in sure.notes:
-        print(f"warning: {note}")
+        if note not in caveats:
+            print(f"warning: {note}")
     if sure.too_close:
         rivals = ", ".join(str(each.action.value) for each in sure.rivals)
         print(f"too close to call: {rivals or 'another action'} may be as good")

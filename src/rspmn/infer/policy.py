@@ -50,10 +50,11 @@ class Policy(BasePolicy):
         possible = beliefs is not None and len(beliefs.nodes) > 0
         notes = self._logged.never(known or {}, possible)
         situation = None
-        if self.model.counts is None:
-            notes += ("the model has no counts of logged steps: no intervals",)
-        else:
+        if self.model.is_counted:
             situation = self._answers.situation(known)
+            notes += self.model.source.caveats
+        else:
+            notes += ("the model has no counts of logged steps: no intervals",)
         return how_sure(answers, self._drawn, situation, self._planned.after(t), notes)
 
     @cached_property

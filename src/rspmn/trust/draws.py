@@ -21,6 +21,21 @@ class Branches(Protocol):
     closed: Bools  # [branches], which lead to nothing known
 
 
+class Source(Protocol):
+    """Draws all weights of a model."""
+
+    caveats: tuple[str, ...]  # what no draw knows of
+
+    @property
+    def floats(self) -> int:
+        """About how many floats a draw holds."""
+        ...
+
+    def draw_worlds(self, draws: int, rng: np.random.Generator) -> "tuple[Worlds, Array]":
+        """Return draws as worlds, and the start distribution in each: [draws, interfaces]."""
+        ...
+
+
 class Worlds:
     """Models that share a template.
 

@@ -22,7 +22,6 @@ from rspmn.model import RSPMN
 from rspmn.trust.draws import Worlds
 from rspmn.trust.posterior import Posterior
 from rspmn.trust.rules import Best, Fixed, rule_of
-from rspmn.trust.soft import SoftPosterior
 from rspmn.types import Array, Ints
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ def honest_value(
     if not math.isfinite(promise):
         return HonestValue(math.nan, math.nan, math.nan, float(promise), math.nan, math.nan)
     if policy.model.soft_counts is not None:
-        return _of_soft_boxes(policy.model, plan, nodes, int(draws), rng)
+        return _of_soft_boxes(policy.model, plan, float(promise), nodes, int(draws), rng)
     posterior = policy.model.posterior
     mean, start = posterior.mean_world(), np.array(policy.model.starts) if nodes is None else nodes
     shared: list[Array] = []
@@ -105,21 +104,17 @@ def honest_value(
 
 
 def _of_soft_boxes(
-    model: RSPMN, plan: "_Plan", nodes: Array | None, draws: int, rng: np.random.Generator
-) -> HonestValue:
+    model: RSPMN, plan: "_Plan", promise: float, nodes: Array | None, draws: int,
+    rng: np.random.Generator,
+) -> HonestValue:  # fmt: skip
     """Return what a plan is worth where states lie between interface nodes."""
-    posterior = SoftPosterior(model)
-    found = plan.values(posterior.worlds(draws, rng), draws + 1)
-    begins = np.array(model.starts) if nodes is None else nodes
-    values = found @ begins
-    promise, drawn = float(values[0]), values[1:]  # the first is the model itself
-    if nodes is None:
-        drawn = drawn + posterior.start_error(found[0]) * rng.standard_normal(draws)
+    posterior = model.soft_posterior
+    worlds, starts = posterior.draw_worlds(draws, rng)
+    drawn = _averaged(plan.values(worlds, draws), starts if nodes is None else nodes)
     bounds = posterior.bounds(plan.steps, plan.discount)
     low, high = np.clip(np.quantile(drawn, [TAIL, 1 - TAIL]), *bounds).tolist()
     low, high = min(low, promise), max(high, promise)
-    caveat = "states are interpolated between interface nodes: errors of that are not known"
-    return HonestValue(promise, low, high, promise, 0.0, float(drawn.std()), (caveat,))
+    return HonestValue(promise, low, high, promise, 0.0, float(drawn.std()), posterior.caveats)
 
 
 class _Plan:

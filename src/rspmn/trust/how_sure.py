@@ -82,8 +82,8 @@ class DrawnPlan:
 
     @cached_property
     def _worlds(self) -> Worlds:
-        posterior = self.planned.model.posterior
-        return posterior.worlds(posterior.draw(self.draws, np.random.default_rng(self.seed)))
+        rng = np.random.default_rng(self.seed)
+        return self.planned.model.source.draw_worlds(self.draws, rng)[0]
 
     def worth(self, after: int) -> Array:  # [draws, branches + 1]
         """Return what branches are worth with so many steps after this one, as `Offers` has them.

@@ -63,6 +63,8 @@ class Posterior:
     True
     """
 
+    caveats: tuple[str, ...] = ()
+
     def __init__(
         self,
         model: RSPMN,
@@ -77,6 +79,16 @@ class Posterior:
         return Posterior(self.model, self.evidence.only(branches), self.novelty)
 
     # ---- draws ---------------------------------------------------------------------
+
+    @property
+    def floats(self) -> int:
+        """About how many floats a draw holds."""
+        return 3 * len(self.evidence.cells.to) + 12 * self.evidence.size
+
+    def draw_worlds(self, draws: int, rng: np.random.Generator) -> tuple[Worlds, Array]:
+        """Return draws as worlds, and the start distribution in each: [draws, interfaces]."""
+        found = self.draw(draws, rng)
+        return self.worlds(found), found.starts
 
     def draw(self, draws: int, rng: np.random.Generator) -> Draws:
         """Return so many draws of all weights."""

@@ -14,6 +14,7 @@ from rspmn.errors import EvidenceError
 from rspmn.infer.compiled.layers import flatten
 from rspmn.infer.compiled.outcomes import Outcomes, outcomes_of
 from rspmn.model import RSPMN
+from rspmn.trust.dirichlet import draw_dirichlet
 from rspmn.trust.draws import Worlds
 from rspmn.types import Array, Ints
 
@@ -26,6 +27,10 @@ class SoftPosterior:
     model
         A model of soft boxes, with counts.
     """
+
+    caveats: tuple[str, ...] = (
+        "states are interpolated between interface nodes: errors of that are not known",
+    )
 
     def __init__(self, model: RSPMN) -> None:
         from scipy.sparse import csr_array
@@ -46,18 +51,29 @@ class SoftPosterior:
         self.known = np.array(counts.steps)[outcome] + counts.shared  # [branches]
         self.landing = np.array(counts.landing)[outcome]  # [branches]
         self.mean, self.variance = _utilities(model, found, outcome)  # [branches] each
-        self.episodes = float(np.sum(counts.starts))
+        # If all episodes begin with a step that was left out, the model's start is all there is.
+        self.starts = np.array(counts.starts if any(counts.starts) else model.starts)
 
-    def worlds(self, draws: int, rng: np.random.Generator) -> Worlds:
-        """Return the model itself, then draws around it."""
-        errors = rng.standard_normal((2, draws + 1, len(self.mean)))
-        errors[:, 0] = 0.0
+    @property
+    def floats(self) -> int:
+        """About how many floats a draw holds."""
+        return 6 * len(self.mean) + 2 * self.model.num_interfaces
+
+    def draw_worlds(self, draws: int, rng: np.random.Generator) -> tuple[Worlds, Array]:
+        """Return draws as worlds, and the start distribution in each: [draws, interfaces].
+
+        Errors average to 0 over the draws, so that the mean value of a plan is that of the model.
+        """
+        errors = rng.standard_normal((2, draws, len(self.mean)))
+        errors -= errors.mean(axis=1, keepdims=True)
         earned = self.mean + errors[0] * np.sqrt(self.variance / np.maximum(self.known, 1e-9))
 
         def expect(after: Array) -> Array:
-            return np.asarray((self.leads @ after.T).T + errors[1] * self.deviations(after[0]))
+            deviations = self.deviations(after.mean(axis=0))
+            return np.asarray((self.leads @ after.T).T + errors[1] * deviations)
 
-        return Worlds(self, earned, expect)
+        starts = draw_dirichlet(self.starts, np.zeros(1, np.int64), draws, rng)
+        return Worlds(self, earned, expect), starts
 
     def deviations(self, after: Array) -> Array:  # [branches]
         """Return the standard errors of what branches lead to, given what nodes are worth.
@@ -71,12 +87,6 @@ class SoftPosterior:
         ends = self.end * (1 - self.end) * mean**2 / (self.known + 1)
         lands = on**2 * np.maximum(square - mean**2, 0) / (self.landing + 1)
         return np.asarray(np.sqrt(ends + lands))
-
-    def start_error(self, values: Array) -> float:
-        """Return the standard error of the mean value of the start, given those of nodes."""
-        share = np.array(self.model.starts)
-        spread = float(share @ (values - share @ values) ** 2)
-        return math.sqrt(spread / max(self.episodes, 1.0))
 
     def bounds(self, steps: int | None, discount: float) -> tuple[float, float]:
         """Return the least and the most that any plan is worth."""
