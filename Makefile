@@ -4,7 +4,7 @@ VENV   ?= .venv
 RUN    := $(VENV)/bin/python
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test bcq test-spark bench soak figures lint types check clean
+.PHONY: help demo test bcq test-spark bench soak figures docs lint types check clean
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\): .*## /\1\t/p' $(MAKEFILE_LIST)
@@ -37,6 +37,11 @@ soak: $(VENV)/.ready-test  ## all tests with twenty times the examples, those ma
 
 figures: $(VENV)/.ready-test  ## the figures of docs/futures_figures.md, a quarter of an hour
 	@$(RUN) benchmarks/futures.py --seeds 20 -o docs
+
+docs: export NO_MKDOCS_2_WARNING = 1
+docs: $(VENV)/.ready-docs  ## the documentation site, in build/site; a warning is an error
+	@$(RUN) -m mkdocs build --quiet
+	@echo "build/site/index.html"
 
 lint: $(VENV)/.ready-test  ## ruff: rules and format
 	@$(RUN) -m ruff check . && $(RUN) -m ruff format --check .

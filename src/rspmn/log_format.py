@@ -95,9 +95,13 @@ class LogFormat:
         The variables of a block of a wide table in the order of its columns; the schema's order
         if empty.
 
+    Notes
+    -----
     A last row without decisions and utility is not a step. It is the state that followed the last
     step.
 
+    Examples
+    --------
     >>> LogFormat(terminated="done").override(ending="cut")
     LogFormat(ending='cut')
     """

@@ -66,6 +66,8 @@ class Schema:
         a lab that was not ordered: "crp is missing" is one more variable, known together with
         "crp". Of all others, a missing value is one that is not known: what is known decides.
 
+    Examples
+    --------
     >>> schema = Schema(order=[["x", "y"], ["action"]], decisions=["action"], utility="reward")
     >>> schema.information_sets
     (('x', 'y'), ())

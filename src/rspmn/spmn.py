@@ -140,6 +140,8 @@ class SPMN:
             that; `usual`, the share of logged contexts that are no likelier than the row. Where
             it is 0, the answer is a guess.
 
+        Examples
+        --------
         >>> from rspmn.learn import learn_spmn
         >>> log = {"x": [1.0, 2.0, 8.0, 9.0] * 25, "a": [0, 1, 1, 0] * 25, "u": [1, 0, 1, 0] * 25}
         >>> model, _ = learn_spmn(log, Schema([["x"], ["a"]], ["a"], "u", {"x": "continuous"}))

@@ -13,7 +13,7 @@ from rspmn import Episodes, Followed, Kind, Schema
 from rspmn.cli import main
 from rspmn.data.sources.column_stats import survey
 from rspmn.data.sources.open import open_source
-from rspmn.doctor import examine, propose
+from rspmn.doctor import examine, propose, survey_log
 from rspmn.doctor.markov import ALPHA, markov_test
 from rspmn.envs.domains import DOMAINS
 from rspmn.errors import DataError
@@ -165,6 +165,27 @@ def test_a_proposal() -> None:
         [["x"], ["treatment"]], ["treatment"], "payoff",
         {"x": Kind.INTEGER, "treatment": Kind.CATEGORICAL},
     )  # fmt: skip
+
+
+def test_episodes_are_found_by_their_times() -> None:
+    rng = np.random.default_rng(0)
+    days = [5, 3, 4] * 20
+    table = {
+        "pump": [f"p{k}" for k, length in enumerate(days) for _ in range(length)],
+        "day": [day for length in days for day in range(length)],
+        "site": [k % 2 for k, length in enumerate(days) for _ in range(length)],
+        "action": rng.integers(2, size=sum(days)).tolist(),
+        "profit": rng.integers(5, size=sum(days)).tolist(),
+        "failed": [day == length - 1 for length in days for day in range(length)],
+    }
+    with open_source(table) as source:
+        found = propose(*survey_log(source))
+    assert (found.log.episode, found.log.time) == ("pump", "day")
+    assert found.log.terminated == "failed"
+    assert found.state == ("site",)
+    repeated = {name: [*column, column[-1]] for name, column in table.items()}
+    with open_source(repeated) as source:  # one pump has a day twice: nothing is a key
+        assert survey_log(source)[1] is None
 
 
 def test_a_proposal_is_a_schema_to_learn_with(

@@ -161,6 +161,8 @@ class Episodes:
         **options
             Fields of `LogFormat` that override the schema's.
 
+        Examples
+        --------
         >>> schema = Schema([["x"], ["a"]], ["a"], "u").with_log(terminated="done")
         >>> log = {"episode": [1, 1, 2], "time": [0, 1, 0], "x": [0, 1, 0], "a": ["l", "r", "l"],
         ...        "u": [0.0, 1.0, 0.0], "done": [False, True, False]}

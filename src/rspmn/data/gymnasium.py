@@ -45,6 +45,8 @@ class FlatSpace:
     name
         The name of the column, or the prefix of the names of several.
 
+    Examples
+    --------
     >>> from gymnasium.spaces import Dict, Discrete, MultiBinary
     >>> flat = FlatSpace(Dict(agent=Discrete(4, start=1), lights=MultiBinary(2)), "seen")
     >>> flat.names
@@ -209,6 +211,8 @@ def collect(
     progress
         Show a progress bar.
 
+    Examples
+    --------
     >>> import gymnasium
     >>> env = gymnasium.make("FrozenLake-v1")
     >>> log = collect(env, episodes=200, seed=1)

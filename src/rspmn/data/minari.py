@@ -30,6 +30,8 @@ def from_minari(
         The names of the columns, or the prefixes of their names: see `FlatSpace`. Actions of
         several parts are decisions one after the other.
 
+    Examples
+    --------
     >>> import minari                                                    # doctest: +SKIP
     >>> log = from_minari(minari.load_dataset("frozen-lake/random-v0"))  # doctest: +SKIP
     """

@@ -92,9 +92,13 @@ def examine(
         What the columns mean, and the format of the log. If not given, one is proposed from the
         columns' names and values.
 
+    Notes
+    -----
     A log that cannot be learned from gives a diagnosis all the same, with an error among its
     findings. One that cannot be read at all is refused with `DataError`.
 
+    Examples
+    --------
     >>> from rspmn.envs.frozen_lake import frozen_lake
     >>> log = frozen_lake().generate(500, 8, 0)
     >>> found = examine(log.to_long(), log.schema)

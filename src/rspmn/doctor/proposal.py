@@ -10,7 +10,7 @@ import tomli_w
 
 from rspmn.data.sources.column_stats import Survey, SurveyedColumn, survey
 from rspmn.data.sources.engine import Engine
-from rspmn.data.sources.episode_stats import EpisodeStats, episode_stats
+from rspmn.data.sources.episode_stats import EpisodeStats, episode_by_times, episode_stats
 from rspmn.doctor.roles import is_cost, keys_of, roles_of, written
 from rspmn.errors import DataError
 from rspmn.log_format import LogFormat
@@ -114,6 +114,8 @@ def survey_log(
     log = log or LogFormat()
     found = survey(source, variables)
     episode, time = keys_of(found, log)
+    if episode is None and time is not None:
+        episode = episode_by_times(source, found, time)
     if episode is None:
         return found, None
     names = [column.name for column in found.columns]

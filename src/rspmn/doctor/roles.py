@@ -62,6 +62,8 @@ class Roles:
 def roles_of(found: Survey, stats: EpisodeStats | None, log: LogFormat) -> Roles:
     """Return which columns have a role, by their names and by what episodes show."""
     episode, time = keys_of(found, log)
+    if stats is not None:
+        episode = stats.episode
     taken = {episode, time, log.flag}
     utility = _utility(found, taken)
     taken.add(utility)

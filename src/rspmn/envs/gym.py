@@ -57,6 +57,8 @@ class ModelEnv(CodedEnv):
     render_mode
         None, or "ansi": `render` returns the last step as text.
 
+    Examples
+    --------
     >>> from rspmn.envs.paper_grid import paper_grid
     >>> env = ModelEnv(paper_grid(), horizon=4)
     >>> env.action_space, env.observation_space

@@ -84,6 +84,8 @@ def evaluate(expression: Expression, columns: Mapping[str, NDArray[Any]]) -> NDA
         Arrays of one length: numbers, booleans, or objects that are text. NaN and None are missing,
         also in what is returned.
 
+    Examples
+    --------
     >>> evaluate(
     ...     Expression.parse("floor > 0 and not busy"),
     ...     {"floor": np.array([0, 1, 2]), "busy": np.array([False, False, True])},

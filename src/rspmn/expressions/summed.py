@@ -17,6 +17,8 @@ def summed(parts: object) -> str:
         An expression; or a list of them, which are added up; or a mapping of columns to the values
         of their words, `{"status": {"cured": 100, "died": -100}}`, in which other words count 0.
 
+    Examples
+    --------
     >>> summed(["reward", "-0.1*cost"])
     'reward - 0.1*cost'
     >>> summed({"status": {"cured": 100, "died": -100}})

@@ -94,6 +94,8 @@ def sample(
         If given, `policy` is passed only what is known before each decision, else all that was
         drawn so far.
 
+    Examples
+    --------
     >>> from rspmn.circuit import Categorical, NetworkBuilder
     >>> b = NetworkBuilder()
     >>> rain = b.leaf("rain", Categorical.certain(True))

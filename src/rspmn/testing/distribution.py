@@ -43,6 +43,8 @@ def check_distribution(distribution: Distribution, rng: np.random.Generator | in
     AssertionError
         With the rule that is broken.
 
+    Examples
+    --------
     >>> from rspmn.circuit import Categorical
     >>> check_distribution(Categorical(("wet", "dry"), (0.25, 0.75)))
     """

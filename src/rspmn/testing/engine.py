@@ -63,6 +63,8 @@ def check_engine(engine: type[Engine], make: Callable[[Table], object]) -> None:
     AssertionError
         With the rule that is broken.
 
+    Examples
+    --------
     >>> import polars
     >>> from rspmn.data.sources.polars import Polars
     >>> check_engine(Polars, polars.DataFrame)

@@ -55,6 +55,9 @@ class HonestValue:
     def __float__(self) -> float:
         return self.point
 
+    def __str__(self) -> str:
+        return f"{self.point:.4g} (90 % interval {self.low:.4g} to {self.high:.4g})"
+
     @property
     def kept(self) -> bool:
         """Whether the promise is within noise, a standard deviation, of the point."""

@@ -147,6 +147,8 @@ def windows(
         Fields of `LogFormat` that override the schema's: episode, time, terminated, ending, gaps,
         duplicates, step, numbers, wide, columns.
 
+    Examples
+    --------
     >>> schema = Schema([["x"], ["a"]], ["a"], "u")
     >>> log = {"episode": [1, 1, 1], "time": [2, 0, 1], "x": [0, 0, 0], "a": ["r", "l", "l"],
     ...        "u": [1.0, 0.0, 0.0]}

@@ -38,6 +38,7 @@ class EpisodeStats:
     equal: int = 0  # of these, rows that are equal to another in all columns
     gaps: int = 0  # rows of whole-number times that the next one does not follow at once
     usual_gap: float = 0.0  # the mean of all differences of times
+    episode: str | None = None  # the column of episodes
 
     def is_constant(self, name: str) -> bool:
         """Return whether a column has one value in each of several episodes."""
@@ -59,7 +60,7 @@ def episode_stats(
     changing = {column.name: int(facts[f"c{k}"] or 0) for k, column in enumerate(chosen)}
     episodes = int(facts[ROWS])
     if time is None:
-        return EpisodeStats(episodes, changing)
+        return EpisodeStats(episodes, changing, episode=episode)
     only_last = {}
     marked = rows.with_columns((nw.col(time) == nw.col(time).max().over(episode)).alias(LAST))
     for k, column in enumerate(chosen):
@@ -72,7 +73,27 @@ def episode_stats(
     stored = [c.name for c in found.columns if c.kind is not None and not c.is_computed]
     repeated = _repeated(source, keys, stored)
     gaps = _gaps(source, rows, episode, time, types)
-    return EpisodeStats(episodes, changing, only_last, *repeated, *gaps)
+    return EpisodeStats(episodes, changing, only_last, *repeated, *gaps, episode)
+
+
+def episode_by_times(source: Engine, found: Survey, time: str) -> str | None:
+    """Return the column in which no value has a time twice, although times repeat; None if none.
+
+    Of several, the one with the fewest values is taken: the longest episodes.
+    """
+    candidates = [
+        column
+        for column in found.columns
+        if column.name != time
+        and column.kind not in (None, Kind.CONTINUOUS)
+        and not column.is_computed
+        and 1 < column.distinct <= found.rows / 2
+        and found.rows <= column.distinct * found[time].distinct
+    ]
+    for column in sorted(candidates, key=lambda column: column.distinct):
+        if _more_than_one(source, [column.name, time]) == 0:
+            return column.name
+    return None
 
 
 def _sortable(types: dict[str, Any], column: SurveyedColumn) -> nw.Expr:
@@ -142,9 +163,11 @@ def _gaps(
 
 def _repeated(source: Engine, keys: Sequence[str], stored: Sequence[str]) -> tuple[int, int]:
     """Return the rows that have keys which another row has, and those that are equal to another."""
-    found = []
-    for names in (keys, stored):
-        groups = source.frame.group_by(list(names), drop_null_keys=False)
-        more = groups.agg(nw.len().alias(ROWS)).select((nw.col(ROWS) - 1).sum())
-        found.append(int(only_row(source.read(more))[ROWS] or 0))
-    return found[0], found[1]
+    return _more_than_one(source, keys), _more_than_one(source, stored)
+
+
+def _more_than_one(source: Engine, names: Sequence[str]) -> int:
+    """Return the number of rows that are equal in some columns to another, which is not counted."""
+    groups = source.frame.group_by(list(names), drop_null_keys=False)
+    more = groups.agg(nw.len().alias(ROWS)).select((nw.col(ROWS) - 1).sum())
+    return int(only_row(source.read(more))[ROWS] or 0)

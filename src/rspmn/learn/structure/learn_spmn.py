@@ -56,6 +56,8 @@ def learn_spmn(
     report
         A progress callback; it is called with a `Progress`.
 
+    Examples
+    --------
     >>> table = {"weather": ["wet", "wet", "dry", "dry"] * 50,
     ...          "umbrella": [True, False, True, False] * 50,
     ...          "mood": [0.0, -5.0, 1.0, 2.0] * 50}

@@ -41,6 +41,8 @@ def learn_spn(
     report
         A progress callback; it is called with a `Progress`.
 
+    Examples
+    --------
     >>> network, info = learn_spn({"x": [0, 1] * 500, "y": ["a", "b"] * 500})
     >>> from rspmn.infer import log_likelihood
     >>> round(float(np.exp(log_likelihood(network, {"x": 0, "y": "a"}))), 2)
