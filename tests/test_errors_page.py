@@ -23,7 +23,8 @@ def read(ending: str | None = "end", **changes: list[Any]) -> object:
     table = {"episode": [7, 7, 7], "time": [0, 1, 2], "x": [0, 1, 0], "a": ["l", "r", "l"],
              "u": [1.0, 0.0, 2.0]} | changes  # fmt: skip
     kept = {name: column for name, column in table.items() if column}
-    return rspmn.windows(kept, SCHEMA, **({} if ending is None else {"ending": ending}))
+    options: dict[str, Any] = {} if ending is None else {"ending": ending}
+    return rspmn.windows(kept, SCHEMA, **options)
 
 
 def an_incomplete_sum() -> object:
