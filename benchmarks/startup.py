@@ -1,4 +1,4 @@
-"""The size of the packages that rspmn needs, and the time of importing it and of `--help`.
+"""The size of the packages that rspmn needs, and the time of an import, of `--help` and of `act`.
 
 Sizes are of the core's own requirements and of theirs, as installed here.
 """
@@ -7,10 +7,13 @@ import re
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from importlib.metadata import distribution
 
-TARGETS = {"packages": 350, "import": 0.3, "help": 0.3}
+from rspmn.envs.paper_grid import paper_grid
+
+TARGETS = {"packages": 350, "import": 0.3, "help": 0.3, "act": 1.5}
 
 
 def core_packages() -> set[str]:
@@ -43,6 +46,14 @@ def seconds(*command: str) -> float:
     return statistics.median(taken)
 
 
+def seconds_to_act() -> float:
+    """Return how long a decision takes in the paper's grid, loading the model included."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/grid.json"
+        paper_grid().save(path)
+        return seconds("-m", "rspmn", "act", path, "--state", "x=0", "y=0", "--horizon", "4")
+
+
 def main() -> None:
     """Measure and print."""
     packages = core_packages()
@@ -50,6 +61,7 @@ def main() -> None:
         "packages": sum(map(megabytes, packages)),
         "import": seconds("-c", "import rspmn"),
         "help": seconds("-m", "rspmn", "--help"),
+        "act": seconds_to_act(),
     }
     print(f"core: {', '.join(sorted(packages))}")
     for name, value in found.items():

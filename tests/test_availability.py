@@ -210,6 +210,6 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert any(line.strip().startswith("never taken when ward = b") for line in lines[first:])
     assert main(["policy", files[2], "--horizon", "1"]) == 0
     assert "a = lift: never taken when ward = b" in capsys.readouterr().out
-    observed = ["--availability", "observed"]
+    observed = ["--availability", "observed", "--force"]
     assert main(["learn", files[0], "--schema", files[1], "-o", files[2], *observed]) == 0
     assert "set aside" not in capsys.readouterr().out

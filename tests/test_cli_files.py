@@ -15,7 +15,7 @@ from rspmn.data.write import write_episodes
 def good(tmp_path: Path) -> Path:
     for name in ("good.csv", "good.parquet"):
         schema = str(tmp_path / "schema.toml")
-        arguments = ["--episodes", "60", "--schema", schema, "-o", str(tmp_path / name)]
+        arguments = ["--episodes", "60", "--schema", schema, "-o", str(tmp_path / name), "--force"]
         assert main(["generate", "FrozenLake", *arguments]) == 0
     return tmp_path
 

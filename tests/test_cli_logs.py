@@ -55,12 +55,14 @@ def test_learning_is_that_of_the_library(
     assert "11 interface nodes" in out
     assert "terminated, " in out
     assert (lake / "n.json").read_bytes() == model.read_bytes()
-    facts = json.loads(run(capsys, *words, "--json")[1])
+    code, _, err = run(capsys, *words)
+    assert (code, err) == (2, f"rspmn: {lake / 'n.json'}: exists already; --force overwrites it\n")
+    facts = json.loads(run(capsys, *words, "--force", "--json")[1])
     assert facts["interfaces"] == 11
     assert facts["steps"] == sum(expected.visits)
-    passes = json.loads(run(capsys, *words, "--json", "--em-passes", 2, "--soft-em")[1])
+    passes = json.loads(run(capsys, *words, "--force", "--json", "--em-passes", 2, "--soft-em")[1])
     assert len(passes["em"]["log_likelihoods"]) >= 2
-    assert run(capsys, *words, "--paper", "--time-limit", 0)[0] == 0
+    assert run(capsys, *words, "--force", "--paper", "--time-limit", 0)[0] == 0
 
 
 def test_asking(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,7 +93,7 @@ def test_policy_as_a_table(model: Path, capsys: pytest.CaptureFixture[str]) -> N
     listed: list[dict[str, Any]] = json.loads(run(capsys, "policy", model, "--json")[1])
     assert {row["cell"] for row in listed} == {int(row["cell"]) for row in rows}
     code, _, err = run(capsys, "policy", model, "--horizon", 3, "-t", 3)
-    assert (code, err) == (2, "rspmn: t: expected 0 to 2, found 3\n")
+    assert (code, err) == (2, "rspmn: -t: expected 0 to 2, found 3\n")
     code, _, err = run(capsys, "policy", model, "-o", model.with_name("policy.txt"))
     assert (code, "expected a name ending in .csv" in err) == (2, True)
 
@@ -112,7 +114,7 @@ def test_likelihood_and_drawing(
     code, out, _ = run(capsys, *words, "--best")
     assert (code, "50 episodes" in out) == (0, True)
     first = drawn.read_bytes()
-    run(capsys, *words, "--best")
+    run(capsys, *words, "--best", "--force")
     assert drawn.read_bytes() == first
     # what it draws it reads, and finds likely
     code, out, _ = run(capsys, "loglik", model, drawn)
@@ -120,11 +122,11 @@ def test_likelihood_and_drawing(
 
 
 def test_what_is_wrong_is_said(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("--schema", lake / "schema.toml", "-o", lake / "x.json")
+    words = ("--schema", lake / "schema.toml", "-o", lake / "x.json", "--force")
     plain = (lake / "lake.csv").read_text().replace("terminated", "done").replace("time", "when")
     (lake / "odd.csv").write_text(plain)
     code, _, err = run(capsys, "learn", lake / "odd.csv", *words)
-    assert (code, "name it by the option time" in err) == (2, True)
+    assert (code, "name it by --time" in err) == (2, True)
     code, _, err = run(capsys, "learn", lake / "odd.csv", *words, "--time", "when")
     assert (code, "does not say why episodes ended" in err) == (2, True)
     named = ("--time", "when", "--terminated", "done")

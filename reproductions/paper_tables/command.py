@@ -1,6 +1,5 @@
 """The command `rspmn reproduce`: run the campaign and write the report."""
 
-import argparse
 import json
 import sys
 from pathlib import Path
@@ -8,11 +7,12 @@ from pathlib import Path
 from reproductions.paper_tables.campaign import BASELINES, Campaign, run_campaign
 from reproductions.paper_tables.report import write_report
 from rspmn.cli.domains import domain_of
+from rspmn.cli.framework import Arguments
 from rspmn.envs.domains import DOMAINS
 from rspmn.errors import DataError, ModelFileError, did_you_mean
 
 
-def reproduce(arguments: argparse.Namespace) -> None:
+def reproduce(arguments: Arguments) -> None:
     """Run the cells that are not finished, and write the report."""
     names = [domain_of(name).name for name in arguments.domains or DOMAINS]
     for name in names:
@@ -39,7 +39,7 @@ def reproduce(arguments: argparse.Namespace) -> None:
         print(f"{path}: {cells} cells; tables as CSV, plots and cells are in {folder}/reproduction")
 
 
-def _run(campaign: Campaign, folder: Path, arguments: argparse.Namespace) -> tuple[Path, int]:
+def _run(campaign: Campaign, folder: Path, arguments: Arguments) -> tuple[Path, int]:
     from tqdm import tqdm
 
     kept = folder / "reproduction" / "cells"

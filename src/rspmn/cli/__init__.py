@@ -1,41 +1,22 @@
 """The command line: each command is a few lines over the library, in a module for its group.
 
-On bad input it prints one sentence on standard error and exits with code 2.
+On bad input it prints one sentence on standard error and exits with code 2. `ExitCode` has the
+others.
 """
 
-import argparse
-import importlib
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
+import traceback
+from collections.abc import Sequence
 
-from rspmn.cli.arguments import parser
+from rspmn.cli.commands import COMMANDS
+from rspmn.cli.console import ExitCode
+from rspmn.cli.framework import Commands
+from rspmn.cli.running import run_words
 from rspmn.errors import RspmnError
 
-__all__ = ["main", "run"]
-
-#: The module and function of each command, imported when it is run, and a line about it.
-COMMANDS = {
-    "check": ("queries", "check", "check that a model or a schema.toml is valid"),
-    "info": ("queries", "show_info", "show the variables and the size of a model"),
-    "meu": ("queries", "show_meu", "maximum expected utility, from the start or from a state"),
-    "act": ("queries", "show_actions", "value of every action in a state, best first"),
-    "decide": ("queries", "show_actions", "the same as act"),
-    "explain": ("explaining", "explain", "why an action is best in a state, and what decides it"),
-    "draw": ("queries", "draw", "draw a model as .svg, .png or .dot"),
-    "doctor": ("doctoring", "doctor", "describe a log and report possible problems"),
-    "schema": ("doctoring", "propose_schema", "propose a schema.toml for a log, to be edited"),
-    "learn": ("learning", "learn", "learn a recurrent model from a log of episodes"),
-    "policy": ("logs", "show_policy", "the best decision in every state, as a table"),
-    "evaluate": ("evaluating", "evaluate", "what a policy is worth, by a model and a log"),
-    "loglik": ("logs", "show_likelihood", "log-likelihood of the episodes of a log"),
-    "sample": ("logs", "sample", "sample episodes from a model"),
-    "domains": ("domains", "list_domains", "list the domains that logs can be generated of"),
-    "generate": ("domains", "generate", "generate a log of a domain"),
-    "reproduce": ("domains", "reproduce", "the paper's tables, beside the exact optimum"),
-    "learn-spmn": ("learning", "learn_single_shot", "learn a model from a table of past decisions"),
-}
+__all__ = ["COMMANDS", "ExitCode", "main", "run"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -44,15 +25,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # a character the terminal lacks is shown as "?"
             stream.reconfigure(errors="replace")
     try:
-        arguments = parser({name: about for name, (_, _, about) in COMMANDS.items()}).parse_args(
-            argv
-        )
-        code = _function(arguments.command)(arguments)
+        code = run_words(Commands(COMMANDS), sys.argv[1:] if argv is None else argv)
         if sys.stdout is not None:  # it is None when the shell closed it
             sys.stdout.flush()
-    except RspmnError as error:
-        print(f"rspmn: {error}", file=sys.stderr)
-        return 2
+    except RspmnError:  # with --verbose
+        traceback.print_exc()
+        return ExitCode.WRONG_INPUT
     except KeyboardInterrupt:
         return _interrupted()
     except RuntimeError as error:  # DuckDB raises it on Ctrl-C
@@ -61,30 +39,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _interrupted()
     except BrokenPipeError:  # the reader of the pipe has ended
         _close_stdout()
-        return 141
+        return ExitCode.BROKEN_PIPE
     except OSError as error:  # commands report errors of their files; this is standard output
         _close_stdout()
         print(f"rspmn: cannot write the output: {error.strerror}", file=sys.stderr)
-        return 2
-    return code or 0
+        return ExitCode.WRONG_INPUT
+    return code
 
 
 def _interrupted() -> int:
     print("rspmn: interrupted; no file was left incomplete", file=sys.stderr)
-    return 130
+    return ExitCode.INTERRUPTED
 
 
 def run() -> None:
     """Run the command of the shell's arguments, and exit with its code."""
+    asked = os.environ.get("_RSPMN_COMPLETE")
+    if asked:
+        from click.shell_completion import shell_complete
+
+        sys.exit(shell_complete(Commands(COMMANDS), {}, "rspmn", "_RSPMN_COMPLETE", asked))
     sys.exit(main())
-
-
-def _function(command: str) -> Callable[[argparse.Namespace], int | None]:
-    module, name, _ = COMMANDS[command]
-    found: Callable[[argparse.Namespace], int | None] = getattr(
-        importlib.import_module(f"rspmn.cli.{module}"), name
-    )
-    return found
 
 
 def _close_stdout() -> None:

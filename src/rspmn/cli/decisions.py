@@ -1,12 +1,13 @@
 """Commands about tables of single decisions: what to do in each row, likelihoods, a survey."""
 
-import argparse
 import json
 from typing import Any
 
 import numpy as np
 
-from rspmn.cli.logs import print_table, write_table
+from rspmn.cli.console import ExitCode, print_table
+from rspmn.cli.framework import Arguments
+from rspmn.cli.logs import write_table
 from rspmn.cli.queries import options
 from rspmn.data.tables import as_table
 from rspmn.doctor import examine_decisions
@@ -17,7 +18,7 @@ from rspmn.schema import Schema
 from rspmn.spmn import SPMN
 
 
-def decide_table(arguments: argparse.Namespace) -> None:
+def decide_table(arguments: Arguments) -> int:
     """Write or print what to do in each row of a table."""
     if arguments.state is not None:
         raise EvidenceError("--table and --state do not go together: pass one of them")
@@ -31,22 +32,22 @@ def decide_table(arguments: argparse.Namespace) -> None:
     found = {name: np.asarray(column).tolist() for name, column in found.items()}
     if arguments.output:
         write_table(arguments.output, found)
-        if not arguments.json:
+        if not arguments.json and not arguments.quiet:
             print(f"{arguments.output}: {table.rows} rows")
-            return
     if arguments.json:
         rows = zip(*found.values(), strict=True)
         print(json.dumps([dict(zip(found, row, strict=True)) for row in rows]))
-        return
-    print_table(found)
+    elif not arguments.output:
+        print_table(found)
+    return ExitCode.ANSWERED
 
 
-def _recurrent(model: RSPMN, table: object, arguments: argparse.Namespace) -> dict[str, Any]:
+def _recurrent(model: RSPMN, table: object, arguments: Arguments) -> dict[str, Any]:
     made = model.policy(**options(model, arguments)).act_many(table)
     return dict(made) if isinstance(made, dict) else {model.schema.decisions[0]: made}
 
 
-def show_row_likelihoods(model: SPMN, arguments: argparse.Namespace) -> None:
+def show_row_likelihoods(model: SPMN, arguments: Arguments) -> None:
     """Print the log-likelihood of the rows of a table."""
     table = as_table(arguments.log)
     found = model.log_likelihood(table)
@@ -63,7 +64,7 @@ def show_row_likelihoods(model: SPMN, arguments: argparse.Namespace) -> None:
         print(f"{impossible} of them hold something that the model never saw (smoothed)")
 
 
-def doctor_of_decisions(arguments: argparse.Namespace) -> int:
+def doctor_of_decisions(arguments: Arguments) -> int:
     """Print the contents of a table of single decisions and its problems."""
     if arguments.schema is None:
         raise EvidenceError(
@@ -72,7 +73,7 @@ def doctor_of_decisions(arguments: argparse.Namespace) -> int:
     found = examine_decisions(arguments.log, Schema.load(arguments.schema))
     if arguments.json:
         print(json.dumps(found.to_dict(), default=str))
-        return 0 if found.is_sound else 1
+        return ExitCode.ANSWERED if found.is_sound else ExitCode.PROBLEMS
     print(f"{found.rows} rows, {found.contexts} distinct contexts")
     for name, counts in found.balance.items():
         total = max(1, sum(counts.values()))
@@ -83,4 +84,4 @@ def doctor_of_decisions(arguments: argparse.Namespace) -> int:
         print("no problems found")
     for finding in found.findings:
         print(finding)
-    return 0 if found.is_sound else 1
+    return ExitCode.ANSWERED if found.is_sound else ExitCode.PROBLEMS

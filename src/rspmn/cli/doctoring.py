@@ -1,11 +1,10 @@
 """Commands that examine a log before anything is learned from it."""
 
-import argparse
 import json
-from pathlib import Path
 
-from rspmn.cli.arguments import log_options
-from rspmn.cli.logs import cell_text, print_table
+from rspmn.cli.console import ExitCode, cell_text, print_table
+from rspmn.cli.framework import Arguments
+from rspmn.cli.options import log_options
 from rspmn.data.sources.engine import shown
 from rspmn.data.sources.open import open_source
 from rspmn.doctor import Diagnosis, examine, propose, survey_log
@@ -15,7 +14,7 @@ from rspmn.log_format import LogFormat
 from rspmn.schema import Schema
 
 
-def doctor(arguments: argparse.Namespace) -> int:
+def doctor(arguments: Arguments) -> int:
     """Print the contents of a log and its problems; return 1 if nothing can be learned from it."""
     if arguments.single:
         from rspmn.cli.decisions import doctor_of_decisions
@@ -26,9 +25,12 @@ def doctor(arguments: argparse.Namespace) -> int:
         found = examine(source, schema, **log_options(arguments))
     if arguments.json:
         print(json.dumps(found.to_dict(), default=str))
+    elif arguments.quiet:
+        for finding in found.findings:
+            print(finding)
     else:
         _print(found, shown(arguments.log), arguments.schema)
-    return 0 if found.is_sound else 1
+    return ExitCode.ANSWERED if found.is_sound else ExitCode.PROBLEMS
 
 
 def _print(found: Diagnosis, log: str, schema: str | None) -> None:
@@ -93,7 +95,7 @@ def _short(name: str) -> str:
     return name if len(name) <= 30 else f"{name[:29]}…"
 
 
-def propose_schema(arguments: argparse.Namespace) -> None:
+def propose_schema(arguments: Arguments) -> None:
     """Propose a schema for a log."""
     with open_source(arguments.log) as source, source.named():
         log = LogFormat().override(**log_options(arguments))
@@ -108,15 +110,10 @@ def propose_schema(arguments: argparse.Namespace) -> None:
     elif not arguments.output:
         print(found.toml(), end="")
     if arguments.output:
-        if Path(arguments.output).exists() and not arguments.force:
-            raise SchemaError(
-                f"{arguments.output}: exists already, and may have been edited: name another, or "
-                "write over it, --force"
-            )
         try:
             write_atomically(arguments.output, found.toml().encode())
         except OSError as error:
             message = f"{arguments.output}: cannot be written: {error.strerror}"
             raise SchemaError(message) from None
-        if not arguments.json:
+        if not arguments.json and not arguments.quiet:
             print(f"{arguments.output}: a schema to edit")

@@ -3,7 +3,6 @@
 The code of the tables is in `reproductions/` of a checkout.
 """
 
-import argparse
 import importlib
 import json
 import sys
@@ -13,7 +12,8 @@ from pathlib import Path
 import numpy as np
 
 import rspmn
-from rspmn.cli.logs import print_table
+from rspmn.cli.console import print_table
+from rspmn.cli.framework import Arguments
 from rspmn.data.sources.engine import shown
 from rspmn.data.write import write_episodes
 from rspmn.envs.domains import WORLDS
@@ -32,7 +32,7 @@ def domain_of(name: str) -> MDP:
     return WORLDS[found]()
 
 
-def list_domains(arguments: argparse.Namespace) -> None:
+def list_domains(arguments: Arguments) -> None:
     """List the domains with their sizes, optima and logging policies' values."""
     rows = []
     for name in WORLDS:
@@ -53,7 +53,7 @@ def list_domains(arguments: argparse.Namespace) -> None:
     print_table({name: [row[name] for row in rows] for name in rows[0]})
 
 
-def generate(arguments: argparse.Namespace) -> None:
+def generate(arguments: Arguments) -> None:
     """Generate a log of a domain, and its schema."""
     mdp = domain_of(arguments.domain)
     episodes = mdp.episodes if arguments.episodes is None else arguments.episodes
@@ -67,6 +67,9 @@ def generate(arguments: argparse.Namespace) -> None:
         raise DataError(f"--files: expected 1 to {episodes}, the episodes, found {arguments.files}")
     total = 0
     paths = _paths(arguments.output, arguments.files)
+    for path in paths[1:] and paths:
+        if Path(path).is_file() and not arguments.force:
+            raise DataError(f"{path}: exists already; --force overwrites it")
     first = np.linspace(0, episodes, len(paths) + 1).astype(np.int64)
     try:
         for k, path in enumerate(paths):
@@ -82,7 +85,7 @@ def generate(arguments: argparse.Namespace) -> None:
     facts = {"file": arguments.output, "episodes": episodes, "steps": total}
     if arguments.json:
         print(json.dumps(facts))
-    else:
+    elif not arguments.quiet:
         print(f"{shown(paths)}: {episodes} episodes, {total} steps of {mdp.name}")
 
 
@@ -95,7 +98,7 @@ def _paths(output: str, files: int) -> list[str]:
     return [str(path.with_stem(f"{path.stem}-{k:0{digits}}")) for k in range(files)]
 
 
-def reproduce(arguments: argparse.Namespace) -> None:
+def reproduce(arguments: Arguments) -> None:
     """Run `reproductions/paper_tables` of the checkout that rspmn is imported from."""
     if not (CHECKOUT / "reproductions" / "paper_tables").is_dir():
         raise DataError(

@@ -1,6 +1,5 @@
 """The command that evaluates policies on a log."""
 
-import argparse
 import json
 import math
 from collections.abc import Sequence
@@ -9,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from rspmn.cli.arguments import log_options
-from rspmn.cli.logs import print_table
+from rspmn.cli.console import print_table
+from rspmn.cli.framework import Arguments
+from rspmn.cli.options import log_options
 from rspmn.data.episodes import Episodes
 from rspmn.errors import DataError, EvidenceError
 from rspmn.evaluate.comparison import Comparison, NodeComparison, compare
@@ -22,7 +22,7 @@ from rspmn.types import Array
 from rspmn.values import show
 
 
-def evaluate(arguments: argparse.Namespace) -> None:
+def evaluate(arguments: Arguments) -> None:
     """Print what a policy is worth, or the recommended one beside current practice."""
     model = load_rspmn(arguments.model)
     log, behaviour = _read(model, arguments)
@@ -40,7 +40,7 @@ def evaluate(arguments: argparse.Namespace) -> None:
     _show_estimates(answer, arguments)
 
 
-def _read(model: RSPMN, arguments: argparse.Namespace) -> tuple[Episodes, Array | None]:
+def _read(model: RSPMN, arguments: Arguments) -> tuple[Episodes, Array | None]:
     """Read the log, and the probabilities of its decisions where a column has them."""
     schema, column, options = model.schema, arguments.probability, log_options(arguments)
     if column is None or column in schema.variables:
@@ -60,7 +60,7 @@ def _read(model: RSPMN, arguments: argparse.Namespace) -> tuple[Episodes, Array 
 # ---- practice and recommendation --------------------------------------------------------------
 
 
-def _show_comparison(found: Comparison, arguments: argparse.Namespace) -> None:
+def _show_comparison(found: Comparison, arguments: Arguments) -> None:
     if arguments.top < 0:
         raise DataError(f"--top: expected 0 or more, found {arguments.top}")
     nodes = found.nodes[: arguments.top]
@@ -101,7 +101,7 @@ def _table(nodes: Sequence[NodeComparison], episodes: int) -> dict[str, list[Any
 # ---- any policy -------------------------------------------------------------------------------
 
 
-def _show_estimates(found: OffPolicy, arguments: argparse.Namespace) -> None:
+def _show_estimates(found: OffPolicy, arguments: Arguments) -> None:
     if arguments.json:
         print(json.dumps(_plain(asdict(found))))
         return

@@ -1,9 +1,9 @@
 """The command that explains a decision."""
 
-import argparse
 import json
 from pathlib import Path
 
+from rspmn.cli.framework import Arguments
 from rspmn.cli.queries import options, state_of
 from rspmn.data.episodes import Episodes
 from rspmn.errors import EvidenceError, ModelFileError
@@ -13,7 +13,7 @@ from rspmn.model import RSPMN
 from rspmn.model_file import load
 
 
-def explain(arguments: argparse.Namespace) -> None:
+def explain(arguments: Arguments) -> None:
     """Print why the policy of a model decides as it does in a state."""
     model = load(arguments.model)
     state = state_of(model, arguments.state)

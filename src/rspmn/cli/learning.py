@@ -1,6 +1,5 @@
 """Commands that learn: from a log of episodes, and from a table of past decisions."""
 
-import argparse
 import json
 import sys
 from collections.abc import Iterator
@@ -9,7 +8,8 @@ from dataclasses import asdict, replace
 from time import perf_counter
 from typing import Any
 
-from rspmn.cli.arguments import log_options
+from rspmn.cli.framework import Arguments
+from rspmn.cli.options import log_options
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.sources.count_windows import StoredWindows, store_windows
 from rspmn.data.tables import as_table
@@ -28,7 +28,7 @@ from rspmn.model import RSPMN
 from rspmn.schema import Schema
 
 
-def learn(arguments: argparse.Namespace) -> None:
+def learn(arguments: Arguments) -> None:
     """Learn a recurrent model from a log and write it."""
     clock = perf_counter()
     schema = Schema.load(arguments.schema).with_log(**log_options(arguments))
@@ -50,11 +50,13 @@ def learn(arguments: argparse.Namespace) -> None:
         arguments.log, schema, memory_limit=arguments.memory_limit, **options
     ) as stored:
         log = Episodes.from_log(stored.source, schema) if config.em_passes else stored
-        with _progress_bar(arguments.json) as report:
+        with _progress_bar(arguments.json or arguments.quiet) as report:
             model, info = learn_rspmn(log, config, arguments.seed, report=report)
         model.save(arguments.output)
         if arguments.json:
             print(json.dumps({"model": arguments.output, **_facts(info)}))
+            return
+        if arguments.quiet:
             return
         print(f"{arguments.output}: learned in {perf_counter() - clock:.2f} s")
         for line in (*_story(info, stored), *_never_taken(model)):
@@ -195,7 +197,7 @@ def _counted(number: float, noun: str) -> str:
     return f"{number:.6g} {noun}{'' if number == 1 else 's'}"
 
 
-def learn_single_shot(arguments: argparse.Namespace) -> None:
+def learn_single_shot(arguments: Arguments) -> None:
     """Learn a model from a table of past decisions and write it."""
     schema = Schema.load(arguments.schema)
     config = _config(arguments)
@@ -204,6 +206,8 @@ def learn_single_shot(arguments: argparse.Namespace) -> None:
     model.save(arguments.output)
     if arguments.json:
         print(json.dumps({"model": arguments.output, "meu": float(model.meu()), **asdict(info)}))
+        return
+    if arguments.quiet:
         return
     print(
         f"learned {info.nodes} nodes from {info.rows:g} rows ({info.distinct_rows} distinct) in "
@@ -216,7 +220,7 @@ def learn_single_shot(arguments: argparse.Namespace) -> None:
 # ---- what they share -----------------------------------------------------------------
 
 
-def _config(arguments: argparse.Namespace) -> LearnConfig:
+def _config(arguments: Arguments) -> LearnConfig:
     """Return the configuration that the arguments give."""
     config = LearnConfig.paper() if arguments.paper else LearnConfig()
     return replace(

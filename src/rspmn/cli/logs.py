@@ -1,6 +1,5 @@
 """Commands about a recurrent model and logs: its policy, likelihoods, sampled episodes."""
 
-import argparse
 import csv
 import io
 import json
@@ -10,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from rspmn.cli.arguments import log_options
+from rspmn.cli.console import print_table
+from rspmn.cli.framework import Arguments
+from rspmn.cli.options import log_options
 from rspmn.cli.queries import honest_line, honest_of, options, print_doubts
 from rspmn.data.episodes import Episodes
 from rspmn.errors import DataError, ModelFileError
@@ -22,7 +23,7 @@ from rspmn.spmn import SPMN
 NOTES = 10
 
 
-def show_policy(arguments: argparse.Namespace) -> None:
+def show_policy(arguments: Arguments) -> None:
     """Write the best decision of every interface node as a table."""
     model = load(arguments.model)
     if isinstance(model, SPMN):
@@ -32,14 +33,18 @@ def show_policy(arguments: argparse.Namespace) -> None:
     table = policy.table(arguments.t)
     if arguments.output:
         write_table(arguments.output, table)
-        if not arguments.json:
+        if not arguments.json and not arguments.quiet:
             what = "parts" if isinstance(model, SPMN) else "interface nodes"
             print(f"{arguments.output}: {len(table['node'])} {what}")
+        if not arguments.json:
             return
     if arguments.json:
         names = list(table)
         rows = zip(*table.values(), strict=True)
         print(json.dumps([dict(zip(names, map(_plain, row), strict=True)) for row in rows]))
+        return
+    if arguments.quiet:
+        print_table(table)
         return
     honest = None if policy.allow_untried else honest_of(policy)
     if honest is not None:
@@ -54,7 +59,7 @@ def show_policy(arguments: argparse.Namespace) -> None:
         print(f"and {len(notes) - NOTES} more; rspmn act says them of a state")
 
 
-def show_likelihood(arguments: argparse.Namespace) -> None:
+def show_likelihood(arguments: Arguments) -> None:
     """Print the log-likelihood of the episodes of a log, or of the rows of a table."""
     model = load(arguments.model)
     if isinstance(model, SPMN):
@@ -84,7 +89,7 @@ def show_likelihood(arguments: argparse.Namespace) -> None:
         print(f"{impossible} of them contain a step that the model never saw (smoothed)")
 
 
-def sample(arguments: argparse.Namespace) -> None:
+def sample(arguments: Arguments) -> None:
     """Sample episodes from a model."""
     model = load_rspmn(arguments.model)
     untried = arguments.allow_untried
@@ -100,7 +105,7 @@ def sample(arguments: argparse.Namespace) -> None:
     facts = {"episodes": len(log), "steps": log.num_steps, "mean_return": float(returns.mean())}
     if arguments.json:
         print(json.dumps({"file": arguments.output, **facts}))
-    else:
+    elif not arguments.quiet:
         print(
             f"{arguments.output}: {len(log)} episodes, {log.num_steps} steps, "
             f"mean return {facts['mean_return']:.6g}"
@@ -125,21 +130,6 @@ def write_table(path: str, table: Mapping[str, Sequence[Any]]) -> None:
         write_atomically(path, text.getvalue().encode())
     except OSError as error:
         raise ModelFileError(f"{path}: cannot be written: {error.strerror}") from None
-
-
-def print_table(table: Mapping[str, Sequence[Any]]) -> None:
-    """Print columns side by side."""
-    cells = [[name, *map(cell_text, column)] for name, column in table.items()]
-    widths = [max(map(len, column)) for column in cells]
-    for row in zip(*cells, strict=True):
-        print("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
-
-
-def cell_text(value: Any) -> str:
-    """Return a value as tables show it."""
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return "" if value is None else str(value)
 
 
 def _plain(value: Any) -> Any:

@@ -1,6 +1,5 @@
 """Commands that ask a model."""
 
-import argparse
 import json
 import math
 import sys
@@ -9,26 +8,32 @@ from pathlib import Path
 from typing import Any
 
 from rspmn.circuit import Leaf, Max, Network
+from rspmn.cli.console import ExitCode, warn
+from rspmn.cli.framework import Arguments
 from rspmn.errors import ConvergenceError, EvidenceError, ModelFileError
 from rspmn.files import write_atomically
-from rspmn.infer import ActionValue, best_among, log_likelihood
-from rspmn.infer.criterion import LEAST_KNOWN
+from rspmn.infer import log_likelihood
 from rspmn.infer.meu import show_share
 from rspmn.infer.policy import Policy
 from rspmn.model import RSPMN
 from rspmn.model_file import load
 from rspmn.schema import Schema
 from rspmn.spmn import SPMN
-from rspmn.trust import ActionInterval, HonestValue, HowSure
+from rspmn.trust import HonestValue
 from rspmn.values import Mark, Value
 
 Model = RSPMN | SPMN
 
+#: How somebody may write what is true or false.
+TRUTHS = {
+    "yes": True, "y": True, "true": True, "1": True,
+    "no": False, "n": False, "false": False, "0": False,
+}  # fmt: skip
 #: The options that every question to a recurrent model has.
 BASIC = {"horizon", "discount", "allow_untried"}
 
 
-def check(arguments: argparse.Namespace) -> None:
+def check(arguments: Arguments) -> None:
     """Say whether a model or schema is valid."""
     if arguments.file.endswith(".toml"):
         schema = Schema.load(arguments.file)
@@ -47,7 +52,7 @@ def check(arguments: argparse.Namespace) -> None:
         print(f"{arguments.file}: {found}")
 
 
-def show_info(arguments: argparse.Namespace) -> None:
+def show_info(arguments: Arguments) -> None:
     """Say what a model holds."""
     model = load(arguments.model)
     facts: dict[str, object] = {
@@ -80,7 +85,7 @@ def show_info(arguments: argparse.Namespace) -> None:
         print(f"{name:>18}: {'none' if shown in (None, '') else shown}")
 
 
-def show_meu(arguments: argparse.Namespace) -> None:
+def show_meu(arguments: Arguments) -> int:
     """Print the maximum expected utility."""
     model = load(arguments.model)
     state = state_of(model, arguments.state)
@@ -88,22 +93,25 @@ def show_meu(arguments: argparse.Namespace) -> None:
     # Rules and caution are of a policy; its value is the maximum expected utility with them.
     own = isinstance(model, RSPMN) and asked.keys() > BASIC
     answer = model.policy(**asked).value(state) if own else model.meu(state, **asked)
-    honest = _honest(model, state, arguments)
+    honest = honest_in(model, state, arguments)
     if arguments.json:
         facts = {"supported": answer.supported, "steps": answer.steps, "bound": answer.bound}
         more = {} if honest is None else {"honest": _honest_facts(honest)}
-        print(json.dumps({"meu": _number(answer), **facts, **more}))
+        print(json.dumps({"meu": finite(answer), **facts, **more}))
     elif math.isnan(answer):
-        print(_unsupported(model, state))
+        print(unsupported(model, state))
+    elif arguments.quiet:
+        print(f"{float(answer):.6g}")
     else:
         near = f" ± {answer.bound:.2g}" if answer.bound > 1e-6 * abs(answer) else ""
-        found = f"{float(answer):.6g}{near}{_support(answer.steps, answer.supported)}"
+        found = f"{float(answer):.6g}{near}{support(answer.steps, answer.supported)}"
         print(found if honest is None else f"{honest_line(honest)}\npromise (MEU) {found}")
         print_doubts(honest)
+    return ExitCode.UNSUPPORTED if math.isnan(answer) else ExitCode.ANSWERED
 
 
-def _honest(
-    model: Model, state: dict[str, Value | None] | None, arguments: argparse.Namespace
+def honest_in(
+    model: Model, state: dict[str, Value | None] | None, arguments: Arguments
 ) -> HonestValue | None:
     """Return the honest value of a state; None where it is not defined."""
     if not isinstance(model, RSPMN) or arguments.allow_untried:
@@ -135,10 +143,10 @@ def honest_line(honest: HonestValue) -> str:
 def print_doubts(honest: HonestValue | None) -> None:
     """Print why an honest value may not hold, and that the promise is not kept."""
     for caveat in () if honest is None else honest.caveats:
-        print(f"warning: {caveat}")
+        warn(caveat)
     if honest is not None and not honest.kept:
         beyond = "more" if honest.promise > honest.point else "less"
-        print(f"warning: the model promises {beyond} than its log supports")
+        warn(f"the model promises {beyond} than its log supports")
 
 
 def _honest_facts(honest: HonestValue) -> dict[str, object]:
@@ -147,115 +155,7 @@ def _honest_facts(honest: HonestValue) -> dict[str, object]:
     return facts | {"caveats": list(honest.caveats)}
 
 
-def show_actions(arguments: argparse.Namespace) -> None:
-    """Print what every value of the next decision is worth, the one to choose first."""
-    if arguments.table is not None:
-        from rspmn.cli.decisions import decide_table
-
-        decide_table(arguments)
-        return
-    model = load(arguments.model)
-    state = state_of(model, arguments.state)
-    sure = _how_sure(model, state, arguments)
-    answers = (
-        model.action_values(state, **options(model, arguments))
-        if sure is None
-        else [each.action for each in sure.actions]
-    )
-    best = best_among(answers)
-    rank = {answer.value: place for place, answer in enumerate(best)}
-    answers.sort(
-        key=lambda a: (
-            rank.get(a.value, math.inf),
-            math.isnan(a.utility),
-            a.known < LEAST_KNOWN,
-            0.0 if math.isnan(a.utility) else -a.utility,
-        )
-    )
-    intervals = {} if sure is None else {each.action.value: each for each in sure.actions}
-    if arguments.json:
-        facts = [_action_facts(a) | _interval_facts(intervals.get(a.value)) for a in answers]
-        print(json.dumps(facts))
-        return
-    if not best:
-        print(_forbidden(answers) or _unsupported(model, state))
-        return
-    honest = _honest(model, state, arguments)
-    if honest is not None:
-        print(f"{honest_line(honest)}; promise (MEU) {honest.promise:.4g}")
-    for a in answers:
-        worth = f"{'':12}" if math.isnan(a.utility) else f"{a.utility:12.6g}"
-        print(f"{'*' if a.best else ' '} {a.decision} = {a.value!s:<12} {worth}{_note(a)}")
-        if a.value in intervals and not math.isnan(intervals[a.value].low):
-            print(f"    {_shown_interval(intervals[a.value])}")
-        for never in a.never_taken:
-            print(f"    {never}")
-    if best[0].averaged_over:
-        print(f"not given: {', '.join(best[0].averaged_over)}; averaged over the logged values")
-    if sure is not None:
-        _print_sure(sure, () if honest is None else honest.caveats)
-    print_doubts(honest)
-
-
-def _how_sure(
-    model: Model, state: dict[str, Value | None] | None, arguments: argparse.Namespace
-) -> HowSure | None:
-    """Return how sure a decision is, if that is asked for."""
-    if not arguments.sure:
-        return None
-    if not isinstance(model, RSPMN):
-        raise EvidenceError(
-            f"{arguments.model} is a model of a single decision problem: leave --sure out; its "
-            "answers have a standard error"
-        )
-    return model.policy(**options(model, arguments)).how_sure(state)
-
-
-def _print_sure(sure: HowSure, caveats: Sequence[str]) -> None:
-    for note in sure.notes:
-        if note not in caveats:
-            print(f"warning: {note}")
-    if sure.too_close:
-        rivals = ", ".join(str(each.action.value) for each in sure.rivals)
-        print(f"too close to call: {rivals or 'another action'} may be as good")
-
-
-def _shown_interval(found: ActionInterval) -> str:
-    interval = f"{found.mean:.4g}, 90 % interval {found.low:.4g} to {found.high:.4g}"
-    return f"{interval}; best with probability {found.best:.2g}"
-
-
-def _interval_facts(found: ActionInterval | None) -> dict[str, object]:
-    if found is None:
-        return {}
-    numbers = {"mean": found.mean, "low": found.low, "high": found.high, "best": found.best}
-    facts = {name: _number(number) for name, number in numbers.items()}
-    return {"sure": facts | {"notes": list(found.notes)}}
-
-
-def _forbidden(answers: Sequence[ActionValue]) -> str:
-    """Return that everything is forbidden, and why; nothing if it is not."""
-    found = [f"{a.value}: {a.forbidden}" for a in answers if a.forbidden]
-    return f"everything that is known here is forbidden: {'; '.join(found)}" if found else ""
-
-
-def _note(answer: ActionValue) -> str:
-    """Return what is to be said of how far an answer can be trusted."""
-    if answer.forbidden:
-        return f"  (forbidden: {answer.forbidden})"
-    if not answer.tried:
-        return "  (never tried here: extrapolated)"
-    if not answer.available:
-        return "  (not offered)"
-    if math.isnan(answer.utility):
-        return "  (unsupported: the log does not know what follows)"
-    if answer.available < 1:
-        offered = f"offered with probability {show_share(answer.available)}"
-        return _support(answer.steps, answer.supported, offered)
-    return _support(answer.steps, answer.supported)
-
-
-def draw(arguments: argparse.Namespace) -> None:
+def draw(arguments: Arguments) -> None:
     """Draw a network of a model."""
     model = load(arguments.model)
     ending = Path(arguments.output).suffix.lower()
@@ -279,12 +179,12 @@ def draw(arguments: argparse.Namespace) -> None:
 # ---- shared by the commands -------------------------------------------------------------------
 
 
-def options(model: Model, arguments: argparse.Namespace) -> dict[str, Any]:
+def options(model: Model, arguments: Arguments) -> dict[str, Any]:
     """Return the options that only a recurrent model has: horizon, discount, untried decisions."""
     horizon, discount, untried = arguments.horizon, arguments.discount, arguments.allow_untried
     names = ("forbid", "only", "min_support", "caution")
     given = {name: getattr(arguments, name) for name in names if name in arguments}
-    more = {name: value for name, value in given.items() if value not in ([], None)}
+    more = {name: value for name, value in given.items() if value is not None}
     if more.get("min_support") == 0:
         del more["min_support"]
     if isinstance(model, RSPMN):
@@ -292,7 +192,7 @@ def options(model: Model, arguments: argparse.Namespace) -> dict[str, Any]:
     if more:
         raise EvidenceError(
             f"{arguments.model} is a model of a single decision problem: leave "
-            f"--{next(iter(more)).replace('_', '-')} out; in Python, model.policy(criterion=...)"
+            f"--{next(iter(more)).replace('_', '-')} out"
         )
     if horizon is not None or discount != 1:
         raise EvidenceError(
@@ -342,6 +242,8 @@ def _value(model: Model, name: str, text: str) -> Value | None:
     near = exact or [value for value in known if str(value).lower() == text.lower()]
     if len(near) == 1:
         return near[0]
+    if text.lower() in TRUTHS and any(isinstance(value, bool) for value in known):
+        return TRUTHS[text.lower()]
     for number in (int, float):
         try:
             value = number(text)
@@ -363,7 +265,7 @@ def _known(model: Model, name: str) -> list[Value]:
     return [value for value in known if not isinstance(value, Mark)]
 
 
-def _unsupported(model: Model, state: dict[str, Value | None] | None) -> str:
+def unsupported(model: Model, state: dict[str, Value | None] | None) -> str:
     """Return which values the model never saw, and which it knows; or that it saw no decision."""
     given = {name: value for name, value in (state or {}).items() if value is not None}
     for name, value in given.items():
@@ -380,30 +282,12 @@ def _unsupported(model: Model, state: dict[str, Value | None] | None) -> str:
     return f"unsupported: no decision with a known outcome was ever made in {where}"
 
 
-def _action_facts(answer: ActionValue) -> dict[str, object]:
-    return {
-        "decision": answer.decision,
-        "value": answer.value,
-        "utility": _number(answer.utility),
-        "best": answer.best,
-        "supported": answer.supported,
-        "available": answer.available,
-        "known": answer.known,
-        "steps": answer.steps,
-        "tried": answer.tried,
-        "forbidden": answer.forbidden,
-        "averaged_over": list(answer.averaged_over),
-        "error": answer.error,
-        "usual": answer.usual,
-        "never_taken": list(map(str, answer.never_taken)),
-    }
-
-
-def _number(number: float) -> float | None:
+def finite(number: float) -> float | None:
+    """Return a number as JSON has it: None if it is not finite."""
     return float(number) if math.isfinite(number) else None
 
 
-def _support(steps: float, supported: float = 1.0, *others: str) -> str:
+def support(steps: float, supported: float = 1.0, *others: str) -> str:
     """Return how far a number can be trusted, in brackets; nothing if there is nothing to say."""
     notes = [f"{steps:g} logged steps"] if steps else []
     notes += [f"supported {show_share(supported)}"] if supported < 1 else []

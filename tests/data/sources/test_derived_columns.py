@@ -129,7 +129,7 @@ def test_the_model_remembers(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main(["loglik", model, out, "--terminated", "terminated"]) == 0
     assert main(["doctor", path, "--schema", schema]) == 0
     assert "-cost" in capsys.readouterr().out
-    wrong = ["--terminated", "stats == died"]
+    wrong = ["--terminated", "stats == died", "--force"]
     assert main(["learn", path, "--schema", schema, "-o", model, *wrong]) == 2
     assert "no terminated column 'stats == died'" in capsys.readouterr().err
 

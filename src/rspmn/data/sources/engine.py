@@ -200,7 +200,7 @@ def _file_error(error: Exception, paths: Sequence[str]) -> DataError:
     if type(error).__name__ == "OutOfMemoryException":
         return DataError(
             f"{path}: does not fit into the memory limit: {_first_line(error)}: "
-            "raise the option memory limit, to 4GB for example"
+            "raise the option memory_limit, to 4GB for example"
         )
     if "utf-8" in text.lower() or "unicode" in text.lower():
         return DataError(f"{path}: not a text file in UTF-8{_at(text)}: save it as UTF-8")

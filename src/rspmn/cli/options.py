@@ -1,0 +1,238 @@
+"""Parameters that commands share. Nothing heavy is imported here: `rspmn --help` is quick."""
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rspmn.cli.framework import Argument, Arguments, Option
+from rspmn.cli.streams import InputFile, OutputFile
+
+if TYPE_CHECKING:
+    from rspmn.log_format import LogOptions
+
+#: Sections of the help of a command.
+LOG, POLICY, LEARNING, OUTPUT = "The log", "The policy", "Learning", "Output"
+
+
+class Number(click.ParamType):  # type: ignore[type-arg] # generic since Click 8.3
+    """A number in a range, whole or not.
+
+    Parameters
+    ----------
+    least, most
+        The range; its ends belong to it.
+    whole
+        Whether it must be a whole number.
+    """
+
+    name = "number"
+
+    def __init__(self, least: float = -math.inf, most: float = math.inf, whole: bool = True):
+        self.least, self.most, self.whole = least, most, whole
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float | int:
+        """Return the number, or refuse it."""
+        if not isinstance(value, str):  # a default
+            return value  # type: ignore[no-any-return]
+        try:
+            found = int(value) if self.whole else float(value)
+        except ValueError:
+            found = math.nan
+        if math.isnan(found) or "_" in value:  # Python would read 1_0 as ten
+            what = "a whole number" if self.whole else "a number"
+            self.fail(f"expected {what}, found {value!r}", param, ctx)
+        if not self.least <= found <= self.most:
+            up = "or more" if math.isinf(self.most) else f"to {self.most:g}"
+            self.fail(f"expected {self.least:g} {up}, found {value}", param, ctx)
+        return found
+
+
+def file_to_read(name: str, about: str, **more: Any) -> Argument:
+    """Return an argument that is a file; `-` is standard input."""
+    return Argument(name, about, type=InputFile(), **more)
+
+
+def model() -> Argument:
+    """Return the argument that names a model."""
+    return file_to_read("model", "a model file; - is standard input")
+
+
+def output(ending: str, about: str, *, required: bool = False) -> Option:
+    """Return the option that names the file to write."""
+    return Option(
+        "-o", "--output", type=OutputFile(ending), required=required, metavar="FILE",
+        help=f"{about}; - is standard output", section=OUTPUT,
+    )  # fmt: skip
+
+
+def seed(about: str = "random seed, default 0", section: str = "Options") -> Option:
+    """Return the option of a random seed."""
+    return Option("--seed", type=Number(0), default=0, metavar="N", help=about, section=section)
+
+
+def question() -> list[click.Parameter]:
+    """Return the options of a question about a state."""
+    return [state(), *plan()]
+
+
+def state() -> Option:
+    """Return the option that gives a state."""
+    return Option(
+        "--state", "--given", several=r"[^=]+=.*", metavar="NAME=VALUE",
+        help="observed values, as in --state x=0 y=1, including decisions already made; NAME= "
+        "means not observed; yes, no, true and false are read where values are true or false",
+        shell_complete=_variables, section=POLICY,
+    )  # fmt: skip
+
+
+def _variables(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Return the variables of the model that a line names, to be completed by the shell."""
+    words = [ctx.params.get("model"), *ctx.args]  # the line may not be parsed yet
+    path = next((word for word in words if word and Path(word).is_file()), None)
+    try:
+        groups = json.loads(Path(path or "").read_text())["schema"]["order"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    return [f"{name}=" for group in groups for name in group if name.startswith(incomplete)]
+
+
+def plan() -> list[click.Parameter]:
+    """Return the options of a policy: its horizon, and what it may do."""
+    return [
+        Option("--horizon", type=Number(1), metavar="STEPS", section=POLICY,
+               help="number of steps; without it, until the values converge"),
+        *optimum(),
+    ]  # fmt: skip
+
+
+def discount() -> Option:
+    """Return the option of a discount."""
+    return Option(
+        "--discount", type=Number(0, 1, whole=False), default=1.0, metavar="FACTOR",
+        help="discount factor per step, default 1", section=POLICY,
+    )  # fmt: skip
+
+
+def time_step() -> Option:
+    """Return the option that says when in the horizon the question is asked."""
+    return Option("-t", type=Number(0), default=0, metavar="STEP", help="time step, default 0",
+                  section=POLICY)  # fmt: skip
+
+
+def optimum() -> list[click.Parameter]:
+    """Return what the best decisions depend on besides the horizon."""
+    return [
+        discount(),
+        Option(
+            "--allow-untried", is_flag=True, section=POLICY,
+            help="also consider decisions that were never tried in a state, with values "
+            "extrapolated from other states",
+        ),
+        Option(
+            "--forbid", multiple=True, metavar="RULE", section=POLICY,
+            help="a value that must not be chosen, or 'VALUE when CONDITION', as in 'vasopressor "
+            "when map > 80'; with several decisions, DECISION=VALUE; may be repeated",
+        ),
+        Option(
+            "--only", multiple=True, metavar="RULE", section=POLICY,
+            help="choose nothing but such values, or nothing else when the condition holds; may "
+            "be repeated",
+        ),
+        Option(
+            "--min-support", type=Number(0, whole=False), default=0.0, metavar="STEPS",
+            help="do not choose what fewer logged steps support", section=POLICY,
+        ),
+        Option(
+            "--caution", type=Number(0, whole=False), metavar="DEVIATIONS", section=POLICY,
+            help="plan against the posterior, and depart from the maximum expected utility where "
+            "that gains more than so many deviations; such as 0.2",
+        ),
+    ]  # fmt: skip
+
+
+FILES = "CSV, TSV, Parquet or JSON lines files, one row per step; or a pattern of them"
+
+
+def log_files() -> Argument:
+    """Return the argument that names the files of a log."""
+    return file_to_read("log", f"{FILES}; - is standard input", nargs=-1, required=True)
+
+
+def log_files_option(about: str = FILES, *, required: bool = True) -> Option:
+    """Return the option that names the files of a log."""
+    return Option("--log", several=".+", type=InputFile(), required=required, metavar="FILE",
+                  help=about, section=LOG)  # fmt: skip
+
+
+def log_format() -> list[click.Parameter]:
+    """Return the options that say how a log is written."""
+    return [
+        Option(
+            "--episode", metavar="COLUMN", section=LOG,
+            help="column that identifies the episode; default: that of [log] in the schema.toml, "
+            "or episode",
+        ),
+        Option("--time", metavar="COLUMN", section=LOG,
+               help="column that orders the steps; same default, or time"),
+        Option("--in-order", is_flag=True, section=LOG,
+               help="rows are in order: there is no time column"),
+        Option(
+            "--terminated", metavar="COLUMN", section=LOG,
+            help="column that is true in the last row of an episode that terminated; same "
+            "default, or terminated if there is such a column",
+        ),
+        Option(
+            "--ending", type=click.Choice(["end", "cut", "short", "final_row"]), section=LOG,
+            help="why episodes ended, if no column says so. end: all terminated; cut: all were "
+            "cut; short: those shorter than the longest terminated; final_row: those whose last "
+            "row has no decision terminated",
+        ),
+        Option("--gaps/--no-gaps", default=None, section=LOG,
+               help="accept gaps between whole-number times"),
+        Option("--drop-duplicates/--no-drop-duplicates", default=None, section=LOG,
+               help="count rows once that are equal in all columns that are used"),
+        Option(
+            "--step", metavar="LENGTH", section=LOG,
+            help="length of a step, if times are measured: a number in their unit or, for dates, "
+            "such as '4 hours'; the rows in one step are one",
+        ),
+        Option("--wide/--no-wide", default=None, section=LOG,
+               help="each row is an episode, with a block of columns for each step"),
+    ]  # fmt: skip
+
+
+def memory_limit() -> Option:
+    """Return the option that bounds the memory for reading files."""
+    return Option(
+        "--memory-limit", metavar="SIZE", section=LOG,
+        help="memory for reading files, such as 500MB; default 1GB; the rest goes to disk",
+    )  # fmt: skip
+
+
+def log_options(arguments: Arguments) -> "LogOptions":
+    """Return the fields of the log format that the arguments give; the schema has the others."""
+    found: LogOptions = {}
+    if arguments.episode is not None:
+        found["episode"] = arguments.episode
+    if arguments.time is not None or arguments.in_order:
+        found["time"] = None if arguments.in_order else arguments.time
+    if arguments.terminated is not None:
+        found["terminated"] = arguments.terminated
+    if arguments.ending is not None:
+        found["ending"] = arguments.ending
+    if arguments.gaps is not None:
+        found["gaps"] = "allow" if arguments.gaps else "error"
+    if arguments.drop_duplicates is not None:
+        found["duplicates"] = "drop" if arguments.drop_duplicates else "error"
+    if arguments.step is not None:
+        is_number = re.fullmatch(r"[\d.]*\d", arguments.step)
+        found["step"] = float(arguments.step) if is_number else arguments.step
+    if arguments.wide is not None:
+        found["wide"] = arguments.wide
+    return found

@@ -1,0 +1,62 @@
+"""Files that commands read and write; `-` is standard input or output."""
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+class InputFile(click.ParamType):  # type: ignore[type-arg] # generic since Click 8.3
+    """The name of a file to read; `-` is standard input, kept in a file while a command runs."""
+
+    name = "file"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name of the file."""
+        if value != "-" or ctx is None:
+            return value
+        content = sys.stdin.buffer.read()
+        folder = ctx.with_resource(tempfile.TemporaryDirectory())
+        path = Path(folder) / f"standard_input{_ending(content)}"
+        path.write_bytes(content)
+        return str(path)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[Any]:
+        """Let the shell complete names of files."""
+        return click.Path().shell_complete(ctx, param, incomplete)
+
+
+def _ending(content: bytes) -> str:
+    """Return the ending of a file with this content."""
+    first = content.split(b"\n", 1)[0]
+    if content[:2] == b"\x1f\x8b":
+        return ".csv.gz"
+    if content[:4] == b"PAR1":
+        return ".parquet"
+    if first.startswith(b"{"):  # a model is one object, JSON lines are many
+        return ".jsonl"
+    return ".tsv" if b"\t" in first and b"," not in first else ".csv"
+
+
+class OutputFile(InputFile):
+    """The name of a file to write; `-` is standard output.
+
+    Parameters
+    ----------
+    ending
+        That of the file which is kept until it is printed.
+    """
+
+    def __init__(self, ending: str) -> None:
+        self.ending = ending
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name of the file."""
+        if value != "-" or ctx is None:
+            return value
+        folder = ctx.with_resource(tempfile.TemporaryDirectory())
+        return str(Path(folder) / f"standard_output{self.ending}")
