@@ -8,16 +8,19 @@ and 2 in state 1. The log takes both with probability 1/2, the target l with 1/4
     first step:  v(0) = 1/4 · (1 + 1/4) + 3/4 · (0 + (1/4 + 3/2) / 2) = 5/16 + 21/32 = 31/32
 """
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 from rspmn.evaluate import definitions as plain
-from rspmn.evaluate.definitions import Move, Step
+from rspmn.evaluate.definitions import END, Move, Step
 from rspmn.evaluate.importance import Estimate, Moves, Weighable, marginalised, per_decision
+from rspmn.evaluate.places import certain
 from rspmn.types import Array
 
 TRUTH = 31 / 32
@@ -132,26 +135,44 @@ def test_arrays_are_the_definitions(
         assert np.isnan(fast.low) or fast.low <= fast.value <= fast.high
 
 
-def moves(rng: np.random.Generator, episodes: int, horizon: int) -> tuple[Moves, Array]:
-    """Return random steps of some episodes between three groups."""
+def moves(
+    rng: np.random.Generator, episodes: int, horizon: int, soft: bool = False
+) -> tuple[Moves, Array]:
+    """Return random steps of some episodes between three groups, or parts of them."""
     size = episodes * 4
     ratios = rng.choice([0.0, 0.5, 1.0, 2.0], size=(horizon, size), p=[0.1, 0.3, 0.3, 0.3])
+    starts, at, to = (
+        rng.integers(0, 3, episodes),
+        rng.integers(0, 3, size),
+        rng.integers(0, 4, size),
+    )
+    parts = [certain(each, 4) for each in (starts, at, to)]
+    if soft:
+        weights = rng.dirichlet(np.ones(3), episodes + 2 * size)
+        mixed = np.split(np.pad(weights, ((0, 0), (0, 1))), [episodes, episodes + size])
+        mixed[2][to == 3] = [0.0, 0.0, 0.0, 1.0]
+        parts = [csr_array(each) for each in mixed]
     log = Moves(
-        episodes, 3, rng.integers(0, 3, episodes), np.repeat(np.arange(episodes), 4),
-        at := rng.integers(0, 3, size), rng.integers(0, 4, size), 5.0 * at + rng.normal(size=size),
-        lambda t: ratios[t],
+        3, parts[0], np.repeat(np.arange(episodes), 4), parts[1], parts[2],
+        5.0 * at + rng.normal(size=size), lambda t: ratios[t],
     )  # fmt: skip
     return log, ratios
 
 
+def by_group(row: Array) -> dict[int, float]:
+    """Return the shares of a row; the last is that of the end."""
+    return {END if k == len(row) - 1 else k: float(p) for k, p in enumerate(row) if p}
+
+
+@pytest.mark.parametrize("soft", [False, True])
 @pytest.mark.parametrize("seed", range(6))
-def test_marginalised_by_loops(seed: int) -> None:
-    log, ratios = moves(np.random.default_rng(seed), 4, 5)
+def test_marginalised_by_loops(seed: int, soft: bool) -> None:
+    log, ratios = moves(np.random.default_rng(seed), 4, 5, soft)
     found, _ = marginalised(log, 5, 0.9)
-    starts = {s: float((log.starts == s).mean()) for s in range(3)}
+    starts = by_group(log.starts.toarray().mean(axis=0))
+    rows = zip(log.at.toarray(), log.to.toarray(), log.reward.tolist(), strict=True)
     listed = [
-        Move(int(a), None if b == 3 else int(b), float(r), ratios[:, k].tolist())
-        for k, (a, b, r) in enumerate(zip(log.at, log.to, log.reward, strict=True))
+        Move(by_group(a), by_group(b), r, ratios[:, k].tolist()) for k, (a, b, r) in enumerate(rows)
     ]
     assert found.value == pytest.approx(plain.marginalised(starts, listed, 5, 0.9))
 
@@ -162,12 +183,14 @@ def test_marginalised_by_hand() -> None:
     In group 0 the ratios are 1/2, 3/2, 3/2 of 7/2: it earns 1/7 and leads to 1 with 3/7. In group 1
     they are 1/2 and 3/2: it earns 3/2. Two steps are worth 1/7 + (4/7 · 1/7 + 3/7 · 3/2).
     """
-    listed = [Move(0, 0, 1.0, [0.5] * 2), Move(0, 0, 0.0, [1.5] * 2), Move(0, 1, 0.0, [1.5] * 2),
-              Move(1, 1, 0.0, [0.5] * 2), Move(1, None, 2.0, [1.5] * 2)]  # fmt: skip
+    rows = [(0, 0, 1.0, 0.5), (0, 0, 0.0, 1.5), (0, 1, 0.0, 1.5), (1, 1, 0.0, 0.5),
+            (1, END, 2.0, 1.5)]  # fmt: skip
+    listed = [Move({at: 1.0}, {to: 1.0}, reward, [ratio] * 2) for at, to, reward, ratio in rows]
     expected = 1 / 7 + 4 / 49 + 9 / 14
     assert plain.marginalised({0: 1.0}, listed, 2, 1.0) == pytest.approx(expected)
-    log = Moves(1, 2, np.zeros(1, np.int64), np.zeros(5, np.int64), np.array([0, 0, 0, 1, 1]),
-                np.array([0, 0, 1, 1, 2]), np.array([1.0, 0, 0, 0, 2]),
+    at, to = np.array([0, 0, 0, 1, 1]), np.array([0, 0, 1, 1, 2])
+    log = Moves(2, certain(np.array([0]), 3), np.zeros(5, np.int64), certain(at, 3),
+                certain(to, 3), np.array([1.0, 0, 0, 0, 2]),
                 lambda _: np.array([0.5, 1.5, 1.5, 0.5, 1.5]))  # fmt: skip
     found, lost = marginalised(log, 2, 1.0)
     assert found.value == pytest.approx(expected)
@@ -176,14 +199,12 @@ def test_marginalised_by_hand() -> None:
 
 
 def test_a_group_without_a_decision_of_the_target_is_lost() -> None:
-    log = Moves(2, 2, np.array([0, 1]), np.array([0, 1]), np.array([0, 1]), np.array([2, 2]),
+    both = certain(np.array([0, 1]), 3)
+    log = Moves(2, both, np.array([0, 1]), both, certain(np.array([2, 2]), 3),
                 np.array([5.0, 7.0]), lambda _: np.array([1.0, 0.0]))  # fmt: skip
     found, lost = marginalised(log, 1, 1.0)
     assert (found.value, lost) == (5.0, 0.5)
-    nothing, lost = marginalised(
-        Moves(2, 2, log.starts, log.episode, log.at, log.to, log.reward, lambda _: np.zeros(2)),
-        1, 1.0,
-    )  # fmt: skip
+    nothing, lost = marginalised(replace(log, ratios=lambda _: np.zeros(2)), 1, 1.0)
     assert np.isnan(nothing.value)
     assert lost == 1
 
@@ -209,15 +230,17 @@ def test_standard_errors_are_those_of_the_jackknife(normalised: bool, model: boo
     assert error == pytest.approx(spread(without), rel=0.1)
 
 
-def test_standard_error_of_marginalised_is_that_of_the_jackknife() -> None:
-    log, ratios = moves(np.random.default_rng(1), 60, 3)
+@pytest.mark.parametrize("soft", [False, True])
+def test_standard_error_of_marginalised_is_that_of_the_jackknife(soft: bool) -> None:
+    log, ratios = moves(np.random.default_rng(1), 60, 3, soft)
     found, _ = marginalised(log, 3, 1.0)
 
     def leave_out(k: int) -> Moves:
         rows = np.flatnonzero(log.episode != k)
+        others = np.flatnonzero(np.arange(60) != k)
         return Moves(
-            59, 3, np.delete(log.starts, k), log.episode[rows] - (log.episode[rows] > k),
-            log.at[rows], log.to[rows], log.reward[rows], lambda t: ratios[t][rows],
+            3, log.starts[others], log.episode[rows] - (log.episode[rows] > k), log.at[rows],
+            log.to[rows], log.reward[rows], lambda t: ratios[t][rows],
         )  # fmt: skip
 
     without = [marginalised(leave_out(k), 3, 1.0)[0] for k in range(60)]

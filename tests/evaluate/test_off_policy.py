@@ -141,8 +141,8 @@ def test_what_estimators_see_is_what_the_model_says() -> None:
     by_node = found.value.worths.nodes
     for t in (0, 3, 7):
         rows = slice(int(log_of.first[t]), int(log_of.first[t + 1]))
-        node = logged.situations.node[logged.state[found.order[rows]]]
-        assert np.allclose(log_of.v[rows], by_node[t][node])  # one state in each node
+        values = logged.situations.places.at_states(by_node[t], np.nan)  # one state in each node
+        assert np.allclose(log_of.v[rows], values[logged.state[found.order[rows]]])
     each = [[] for _ in range(log_of.episodes)]  # type: ignore[var-annotated]
     for e, ratio, r, q, v in zip(log_of.episode, log_of.ratio, log_of.reward, log_of.q, log_of.v,
                                  strict=True):  # fmt: skip

@@ -5,6 +5,8 @@ of states. Shares that are shrunk towards a common mean would predict single dec
 they err in the same direction in all states, and in the value of a policy such errors add up.
 """
 
+from typing import Any
+
 import numpy as np
 
 from rspmn.data.columns import Column
@@ -12,30 +14,37 @@ from rspmn.data.keys import group_weights
 from rspmn.errors import DataError
 from rspmn.evaluate.decision_tree import leaves
 from rspmn.evaluate.logged import LoggedSteps
+from rspmn.evaluate.places import certain
 from rspmn.schema import Kind
-from rspmn.types import Array, Ints
+from rspmn.types import Array
 
 
 def estimated_behaviour(log: LoggedSteps) -> Array:  # [S, J]
     """Return the probability of each decision in each state, estimated from the log.
 
     States have shares of their own if these predict each logged decision from all others better
-    than those of interface nodes do. Else the shares are those of interface nodes or of the leaves
-    of a tree, whichever predict better. Where nothing was logged, they are those of the interface
-    node, or of the whole log.
+    than those of interface nodes do. Else the shares are those of interface nodes, averaged where a
+    state belongs to several, or of the leaves of a tree, whichever predict better. Where nothing
+    was logged, they are those of the interface node, or of the whole log.
     """
-    counts, group = log.counts, log.situations.group
-    whole = np.broadcast_to(counts.sum(axis=0), counts.shape)
-    of_nodes = _by_group(counts, group)
-    found = _shares(of_nodes, _shares(whole, whole))
+    counts, nodes = log.counts, log.situations.places.shares
+    whole = np.broadcast_to(counts.sum(axis=0) / max(counts.sum(), 1e-300), counts.shape)
+    found = _shares(nodes, counts, whole)
     row, made = np.nonzero(counts)
-    fits = [_fit(level, row, made, counts[row, made]) for level in (counts, of_nodes)]
-    if fits[0] >= fits[1]:
-        return _shares(counts, found)
-    states = [_numbers(column) for column in log.situations.columns.values()]
-    of_leaves = _by_group(counts, leaves(np.array(states), counts))
-    better = _fit(of_leaves, row, made, counts[row, made]) > fits[1]
-    return _shares(of_leaves, found) if better else found
+    times, by_node = counts[row, made], _predicted(nodes, counts)
+    fit = float(times @ np.log(by_node))
+    states = certain(np.arange(len(counts)), len(counts))
+    again = counts.sum(axis=1)[row] > 1  # else there are no other steps to predict from
+    by_state = np.where(again, _predicted(states, counts), by_node)
+    if again.any() and float(times @ np.log(by_state)) >= fit:
+        return _shares(states, counts, found)
+    numbers = [_numbers(column) for column in log.situations.columns.values()]
+    if not numbers:
+        return found
+    leaf = leaves(np.array(numbers), counts)
+    tree = certain(leaf, int(leaf.max()) + 1)
+    better = float(times @ np.log(_predicted(tree, counts))) > fit
+    return _shares(tree, counts, found) if better else found
 
 
 def _numbers(column: Column) -> Array:  # [n]
@@ -45,15 +54,29 @@ def _numbers(column: Column) -> Array:  # [n]
     return column.numbers()
 
 
-def _shares(counts: Array, otherwise: Array) -> Array:  # [S, J]
-    total = counts.sum(axis=1, keepdims=True)
-    return np.where(total > 0, counts / np.maximum(total, 1e-300), otherwise)
+def _shares(places: Any, counts: Array, otherwise: Array) -> Array:  # [S, J]
+    """Return the shares of decisions in the groups of each state; places are [S, groups]."""
+    of_groups = np.asarray(places.T @ counts)
+    total = of_groups.sum(axis=1, keepdims=True)
+    shares = np.where(total > 0, of_groups / np.maximum(total, 1e-300), 0.0)
+    known = np.asarray(places @ (total > 0).astype(np.float64))  # [S, 1]
+    return np.where(known > 0, (places @ shares) / np.maximum(known, 1e-300), otherwise)
 
 
-def _fit(counts: Array, row: Ints, made: Ints, times: Array) -> float:
-    """Return the log-likelihood of all decisions, each given the others and one of each kind."""
-    total = counts.sum(axis=1)[row] - 1 + counts.shape[1]
-    return float(times @ np.log(counts[row, made] / total))
+def _predicted(places: Any, counts: Array) -> Array:
+    """Return the probability of each logged decision, given the others and one of each kind.
+
+    They are in the order of `np.nonzero(counts)`. A step counts in the groups of its state as far
+    as the state belongs to them.
+    """
+    of_groups = np.asarray(places.T @ counts)
+    total = of_groups.sum(axis=1)
+    state, made = np.nonzero(counts)
+    own = places[state]
+    entry, group = np.repeat(np.arange(len(state)), np.diff(own.indptr)), own.indices
+    others = of_groups[group, made[entry]] - own.data
+    chance = own.data * (others + 1) / (total[group] - own.data + counts.shape[1])
+    return group_weights(entry, chance, len(state))
 
 
 def given_behaviour(log: LoggedSteps, probabilities: Array) -> Array:  # [steps]
@@ -74,9 +97,3 @@ def given_behaviour(log: LoggedSteps, probabilities: Array) -> Array:  # [steps]
             "out to have them estimated"
         )
     return found
-
-
-def _by_group(counts: Array, group: Ints) -> Array:  # [S, J]
-    """Return the counts of each state's group."""
-    columns = [group_weights(group, column)[group] for column in counts.T]
-    return np.stack(columns, axis=1) if columns else counts

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from rspmn.data.episodes import Episodes
-from rspmn.data.keys import group_weights
 from rspmn.evaluate.behaviour import estimated_behaviour
 from rspmn.evaluate.importance import Estimate
 from rspmn.evaluate.logged import Joint, LoggedSteps, logged_steps
@@ -128,10 +127,10 @@ def _gains(
     """Return what the policy gains in each interface node, in an episode of practice."""
     world, worths = OwnWorld(model), worths_of(model, best, discount).nodes
     horizon, found = len(best), np.zeros(model.num_interfaces)
-    node = steps.situations.node[steps.state]
+    situations = steps.situations
     for t in range(horizon):
-        here = node[(steps.time == t) & (node >= 0)]
-        visits = group_weights(here, np.ones(len(here)), model.num_interfaces)
+        logged = np.bincount(steps.state[steps.time == t], minlength=situations.count)
+        visits = situations.places.in_groups(logged.astype(np.float64))[:-1]
         last, after = t == horizon - 1, worths[t + 1][None, :]
         once = world.update(after, discount, last, current[horizon - 1 - t])[0]
         found += discount**t * visits / steps.episodes * (worths[t] - once)
@@ -158,19 +157,19 @@ def _by_node(
         np.add.at(agrees, state, chances[state, made])
     table = policy.table()
     names = model.schema.information_sets[0]
+    of_nodes = [situations.places.in_groups(each) for each in (taken, told, agrees)]
     found = []
     for row, node in enumerate(table["node"]):
-        here = situations.node == node
-        visits = float(taken[here].sum())
+        did, should, agreed = (each[node] for each in of_nodes)
+        visits = float(did.sum())
         if not visits:
             continue
-        did, should = taken[here].sum(axis=0), told[here].sum(axis=0)
         found.append(
             NodeComparison(
                 {name: table[name][row] for name in names}, visits,
                 _named(situations.decisions[int(did.argmax())]), float(did.max() / visits),
                 _named(situations.decisions[int(should.argmax())]) if should.any() else "",
-                float(agrees[here].sum() / visits), float(gains[node]),
+                float(agreed / visits), float(gains[node]),
             )
         )  # fmt: skip
     found.sort(key=lambda each: -each.gain)

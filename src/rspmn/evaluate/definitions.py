@@ -81,10 +81,13 @@ def weighted_doubly_robust(episodes: Sequence[Episode], horizon: int, discount: 
 
 @dataclass(frozen=True)
 class Move:
-    """A logged step between groups of states; `to` is None at an end."""
+    """A logged step between groups of states, END among them.
 
-    at: int
-    to: int | None
+    Shares, which sum to 1, say how far its states belong to each group.
+    """
+
+    at: Mapping[int, float]
+    to: Mapping[int, float]
     reward: float
     ratios: Sequence[float]  # for each time of the horizon
 
@@ -95,23 +98,26 @@ def marginalised(
     """Return Σ_t γ^t Σ_s d_t(s) r_t(s), d_t the probability of s at time t under the target.
 
     In each group of states, rewards and successors are the logged ones, weighted by ρ_t (Xie et
-    al., 2019; steps of all times are taken together, as the process is stationary). Where no logged
-    decision is one of the target's, the group is left out and the others make up for it.
+    al., 2019; steps of all times are taken together, as the process is stationary) and by how far
+    they belong to the group. Where no logged decision is one of the target's, the group is left out
+    and the others make up for it.
     """
     chances, total = dict(starts), 0.0
     for t in range(horizon):
         weight: dict[int, float] = {}
         for move in moves:
-            weight[move.at] = weight.get(move.at, 0.0) + move.ratios[t]
+            for s, share in move.at.items():
+                weight[s] = weight.get(s, 0.0) + share * move.ratios[t]
         known = sum(p for s, p in chances.items() if s == END or weight.get(s, 0.0) > 0)
         after = {END: chances.get(END, 0.0) / known} if known else {}
         for move in moves:
-            if not weight[move.at] or not known:
-                continue
-            p = chances.get(move.at, 0.0) / known * move.ratios[t] / weight[move.at]
-            total += discount**t * p * move.reward
-            to = END if move.to is None else move.to
-            after[to] = after.get(to, 0.0) + p
+            for s, share in move.at.items():
+                if not weight[s] or not known:
+                    continue
+                p = chances.get(s, 0.0) / known * share * move.ratios[t] / weight[s]
+                total += discount**t * p * move.reward
+                for to, part in move.to.items():
+                    after[to] = after.get(to, 0.0) + p * part
         chances = after
     return total
 

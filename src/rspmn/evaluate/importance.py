@@ -7,6 +7,7 @@ mean that is the usual one; for weighted estimators it is the delta method.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -111,16 +112,24 @@ def interval(method: str, value: float, influence: Array, effective: float) -> E
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """Logged steps with a known successor, between groups of states."""
+    """Logged steps with a known successor, between groups of states.
 
-    episodes: int
+    A state may belong to several groups: shares are rows that sum to 1. The last column is that of
+    episodes that are over.
+    """
+
     groups: int
-    starts: Ints  # [episodes], the group of each first state
+    starts: Any  # sparse [episodes, groups + 1], the shares of each first state
     episode: Ints  # [moves]
-    at: Ints  # [moves]
-    to: Ints  # [moves]; `groups` at an end
+    at: Any  # sparse [moves, groups + 1]
+    to: Any  # sparse [moves, groups + 1]
     reward: Array  # [moves]
     ratios: Callable[[int], Array]  # of a time, [moves]
+
+    @property
+    def episodes(self) -> int:
+        """The number of episodes."""
+        return int(self.starts.shape[0])
 
 
 def marginalised(log: Moves, horizon: int, discount: float) -> tuple[Estimate, float]:
@@ -129,20 +138,19 @@ def marginalised(log: Moves, horizon: int, discount: float) -> tuple[Estimate, f
     Lost is the probability, over the horizon, of states in which no logged decision is one of the
     target's; all else makes up for it.
     """
-    size = log.groups + 1
-    chances = group_weights(log.starts, np.ones(log.episodes), size) / log.episodes
-    steps = _Shares(log, horizon)
+    chances = np.asarray(log.starts.mean(axis=0))
+    steps = _Weights(log)
     by_time, kept = [], 1.0
     value = 0.0
     for t in range(horizon):
-        share, known = steps.at(t)
+        ratios, each, known = steps.at(t)
         mass = float(chances[known].sum())
         kept *= mass
         chances = np.where(known, chances / max(mass, 1e-300), 0.0)
         by_time.append(chances)
-        moved = chances[log.at] * share
+        moved = ratios * (log.at @ (chances * each))
         value += discount**t * float(moved @ log.reward)
-        after = group_weights(log.to, moved, size)
+        after = np.asarray(log.to.T @ moved)
         after[-1] += chances[-1]
         chances = after
     if kept == 0:
@@ -151,40 +159,44 @@ def marginalised(log: Moves, horizon: int, discount: float) -> tuple[Estimate, f
     return interval("marginalised", value, influence, effective), 1 - kept
 
 
-class _Shares:
-    """The weight of each move in its group, by time; what is the same is computed once."""
+class _Weights:
+    """What moves weigh in their groups, by time; what is the same is computed once."""
 
-    def __init__(self, log: Moves, horizon: int) -> None:
-        self.log, self.horizon = log, horizon
-        self._ratios: Array | None = None
-        self._found: tuple[Array, Bools] | None = None
+    def __init__(self, log: Moves) -> None:
+        self.log = log
+        self._found: tuple[Array, Array, Bools] | None = None
 
-    def at(self, t: int) -> tuple[Array, Bools]:  # [moves], [groups + 1]
-        """Return shares, and which groups have any; what is over stays so."""
+    def at(self, t: int) -> tuple[Array, Array, Bools]:  # [moves], [groups + 1] twice
+        """Return ratios, one over their sum in each group, and which groups have any.
+
+        What is over stays so.
+        """
         ratios = self.log.ratios(t)
-        if self._found is None or ratios is not self._ratios:
-            total = group_weights(self.log.at, ratios, self.log.groups + 1)
-            share = ratios / np.maximum(total, 1e-300)[self.log.at]
+        if self._found is None or ratios is not self._found[0]:
+            total = np.asarray(self.log.at.T @ ratios)
             known = total > 0
+            each = np.where(known, 1 / np.where(known, total, 1.0), 0.0)
             known[-1] = True
-            self._ratios, self._found = ratios, (share, known)
+            self._found = ratios, each, known
         return self._found
 
 
 def _influences(
-    log: Moves, steps: _Shares, chances: list[Array], discount: float
+    log: Moves, steps: _Weights, chances: list[Array], discount: float
 ) -> tuple[Array, float]:
     """Return the influence of each episode, and the effective number of episodes."""
     values, found = np.zeros(log.groups + 1), np.zeros(log.episodes)
     weights = np.zeros(log.episodes)
     for t in reversed(range(len(chances))):
-        share, known = steps.at(t)
-        worth = log.reward + discount * values[log.to]
-        values = group_weights(log.at, share * worth, log.groups + 1)
+        ratios, each, known = steps.at(t)
+        worth = log.reward + discount * (log.to @ values)
+        values = each * (log.at.T @ (ratios * worth))
         values[~known] = chances[t] @ values  # they are left out: the others make up for them
-        moved = chances[t][log.at] * share
-        found += discount**t * group_weights(log.episode, moved * (worth - values[log.at]),
-                                             log.episodes)  # fmt: skip
+        here = chances[t] * each
+        moved = ratios * (log.at @ here)
+        apart = moved * worth - ratios * (log.at @ (here * values))
+        found += discount**t * group_weights(log.episode, apart, log.episodes)
         weights += discount**t * group_weights(log.episode, moved, log.episodes)
-    found += (values[log.starts] - values[log.starts].mean()) / log.episodes
+    begins = np.asarray(log.starts @ values)
+    found += (begins - begins.mean()) / log.episodes
     return found, effective_size(weights)

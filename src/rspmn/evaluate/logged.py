@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from rspmn.data.columns import Column, same_domain
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.keys import joint_groups
-from rspmn.data.windows import States, fair_endings
+from rspmn.data.windows import fair_endings
 from rspmn.errors import DataError, EvidenceError
-from rspmn.infer.compiled.assign import locate
+from rspmn.evaluate.places import Places, places_of
 from rspmn.infer.compiled.draws import Draws, Sampler
 from rspmn.infer.compiled.offers import Offers
 from rspmn.model import RSPMN
@@ -33,7 +33,7 @@ class Situations:
     schema: Schema
     columns: Mapping[str, Column]  # of what is known before the first decision, [S]
     count: int  # S
-    node: Ints  # [S], the interface node of each, negative if there is none
+    places: Places  # the interface nodes that each belongs to
     steps: Array  # [S], logged steps in each
     decisions: tuple[Joint, ...]  # [J], values of the schema's decisions
 
@@ -47,11 +47,6 @@ class Situations:
         """The states as mappings from variables to values, None where they are missing."""
         decoded = {name: column.decode() for name, column in self.columns.items()}
         return [{name: decoded[name][row] for name in decoded} for row in range(self.count)]
-
-    @property
-    def group(self) -> Ints:  # [S], from 0
-        """The interface node of each state; states of none are one group more."""
-        return np.where(self.node >= 0, self.node, self.node.max(initial=-1) + 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,10 +158,10 @@ def _situations(
 ) -> Situations:
     """Return logged states and, of interface nodes that have none, states that are drawn."""
     count = int(state.max(initial=-1)) + 1 if not columns else len(next(iter(columns.values())))
-    nothing = np.zeros(0, dtype=np.int64)
-    node = locate(model, States(columns, count, nothing, nothing)).node
-    marks = [number for number in (model.end, model.unknown) if number is not None]
-    others = np.setdiff1d(np.arange(model.num_interfaces), [*node.tolist(), *marks])
+    places = places_of(model, columns, count)
+    visited = places.in_groups(np.ones(count))[: places.nodes] > 0
+    visited[[number for number in (model.end, model.unknown) if number is not None]] = True
+    others = np.flatnonzero(~visited)
     if len(others) and columns:
         others = np.repeat(others, DRAWN)
         sampler = Sampler(model.template, model.schema)
@@ -176,6 +171,6 @@ def _situations(
             drawn = sampler.column(name, draws.drawn[name])
             one, other = same_domain(column, drawn, name)
             columns[name] = one.append(other)
-        node, count = np.append(node, others), count + len(others)
+        places, count = places.with_states(others), count + len(others)
     steps = np.bincount(state, minlength=count).astype(np.float64)
-    return Situations(model.schema, columns, count, node, steps, decisions)
+    return Situations(model.schema, columns, count, places, steps, decisions)

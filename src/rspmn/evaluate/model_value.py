@@ -2,7 +2,8 @@
 
 The model is evaluated exactly, and in draws from the posterior of all its weights. A max node is
 shared by all states of its interface node. What the target does there is averaged over these
-states, by how often the log visits each: in the model they behave alike.
+states, by how often the log visits each and how far it belongs to the node: in the model they
+behave alike.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,8 +18,7 @@ from rspmn.infer.compiled.bellman import Level
 from rspmn.infer.compiled.layers import ranges
 from rspmn.infer.compiled.offers import Offers
 from rspmn.model import RSPMN
-from rspmn.trust.draws import Worlds
-from rspmn.trust.posterior import Posterior
+from rspmn.trust.draws import Source, Worlds
 from rspmn.trust.rules import Mixed, Rule
 from rspmn.types import Array, Ints
 from rspmn.values import Value
@@ -61,13 +61,11 @@ class Paths:
     def _masses(self, probabilities: Array) -> Array:  # [branches]
         """Return how often branches are taken in the logged states, in steps."""
         situations = self.situations
-        here = situations.node >= 0
-        weights = np.where(situations.steps > 0, situations.steps, 1e-9)[here]
-        mass = (weights[:, None] * probabilities[here]).ravel()
+        weights = np.where(situations.steps > 0, situations.steps, 1e-9)
+        mass = situations.places.in_groups(weights[:, None] * probabilities)[:-1].ravel()
         found = np.zeros(int(self.offers.starts[-1]) + 1)
         for branches in self.taken:
-            places = branches[situations.node[here]].ravel() % len(found)  # -1 is the last
-            found += np.bincount(places, mass, len(found))
+            found += np.bincount(branches.ravel() % len(found), mass, len(found))  # -1 is the last
         return found[:-1]
 
     def taken_by(self, probabilities: Array) -> list[Array]:
@@ -191,7 +189,7 @@ def draws_of(
 ) -> Array:  # [policies, draws]
     """Return what policies are worth from the start, all in the same draws from the posterior."""
     found = []
-    for worlds, starts in _worlds(model.posterior, draws, rng):
+    for worlds, starts in _worlds(model.source, draws, rng):
         size = len(starts)
         values = [worlds.values(rules(size), discount, size) for rules in policies]
         found.append([(each * starts).sum(axis=1) for each in values])
@@ -240,12 +238,8 @@ class OwnWorld(Worlds):
         return self.bellman.levels[0].forms(values, self._shares)[0][None, :]
 
 
-def _worlds(
-    posterior: Posterior, draws: int, rng: np.random.Generator
-) -> Iterator[tuple[Worlds, Array]]:
+def _worlds(source: Source, draws: int, rng: np.random.Generator) -> Iterator[tuple[Worlds, Array]]:
     """Return draws as worlds, and the start distribution in each, some at a time."""
-    evidence = posterior.evidence
-    most = max(1, min(MOST, CHUNK // (3 * len(evidence.cells.to) + 12 * evidence.size)))
-    for first in range(0, draws, most):
-        found = posterior.draw(min(most, draws - first), rng)
-        yield posterior.worlds(found), found.starts
+    most = max(1, min(MOST, CHUNK // source.floats))
+    for part in np.array_split(np.arange(draws), -(-draws // most)):
+        yield source.draw_worlds(len(part), rng)

@@ -131,7 +131,7 @@ def _by_model(
 ) -> list[Estimate]:
     """Return values in the model. Where they are extrapolated, the interval has both."""
     values = [each.value.value for each in found]
-    if model.counts is None:
+    if not model.is_counted:
         return [Estimate("model", value, np.nan, np.nan) for value in values]
     rules: list[Rules] = [each.observed.rules for each in found]
     practised = [k for k, each in enumerate(found) if isinstance(each.target, Practice)]
@@ -169,15 +169,18 @@ def _answer(found: TargetOnLog, by_model: Estimate) -> OffPolicy:
 
 
 def _about_model(found: TargetOnLog) -> list[str]:
-    notes, situations = [], found.steps.situations
-    if found.model.counts is None:
+    notes: list[str] = []
+    situations = found.steps.situations
+    if found.model.is_counted:
+        notes += found.model.source.caveats
+    else:
         notes.append("the model has no counts behind its weights: its value has no interval")
     if isinstance(found.target, Planned) and found.target.policy.model is found.model:
         notes.append(
             "the policy is the best in this model: its value there is a promise; its honest value "
             "(RSPMN.honest_value, rspmn meu) says what is left of it"
         )
-    lost = float(situations.steps[situations.node < 0].sum() / situations.steps.sum())
+    lost = float(situations.steps @ situations.places.nowhere / situations.steps.sum())
     if lost:
         notes.append(f"{_share(lost)} of the logged steps are in states that the model lacks")
     return notes

@@ -78,14 +78,15 @@ class TargetOnLog:
 
         One of which nothing is known is worth as much as the others of its interface node.
         """
-        node = self.steps.situations.node
-        found = self.paths.by_branch(self.value.worths.branches[t])[self.paths.last[node]]
-        return np.where(np.isnan(found) | (node < 0)[:, None], self._nodes(t)[:, None], found)
+        found = self.paths.by_branch(self.value.worths.branches[t])[self.paths.last]
+        of_nodes = self.value.worths.nodes[t]
+        found = np.where(np.isnan(found), of_nodes[:, None], found)  # [interfaces, J]
+        return self.steps.situations.places.at_states(found, of_nodes.min())
 
     def _nodes(self, t: int) -> Array:  # [S]
         """Return what the interface nodes of states are worth; the least if they have none."""
-        node, worth = self.steps.situations.node, self.value.worths.nodes[t]
-        return np.asarray(np.where(node >= 0, worth[node], worth.min()))
+        worth = self.value.worths.nodes[t]
+        return self.steps.situations.places.at_states(worth, worth.min())
 
     def _mean(self, t: int, worth: Array) -> Array:  # [S]
         """Return what states are worth at time t: the mean over the target's decisions."""
@@ -107,12 +108,11 @@ class TargetOnLog:
         if not len(last):
             return found
         state, made = steps.state[rows[last]], steps.made[rows[last]]
-        node = steps.situations.node[state]
-        branch = np.where(node >= 0, self.paths.last[node, made], -1)
-        levels = self.value.model.bellman.levels
+        levels, worth = self.value.model.bellman.levels, self.discount * self.value.worths.nodes
         earned = self.paths.by_branch([level.forms.earned for level in levels])
-        later = (self.paths.by_branch(self.value.worths.branches[t]) - earned)[branch]
-        later = np.where(np.isnan(later), self.discount * self._nodes(t + 1)[state], later)
+        later = (self.paths.by_branch(self.value.worths.branches[t]) - earned)[self.paths.last]
+        later = np.where(np.isnan(later), worth[t + 1][:, None], later)  # [interfaces, J]
+        later = steps.situations.places.at_states(later, worth[t + 1].min())[state, made]
         final = steps.final[steps.episode[rows[last]]]
         seen = self.discount * self._mean(t + 1, self.worth(t + 1))[final]
         found[last] = np.where(final >= 0, seen, later)
@@ -121,11 +121,13 @@ class TargetOnLog:
     @cached_property
     def moves(self) -> Moves:
         """All steps with a known successor, between interface nodes."""
-        steps = self.steps
+        from scipy.sparse import block_diag, csr_array
+
+        steps, shares = self.steps, self.steps.situations.places.shares
+        groups = int(shares.shape[1])
+        # Of states, and of what is over: [S + 1, groups + 1].
+        shares = csr_array(block_diag([shares, [[1.0]]], format="csr"))
         rows = np.flatnonzero(steps.after != -2)
-        group = steps.situations.group
-        groups = int(group.max(initial=0)) + 1
-        after = steps.after[rows]
         state, made, behaviour = steps.state[rows], steps.made[rows], self.behaviour[rows]
         same = self.of_time(0)[state, made] / behaviour
 
@@ -133,19 +135,19 @@ class TargetOnLog:
             return same if self.target.stationary else self.of_time(t)[state, made] / behaviour
 
         return Moves(
-            steps.episodes, groups, group[steps.state[steps.offsets[:-1]]], steps.episode[rows],
-            group[state], np.where(after >= 0, group[after], groups), steps.reward[rows], ratios,
+            groups, shares[steps.state[steps.offsets[:-1]]], steps.episode[rows], shares[state],
+            shares[steps.after[rows]], steps.reward[rows], ratios,
         )  # fmt: skip
 
     @cached_property
     def coverage(self) -> float:
         """The share of the target's decisions that the log has taken in such states."""
-        steps, group = self.steps, self.steps.situations.group
-        taken = np.zeros((int(group.max(initial=0)) + 1, steps.counts.shape[1]))
-        np.add.at(taken, group, steps.counts)
+        steps, places = self.steps, self.steps.situations.places
+        taken = places.in_groups(steps.counts) > 0  # [groups, J]
+        logged = np.asarray(places.shares @ taken.astype(np.float64))  # [S, J]
         covered = 0.0
         for t, rows in self.weighable.times():
-            share = (self.of_time(t) * (taken[group] > 0)).sum(axis=1)
+            share = (self.of_time(t) * logged).sum(axis=1)
             covered += float(share[steps.state[self.order[rows]]].sum())
         return min(1.0, covered / max(1, len(self.order)))
 

@@ -71,8 +71,7 @@ class BranchEvidence:
         if counts is None:
             raise EvidenceError(
                 "the model has no counts behind its weights: learn it again with this version of "
-                "rspmn, from a log whose states are neither soft boxes of numbers nor too many to "
-                "multiply their factors out"
+                "rspmn, from a log whose states are not too many to multiply their factors out"
             )
         self.model, self.counts, self.bellman = model, counts, model.bellman
         found = outcomes_of(model.template)
