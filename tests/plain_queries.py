@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from rspmn import Episodes, Policy
 from rspmn.data.episodes import Followed
 from rspmn.errors import EvidenceError
@@ -10,7 +12,22 @@ from rspmn.infer.bellman import future_values, update
 from rspmn.infer.evaluation import Evaluation, evaluate
 from rspmn.infer.evidence import Known
 from rspmn.model import RSPMN, Evidence
+from rspmn.types import Array
 from rspmn.values import END, UNKNOWN, Value
+
+
+def settled(
+    model: RSPMN, horizon: int, discount: float = 1.0
+) -> tuple[Array, Array, Array]:  # [horizon + 1, interfaces] each
+    """Return values with 0, 1, … steps to go, delays and supported shares, by all updates."""
+    bellman, size = model.bellman, model.num_interfaces
+    values, delays = np.zeros((2, horizon + 1, size))
+    supports = np.ones((horizon + 1, size))
+    for h in range(1, horizon + 1):
+        found = bellman.choose(values[h - 1], delays[h - 1], discount, h == 1)
+        values[h], delays[h] = bellman.settle(found)
+        supports[h] = bellman.supports(found, supports[h - 1], discount, h == 1)[0]
+    return values, delays, supports
 
 
 def evaluate_from_start(

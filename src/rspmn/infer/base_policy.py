@@ -86,7 +86,7 @@ class BasePolicy:
 
     @property
     def bound(self) -> float:
-        """How far values without a horizon may be from their limit; 0 with a horizon."""
+        """How far values may be off: without a horizon, or with a long one; else 0."""
         return self._planned.bound
 
     # ---- questions -----------------------------------------------------------------

@@ -23,7 +23,7 @@ class Future:
     """What the interface nodes are worth with some steps to go."""
 
     roots: list[Evaluation]  # [num_interfaces]
-    bound: float = 0.0  # how far from the limit; 0 with a horizon
+    bound: float = 0.0  # how far they may be off
 
     @classmethod
     def of_arrays(
@@ -106,6 +106,8 @@ def future_values(
     Horizon 0 is the end: nothing follows. None means in the limit of many steps. Delays, which
     only matter to who has to choose between actions that tie, are left out where all is known.
     """
+    from rspmn.infer.compiled.bellman import Choices
+    from rspmn.infer.compiled.finite_horizon import settled_over, values_over
     from rspmn.infer.compiled.infinite_horizon import limit, supports_of_limit
 
     check_discount(discount)
@@ -116,11 +118,17 @@ def future_values(
         supports = supports_of_limit(model, utilities, None, discount, criterion)
     else:
         steps = check_steps(horizon, least=0)
-        if bellman.all_known(criterion):
-            utilities = bellman.value(steps, discount, criterion)
-            delays, supports = np.zeros(len(utilities)), np.ones(len(utilities))
-        else:
-            utilities, delays, supports = (a[-1] for a in bellman.plan(steps, discount, criterion))
+        all_known = bellman.all_known(criterion)
+        found = values_over(bellman, steps, discount, criterion, keep=not all_known)
+        utilities, bound = found[steps], found.bound
+        delays, supports = np.zeros(len(utilities)), np.ones(len(utilities))
+        if not all_known:
+
+            def choose(after: int, delays: Array) -> Choices:
+                return bellman.choose(found[after], delays, discount, after == 0, criterion)
+
+            settled = settled_over(bellman, found, steps, discount, choose, all_known)
+            delays, supports = (part[steps] for part in settled)
     return Future.of_arrays(utilities, delays, supports, bound)
 
 

@@ -26,7 +26,7 @@ class ExpectedUtility(float):
     supported: float
     #: How many logged steps support it: of the choices made in this step.
     steps: float
-    #: How far values without a horizon may be from their limit; 0 with a horizon.
+    #: How far it may be off where not all updates were made: without a horizon, or with a long one.
     bound: float
 
     def __new__(

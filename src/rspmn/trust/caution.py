@@ -13,6 +13,7 @@ import numpy as np
 
 from rspmn.errors import ConvergenceError, EvidenceError
 from rspmn.infer.compiled.bellman import Choices, Level
+from rspmn.infer.compiled.finite_horizon import StepValues
 from rspmn.infer.compiled.planned import Planned
 from rspmn.infer.criterion import Criterion, competing_of_each, decided
 from rspmn.model import RSPMN
@@ -80,17 +81,17 @@ class CautiousPlan(Planned):
         self._estimates: list[list[Array]] = []  # with 0, 1, … steps after this; of each level
         super().__init__(model, horizon, discount, criterion)
 
-    def _plan(self) -> Array:  # [horizon or 1, interfaces]
+    def _plan(self) -> StepValues:
         posterior = self.model.posterior
         worlds = posterior.worlds(posterior.draw(self.draws, np.random.default_rng(SEED)))
         values = np.zeros((self.draws, self.model.num_interfaces))
         if self.horizon is None:
-            return np.asarray(self._limit(worlds, values).mean(axis=0))[None, :]
-        found = []
+            return StepValues({0: self._limit(worlds, values).mean(axis=0)}, 0)
+        found: dict[int, Array] = {}
         for after in range(self.horizon):
-            found.append(values.mean(axis=0))
+            found[after] = values.mean(axis=0)
             values = self._step(worlds, values, after)
-        return np.array(found)
+        return StepValues(found, self.horizon - 1)
 
     def _step(self, worlds: Worlds, values: Array, after: int) -> Array:  # [draws, interfaces]
         """Return what interface nodes are worth a step earlier; keep what branches are worth."""

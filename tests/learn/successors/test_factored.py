@@ -450,7 +450,7 @@ def test_refit_weighs_next_states_as_learning_does() -> None:
     logs = [Windows.from_episodes(mdp.generate(2000, 10, seed, "final")) for seed in (1, 2)]
     model, _ = learn_rspmn(logs[0])
     again, _ = refit(model, logs[0])
-    assert again.bellman.value(10) == pytest.approx(model.bellman.value(10), abs=0.02)
+    assert again.values(10) == pytest.approx(model.values(10), abs=0.02)
     both, _ = refit(model, logs[0] + logs[1])
     by_counts, _ = refit(model, logs[0] + logs[1], COUNTS)
     optimum = mdp.optimum(10)

@@ -203,36 +203,17 @@ class Bellman:
         found = self._at_roots(values, shares)
         return found if shares is None else found[self._copied(found)]
 
-    def value(
-        self, horizon: int, discount: float = 1.0, criterion: Criterion = MEU
-    ) -> Array:  # [interfaces]
-        """Return what the interface nodes are worth with so many steps to go."""
-        found = np.zeros(self.interfaces)
-        for steps in range(horizon):
-            found = self.update(found, discount, steps == 0, criterion)
-        return found
-
     def values(
         self, horizon: int, discount: float = 1.0, criterion: Criterion = MEU
     ) -> Array:  # [horizon + 1, interfaces]
-        """Return what the interface nodes are worth with 0, 1, … steps to go."""
+        """Return what the interface nodes are worth with 0, 1, … steps to go, by all updates.
+
+        `rspmn.infer.compiled.finite_horizon` stops where the rest is known.
+        """
         found = np.zeros((horizon + 1, self.interfaces))
         for steps in range(1, horizon + 1):
             found[steps] = self.update(found[steps - 1], discount, steps == 1, criterion)
         return found
-
-    def plan(
-        self, horizon: int, discount: float = 1.0, criterion: Criterion = MEU
-    ) -> tuple[Array, Array, Array]:  # [horizon + 1, interfaces] each
-        """Return values with 0, 1, … steps to go, delays, and the shares that are supported."""
-        values, delays = np.zeros((2, horizon + 1, self.interfaces))
-        supports = np.ones((horizon + 1, self.interfaces))
-        for h in range(1, horizon + 1):
-            last = h == 1
-            found = self.choose(values[h - 1], delays[h - 1], discount, last, criterion)
-            values[h], delays[h] = self.settle(found)
-            supports[h] = self.supports(found, supports[h - 1], discount, last)[0]
-        return values, delays, supports
 
     def _future(self, after: Array, discount: float, last: bool) -> Array:  # [unknowns]
         """Return the discounted future, max nodes still at 0."""

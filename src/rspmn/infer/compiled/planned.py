@@ -10,6 +10,7 @@ from rspmn.circuit import Max, Product, Sum, Utility
 from rspmn.errors import EvidenceError
 from rspmn.infer.bellman import Future, check_discount, check_steps
 from rspmn.infer.compiled.bellman import Bellman, Choices
+from rspmn.infer.compiled.finite_horizon import StepValues, settled_over, values_over
 from rspmn.infer.compiled.infinite_horizon import limit, supports_of_limit
 from rspmn.infer.compiled.layers import ranges
 from rspmn.infer.compiled.offers import Offers
@@ -88,40 +89,36 @@ class Planned:
         check_discount(discount)
         self.model, self.discount, self.criterion = model, discount, criterion
         self.horizon = None if horizon is None else check_steps(horizon, least=1)
-        self.bound = 0.0  # how far values without a horizon may be off
+        self.bound = 0.0  # how far values may be off
         self._kept: dict[int, At] = {}
         self.together = _made_together(model.schema)
         self.offers = Offers(model.template)
         self._values = self._plan()
 
-    def _plan(self) -> Array:  # [horizon or 1, interfaces]
+    def _plan(self) -> StepValues:
         """Return what interface nodes are worth, by how many steps follow this one."""
         model, discount, criterion = self.model, self.discount, self.criterion
         if self.horizon is not None:
-            return model.bellman.values(self.horizon - 1, discount, criterion)
+            found = values_over(model.bellman, self.horizon - 1, discount, criterion)
+            self.bound = found.bound
+            return found
         values, self.bound = limit(model, discount, criterion)
         delays = delays_of_limit(model, values, self.bound, discount, criterion)
         supports = supports_of_limit(
             model, values, delays, discount, criterion, within=2 * self.bound
         )
-        self._settled = delays[None, :], supports[None, :]
-        return values[None, :]
+        self._settled = StepValues({0: delays}, 0), StepValues({0: supports}, 0)
+        return StepValues({0: values}, 0)
 
     @cached_property
-    def _settled(self) -> tuple[Array, Array]:  # as _values, each
+    def _settled(self) -> tuple[StepValues, StepValues]:
         """How late values are earned, and which share of them is supported.
 
         Computed where actions tie, or where it is asked for.
         """
-        bellman, delays = self.model.bellman, np.zeros_like(self._values)
-        supports = np.ones_like(self._values)
-        for h in range(1, len(delays)):
-            found = self._choose(h - 1, delays[h - 1])
-            _, delays[h] = bellman.settle(found)
-            if not bellman.all_known(self.criterion):
-                last = h == 1
-                supports[h] = bellman.supports(found, supports[h - 1], self.discount, last)[0]
-        return delays, supports
+        bellman, most = self.model.bellman, 0 if self.horizon is None else self.horizon - 1
+        all_known = bellman.all_known(self.criterion)
+        return settled_over(bellman, self._values, most, self.discount, self._choose, all_known)
 
     def _choose(self, after: int, delays: Array | None = None) -> Choices:
         last = self.horizon is not None and after == 0
@@ -142,6 +139,7 @@ class Planned:
 
         Delays, and supported shares, are computed where actions tie, or where they are asked for.
         """
+        after = self._settled_from(after)
         kept = self._kept.get(after)
         if kept is None or (delays and not kept.with_delays):
             if len(self._kept) >= KEPT:
@@ -152,6 +150,15 @@ class Planned:
                 found, delays = self._choose(after, self._settled[0][after]), True
             kept = self._kept[after] = self._at(after, found, delays)
         return kept
+
+    def _settled_from(self, after: int) -> int:
+        """Return the least number of steps after which all is as it is after so many."""
+        values = self._values
+        if after <= values.last or np.any(values.slope):
+            return after
+        if self.model.bellman.all_known(self.criterion):
+            return values.last
+        return min(after, max(values.last, self._settled[1].last))
 
     def _at(self, after: int, found: Choices, delays: bool) -> "At":
         bellman, last = self.model.bellman, self.horizon is not None and after == 0
