@@ -4,7 +4,7 @@ VENV   ?= .venv
 RUN    := $(VENV)/bin/python
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test bcq test-spark bench soak figures docs lint types check clean
+.PHONY: help demo test bcq test-spark bench soak figures docs web lint types check clean
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\): .*## /\1\t/p' $(MAKEFILE_LIST)
@@ -42,6 +42,12 @@ docs: export NO_MKDOCS_2_WARNING = 1
 docs: $(VENV)/.ready-docs  ## the documentation site, in build/site; a warning is an error
 	@$(RUN) -m mkdocs build --quiet
 	@echo "build/site/index.html"
+
+web: web/node_modules/.ready  ## build the page of `rspmn report` from the folder web
+	@cd web && npm run --silent check && npm run --silent build
+
+web/node_modules/.ready: web/package-lock.json
+	@cd web && npm ci --silent && touch node_modules/.ready
 
 lint: $(VENV)/.ready-test  ## ruff: rules and format
 	@$(RUN) -m ruff check . && $(RUN) -m ruff format --check .

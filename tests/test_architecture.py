@@ -25,6 +25,7 @@ LAYERS: list[set[str]] = [
     {"envs", "learn"},
     {"doctor", "evaluate", "testing"},
     {"__init__"},
+    {"report"},
     {"cli"},
     {"__main__"},
 ]

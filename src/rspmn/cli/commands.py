@@ -56,6 +56,23 @@ def explain() -> list[click.Parameter]:
     ]
 
 
+def report() -> list[click.Parameter]:
+    """Parameters of `report`."""
+    return [
+        options.model(),
+        options.log_files_option(
+            "files of the log: also compare the policy with what they do", required=False
+        ),
+        *options.log_format(),
+        options.horizon(),
+        options.discount(),
+        Option("--title", help="title of the page; default: the name of the model's file"),
+        Option("--most-nodes", type=Number(1), default=1000, metavar="N",
+               help="interface nodes in the page, the most visited; default 1000"),
+        options.output(".html", "the page to write", required=True),
+    ]  # fmt: skip
+
+
 def draw() -> list[click.Parameter]:
     """Parameters of `draw`."""
     return [
@@ -351,6 +368,13 @@ COMMANDS: dict[str, Declared] = {
             "rspmn info lake.json",
             "cat lake.json | rspmn info - --json",
         ), info,
+    ),
+    "report": Declared(
+        LOOK, "reporting.report", "write a page about a model, to look at and to explore",
+        (
+            "rspmn report lake.json --horizon 30 -o lake.html",
+            "rspmn report lake.json --horizon 30 --log log.csv --title 'A lake' -o report.html",
+        ), report,
     ),
     "draw": Declared(
         LOOK, "queries.draw", "draw a model as .svg, .png or .dot",

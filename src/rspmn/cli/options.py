@@ -104,11 +104,13 @@ def _variables(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[
 
 def plan() -> list[click.Parameter]:
     """Return the options of a policy: its horizon, and what it may do."""
-    return [
-        Option("--horizon", type=Number(1), metavar="STEPS", section=POLICY,
-               help="number of steps; without it, until the values converge"),
-        *optimum(),
-    ]  # fmt: skip
+    return [horizon(), *optimum()]
+
+
+def horizon() -> Option:
+    """Return the option of a horizon."""
+    return Option("--horizon", type=Number(1), metavar="STEPS", section=POLICY,
+                  help="number of steps; without it, until the values converge")  # fmt: skip
 
 
 def discount() -> Option:

@@ -1,0 +1,114 @@
+"""What a reader must know before believing a page: warnings, the gravest first."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rspmn.doctor import Finding
+from rspmn.infer.meu import show_share
+from rspmn.model import RSPMN
+
+#: A share of logged steps from which a doubt about nodes is a warning, not a note.
+MANY = 0.1
+
+Warned = dict[str, str]
+
+
+def page_warnings(
+    model: RSPMN,
+    worth: Mapping[str, Any],
+    coverage: Mapping[str, Any],
+    no_intervals: str = "",
+    findings: Sequence[Finding] = (),
+) -> list[Warned]:
+    """Return warnings and notes: each has a level, what is the case, and what to do."""
+    found = [
+        *_of_values(worth),
+        *_of_intervals(no_intervals),
+        *_of_coverage(coverage),
+        *(_warned(f.level, f"{f.found}", f.advice) for f in findings),
+        *_of_model(model),
+    ]
+    order = {"error": 0, "warning": 1, "note": 2}
+    return sorted(found, key=lambda each: order[each["level"]])
+
+
+def _of_values(worth: Mapping[str, Any]) -> Iterator[Warned]:
+    policy, gap = worth["policy"], worth["difference"]
+    if policy is None:
+        yield _warned(
+            "warning",
+            "The value of the policy has no interval: the model keeps no counts of logged steps",
+            "Read it as a promise: it is the highest of many estimates",
+        )
+        return
+    for caveat in policy["caveats"]:
+        yield _warned("warning", caveat, "The interval of the policy's value may not hold")
+    if not policy["kept"]:
+        yield _warned(
+            "warning",
+            f"The model promises {policy['promise']:.4g}, but its log supports "
+            f"{policy['point']:.4g}",
+            "Use the honest value; log more episodes where the policy acts",
+        )
+    if gap is not None and gap["low"] <= 0:
+        yield _warned(
+            "warning",
+            "The log does not show that the policy is better than current practice: the interval "
+            f"of the difference is {gap['low']:.4g} to {gap['high']:.4g}",
+            "Do not replace current practice on this evidence alone",
+        )
+
+
+def _of_intervals(no_intervals: str) -> Iterator[Warned]:
+    if no_intervals:
+        yield _warned(
+            "warning",
+            f"Actions have no intervals: {no_intervals}",
+            "How sure the decisions are is not known",
+        )
+
+
+def _of_coverage(coverage: Mapping[str, Any]) -> Iterator[Warned]:
+    few, share = coverage["nodesWithFew"], coverage["shareWithFew"] or 0.0
+    if few:
+        yield _warned(
+            "warning" if share > MANY else "note",
+            f"In {few} interface nodes, {show_share(share)} of all logged steps, fewer than "
+            f"{coverage['few']} logged steps support the recommended action",
+            "There the recommendation is a guess: see the column “steps” of the policy",
+        )
+    close, share = coverage["nodesTooClose"], coverage["shareTooClose"] or 0.0
+    if close:
+        yield _warned(
+            "warning" if share > MANY else "note",
+            f"In {close} interface nodes, {show_share(share)} of all logged steps, the decision "
+            "is too close to call: another action may well be better",
+            "There the choice matters little, or the log is too short to tell",
+        )
+    if coverage["nodesWithoutDecision"]:
+        yield _warned(
+            "note",
+            f"In {coverage['nodesWithoutDecision']} interface nodes no decision with a known "
+            "outcome was logged: the policy says nothing there",
+            "Decide there by other means",
+        )
+
+
+def _of_model(model: RSPMN) -> Iterator[Warned]:
+    for name in model.set_aside:
+        yield _warned(
+            "note",
+            f"{name} was set aside: nothing in the log depends on it",
+            "If it should matter, the log does not vary it enough",
+        )
+    if model.never_taken:
+        yield _warned(
+            "note",
+            f"{len(model.never_taken)} combinations of an action and a value of the state were "
+            "never logged, although they were to be expected",
+            "The actions say where",
+        )
+
+
+def _warned(level: str, text: str, advice: str) -> Warned:
+    return {"level": level, "text": text, "advice": advice}

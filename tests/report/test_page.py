@@ -1,0 +1,62 @@
+"""The page as a file: data that cannot break out of it, and nothing that is fetched."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from rspmn.cli import main
+from rspmn.envs.frozen_lake import frozen_lake
+from rspmn.errors import ModelFileError
+from rspmn.learn import learn_rspmn
+from rspmn.report import report_page, write_report
+from rspmn.report.page import asset
+
+HOSTILE = "</script><!-- <img src=x onerror=alert(1)> \u2028 &lt; ' \" `"
+
+
+def embedded(page: str) -> object:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])
+
+
+def test_hostile_names_stay_data() -> None:
+    data = {"title": HOSTILE, "nodes": [{"text": HOSTILE}]}
+    page = report_page(data)
+    assert embedded(page) == data
+    assert "<img src=x" not in page
+    head = page[: page.index("<style>")]
+    assert "<title>&lt;/script&gt;" in head
+
+
+def test_nothing_is_fetched() -> None:
+    page = report_page({"title": "x"})
+    assert "default-src 'none'" in page
+    assert "connect-src 'none'" in page
+    assert "connect-src 'self'" in report_page({"title": "x"}, live=True)
+    without = page.replace(asset("page.js"), "")
+    assert not re.search(r"(src|href)=[\"']?https?:", without)
+    assert "</script" not in asset("page.js").lower()
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = frozen_lake().generate(300, 6, 0)
+    learn_rspmn(log)[0].save(tmp_path / "lake.json")
+    words = ["generate", "FrozenLake", "--episodes", "300", "--steps", "6"]
+    assert main([*words, "-o", str(tmp_path / "log.csv")]) == 0
+    page = tmp_path / "report.html"
+    words = ["report", str(tmp_path / "lake.json"), "--log", str(tmp_path / "log.csv")]
+    assert main([*words, "--horizon", "6", "-o", str(page)]) == 0
+    assert "11 states" in capsys.readouterr().out.splitlines()[-1]
+    data = embedded(page.read_text(encoding="utf-8"))
+    assert isinstance(data, dict)
+    assert (data["title"], data["log"]["episodes"]) == ("lake.json", 300)
+    assert main([*words[:2], "-o", "x.txt"]) == 2
+    assert "ending in .html" in capsys.readouterr().err
+
+
+def test_a_page_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match="cannot be written"):
+        write_report(tmp_path / "no" / "such" / "page.html", {"title": "x"})

@@ -1,0 +1,198 @@
+import { useMemo, useState } from "preact/hooks";
+
+import { Actions, NodeLink } from "./actions";
+import { answer, influences, knownBefore, nextDecision, taken, type Answer } from "./answer";
+import { report, type State, type Value, type Variable } from "./data";
+import { decidedText, percent, plural, shown, stateText } from "./words";
+
+const START = Symbol("start");
+type Asked = State | typeof START;
+
+export function Ask() {
+  const [entered, setEntered] = useState<Record<string, string>>(firstState);
+  const [start, setStart] = useState(false);
+  if (!report.states) {
+    return (
+      <section>
+        <h2>Ask about a state</h2>
+        <p>This model is too large for its states to be answered in a page. Ask it on the command
+          line: <code>rspmn act MODEL --state NAME=VALUE</code>.</p>
+      </section>
+    );
+  }
+  const known = read(entered);
+  const asked: Asked = start ? START : known;
+  return (
+    <section aria-labelledby="about-ask">
+      <h2 id="about-ask">Ask about a state</h2>
+      <p>Enter what is known; leave the rest empty. The answer is computed here, from the numbers in
+        this page.</p>
+      <form class="ask" onSubmit={(event) => event.preventDefault()}>
+        {fields(known).map((variable) => (
+          <Field
+            variable={variable}
+            text={entered[variable.name] ?? ""}
+            disabled={start}
+            enter={(text) => setEntered((all) => ({ ...all, [variable.name]: text }))}
+          />
+        ))}
+        <label class="check">
+          <input type="checkbox" checked={start} onChange={(event) => setStart(event.currentTarget.checked)} />
+          {" "}at the start of an episode, before anything is seen
+        </label>
+      </form>
+      <div aria-live="polite"><Answered asked={asked} /></div>
+    </section>
+  );
+}
+
+function firstState(): Record<string, string> {
+  const visited = [...report.nodes].sort((a, b) => b.visits - a.visits)[0];
+  const found: Record<string, string> = {};
+  for (const variable of report.variables) {
+    const text = visited?.state[variable.name];
+    if (variable.part === "state" && text && parsed(variable, text) !== null) {
+      found[variable.name] = text;
+    }
+  }
+  return found;
+}
+
+/** The variables known before the next decision; those of later decisions once one is made. */
+function fields(known: State): Variable[] {
+  const decision = nextDecision(known) ?? report.model.decisions.at(-1)!;
+  const names = new Set([...knownBefore(decision)]);
+  const later = report.model.decisions.length > 1;
+  if (later) names.add(decision);
+  return report.variables.filter((variable) => names.has(variable.name));
+}
+
+function parsed(variable: Variable, text: string): Value | null {
+  const trimmed = text.trim();
+  if (trimmed === "") return null;
+  const listed = variable.values?.find((value) => shown(value).toLowerCase() === trimmed.toLowerCase());
+  if (listed !== undefined) return listed;
+  const number = Number(trimmed);
+  if (Number.isFinite(number)) return number;
+  return variable.values ? trimmed : null;
+}
+
+function read(entered: Record<string, string>): State {
+  const found: State = {};
+  for (const variable of report.variables) {
+    const value = parsed(variable, entered[variable.name] ?? "");
+    const open = nextDecision(found);
+    if (value === null || variable.part === "utility") continue;
+    // What comes after a decision that is not made yet is not known.
+    if (variable.part !== "state" && open !== undefined &&
+        !knownBefore(open).includes(variable.name) && variable.name !== open) continue;
+    found[variable.name] = value;
+  }
+  return found;
+}
+
+function Field(props: {
+  variable: Variable;
+  text: string;
+  disabled: boolean;
+  enter: (text: string) => void;
+}) {
+  const { variable, text } = props;
+  const few = variable.values && variable.values.length <= 40;
+  const id = `ask-${variable.name}`;
+  const hint = variable.values ? undefined : `${variable.low} to ${variable.high}`;
+  return (
+    <label for={id}>
+      <span>{variable.name}{variable.part === "decision" && " (made already)"}</span>
+      {few ? (
+        <select id={id} value={text} disabled={props.disabled} onChange={(event) => props.enter(event.currentTarget.value)}>
+          <option value="">{variable.part === "decision" ? "to be decided" : "not known"}</option>
+          {variable.values!.map((value) => <option value={shown(value)}>{shown(value)}</option>)}
+        </select>
+      ) : (
+        <input
+          id={id}
+          value={text}
+          disabled={props.disabled}
+          placeholder={hint ?? "not known"}
+          inputMode={variable.values ? "text" : "decimal"}
+          onInput={(event) => props.enter(event.currentTarget.value)}
+        />
+      )}
+    </label>
+  );
+}
+
+function Answered(props: { asked: Asked }) {
+  const known = props.asked === START ? null : (props.asked as State);
+  const found = useMemo(() => answer(known), [JSON.stringify(known)]);
+  if (!found) return <p>Nothing is left to decide.</p>;
+  if (!found.places.length) {
+    return (
+      <p class="warnings warning">
+        The log never had {known && Object.keys(known).length ? stateText(known) : "such a state"}
+        {known && Object.keys(known).length > 1 ? " together" : ""}: the model knows nothing to do.
+      </p>
+    );
+  }
+  const best = taken(found);
+  return (
+    <>
+      <h3>
+        {best ? <>{found.decision}: <strong>{shown(best.value)}</strong></> : "Nothing is known to do"}
+      </h3>
+      <Doubts found={found} />
+      <Actions
+        decision={found.decision}
+        actions={found.actions.filter((action) => action.available > 0)}
+        here={found.certain ? found.places[0]!.node : undefined}
+      />
+      <h4>Where it is</h4>
+      <ul class="plain">
+        {found.places.slice(0, 6).map(({ node, probability }) => (
+          <li>{percent(probability)} <NodeLink id={node} /></li>
+        ))}
+        {found.places.length > 6 && <li>and {plural(found.places.length - 6, "other state")}</li>}
+      </ul>
+      {known && <Decides known={known} />}
+    </>
+  );
+}
+
+function Doubts(props: { found: Answer }) {
+  const { found } = props;
+  const doubts = [];
+  if (found.averagedOver.length) {
+    doubts.push(`Without knowing ${found.averagedOver.join(", ")}: averaged over the logged values`);
+  }
+  if (found.leftOut > 1e-9) {
+    doubts.push(`${percent(found.leftOut)} of where it may be is not in this page, which has only the most visited states: ask rspmn act`);
+  }
+  if (!found.certain && report.nodes.some((node) => node.tooClose || node.point !== null) && found.places.length > 1) {
+    doubts.push("It may be in several states: intervals are those of single states, and not shown here");
+  }
+  if (report.model.laws.length) {
+    doubts.push(`Laws are not checked in this page: ${report.model.laws.join("; ")}`);
+  }
+  return doubts.length ? <ul class="warnings">{doubts.map((text) => <li class="note">{text}.</li>)}</ul> : null;
+}
+
+function Decides(props: { known: State }) {
+  const found = useMemo(() => influences(props.known), [JSON.stringify(props.known)]);
+  if (!found.length) return null;
+  return (
+    <>
+      <h4>What decides</h4>
+      <ul class="plain">
+        {found.map(({ variable, value, change }) => (
+          <li>
+            {variable}={shown(value)}:{" "}
+            {change
+              ? <>with {variable}={shown(change.value)} it would be <strong>{decidedText({ made: change.decided })}</strong></>
+              : "no other value changes the decision"}
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}

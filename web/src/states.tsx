@@ -1,0 +1,219 @@
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+
+import { Actions } from "./actions";
+import { influences } from "./answer";
+import { decisions, highest, lowest, ofDecision, ofValue, type By } from "./colours";
+import { nodeById, report, type State, type StateNode } from "./data";
+import { StateGraph } from "./graph";
+import { matches } from "./policy";
+import { selected, theme } from "./store";
+import { decidedText, number, percent, plural, shown } from "./words";
+
+const MOST = 400; // nodes that are drawn at first
+const byVisits = [...report.nodes].sort((a, b) => b.visits - a.visits || a.id - b.id);
+
+export function States() {
+  const [by, setBy] = useState<By>("value");
+  const [search, setSearch] = useState("");
+  const [most, setMost] = useState(Math.min(MOST, byVisits.length));
+  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+  const drawn = useMemo(() => byVisits.slice(0, most), [most]);
+  const found = useMemo(() => byVisits.filter((node) => matches(node, words)), [search]);
+  const node = selected.value === null ? undefined : nodeById.get(selected.value);
+  return (
+    <section class="states" aria-labelledby="about-states">
+      <h2 id="about-states">States and where the policy leads</h2>
+      <p>
+        Each circle stands for states that behave alike, the larger the more often they were logged.
+        Arrows follow the recommended action; a double rim is where episodes start.
+        {report.leftOut > 0 && (
+          <strong> Only the {number(report.nodes.length)} most visited of{" "}
+            {number(report.model.interfaceNodes)} are in this page.</strong>
+        )}
+      </p>
+      <div class="tools">
+        <label>
+          Search{" "}
+          <input
+            type="search" value={search} placeholder="values or decisions"
+            onInput={(event) => setSearch(event.currentTarget.value)}
+          />
+        </label>
+        <label>
+          Colour{" "}
+          <select value={by} onChange={(event) => setBy(event.currentTarget.value as By)}>
+            <option value="value">by value</option>
+            <option value="decision">by decision</option>
+          </select>
+        </label>
+        {byVisits.length > 12 && (
+          <label>
+            The{" "}
+            <input
+              type="number" class="short" min={1} max={byVisits.length} value={most}
+              onChange={(event) => setMost(clipped(Number(event.currentTarget.value)))}
+            />{" "}
+            most visited of {number(byVisits.length)}
+          </label>
+        )}
+      </div>
+      {words.length > 0 && <Found nodes={found} />}
+      <div class="both">
+        <div>
+          <Graph nodes={drawn} by={by} />
+          <Legend by={by} />
+        </div>
+        <aside aria-live="polite" aria-label="The chosen state">
+          {node ? <Details node={node} /> : (
+            <p class="calm">Choose a state: click it, search for it, or focus the graph and use the
+              arrow keys.</p>
+          )}
+        </aside>
+      </div>
+    </section>
+  );
+}
+
+function clipped(count: number): number {
+  return Math.max(1, Math.min(byVisits.length, Math.round(count) || 1));
+}
+
+function Found(props: { nodes: StateNode[] }) {
+  return (
+    <ul class="found" aria-label="States found">
+      {props.nodes.slice(0, 12).map((node) => (
+        <li>
+          <button type="button" class="link" onClick={() => (selected.value = node.id)}>
+            {node.text}
+          </button>{" "}
+          <small>{decidedText(node.decided)}</small>
+        </li>
+      ))}
+      <li role="status">{props.nodes.length > 12 ? `and ${number(props.nodes.length - 12)} more` : plural(props.nodes.length, "state")}</li>
+    </ul>
+  );
+}
+
+function Graph(props: { nodes: StateNode[]; by: By }) {
+  const place = useRef<HTMLDivElement>(null);
+  const graph = useRef<StateGraph | null>(null);
+  useEffect(() => {
+    const made = new StateGraph(place.current!, props.nodes, props.by, (id) => (selected.value = id));
+    graph.current = made;
+    made.show(selected.value);
+    place.current!.dataset.ready = String(made.size);
+    const media = matchMedia("(prefers-color-scheme: dark)");
+    const restyle = () => made.restyle();
+    media.addEventListener("change", restyle);
+    const stop = theme.subscribe(restyle);
+    return () => {
+      media.removeEventListener("change", restyle);
+      stop();
+      made.destroy();
+      graph.current = null;
+    };
+  }, [props.nodes]);
+  useEffect(() => graph.current?.recolour(props.nodes, props.by), [props.by]);
+  useEffect(() => selected.subscribe((id) => graph.current?.show(id)), []);
+  const step = (by: number) => {
+    const now = props.nodes.findIndex((node) => node.id === selected.value);
+    const next = now < 0 ? 0 : (now + by + props.nodes.length) % props.nodes.length;
+    selected.value = props.nodes[next]!.id;
+  };
+  const keys: Record<string, () => void> = {
+    ArrowRight: () => step(1), ArrowDown: () => step(1),
+    ArrowLeft: () => step(-1), ArrowUp: () => step(-1),
+    Escape: () => (selected.value = null),
+    "+": () => graph.current?.zoom(1.3), "-": () => graph.current?.zoom(1 / 1.3),
+    "0": () => graph.current?.fit(),
+  };
+  const press = (event: KeyboardEvent) => {
+    const act = keys[event.key];
+    if (!act) return;
+    event.preventDefault();
+    act();
+  };
+  return (
+    <div class="frame">
+      <div
+        class="graph" ref={place} tabIndex={0} role="application" onKeyDown={press}
+        aria-label="Graph of states. Arrow keys choose a state, plus and minus zoom, 0 shows all, Escape chooses none."
+      />
+      <div class="zoom">
+        <button type="button" aria-label="Zoom in" onClick={() => graph.current?.zoom(1.3)}>+</button>
+        <button type="button" aria-label="Zoom out" onClick={() => graph.current?.zoom(1 / 1.3)}>−</button>
+        <button type="button" onClick={() => graph.current?.fit()}>All</button>
+      </div>
+    </div>
+  );
+}
+
+function Legend(props: { by: By }) {
+  if (props.by === "value") {
+    const stops = Array.from({ length: 9 }, (_, k) => ofValue(lowest + ((highest - lowest) * k) / 8));
+    return (
+      <p class="legend">
+        {number(lowest)} <span class="ramp" style={{ background: `linear-gradient(to right, ${stops.join(",")})` }} />{" "}
+        {number(highest)} expected {report.model.utility}
+      </p>
+    );
+  }
+  return (
+    <p class="legend">
+      {decisions.slice(0, 8).map((text, k) => (
+        <><span class="key" style={{ background: ofDecision(text) }} /> {k === 7 && decisions.length > 8 ? "others" : text} </>
+      ))}
+    </p>
+  );
+}
+
+/** The state of a node, if it is one: every variable has one value. */
+function stateOf(node: StateNode): State | null {
+  const found: State = {};
+  for (const variable of report.variables) {
+    if (variable.part !== "state") continue;
+    const text = node.state[variable.name];
+    const value = variable.values?.find((each) => shown(each) === text);
+    if (value === undefined) return null;
+    found[variable.name] = value;
+  }
+  return found;
+}
+
+function Details(props: { node: StateNode }) {
+  const { node } = props;
+  const point = node.point === null ? undefined : report.points[node.point];
+  const state = stateOf(node);
+  const changes = useMemo(() => (state && report.states ? influences(state) : []), [node.id]);
+  return (
+    <>
+      <h3>{node.text}</h3>
+      <p>
+        Recommended: <strong>{decidedText(node.decided)}</strong>, worth {number(node.value)}.
+        {node.tooClose && <> <span class="mark">Too close to call</span>: {point?.rivals.map(shown).join(", ") || "another action"} may be as good.</>}
+      </p>
+      <p class="aside">
+        {node.visits > 0 && <>{plural(node.visits, "logged step")} here. </>}
+        {node.start > 0 && <>{percent(node.start)} of episodes start here. </>}
+        {node.supported !== null && node.supported < 1 && <>Known to the end: {percent(node.supported)}. </>}
+        Interface node {node.id}.
+      </p>
+      {point ? <Actions decision={point.decision} actions={point.actions} here={node.id} />
+        : <p>No decision with a known outcome was logged here.</p>}
+      {changes.length > 0 && (
+        <>
+          <h4>What decides</h4>
+          <ul class="plain">
+            {changes.map(({ variable, value, change }) => (
+              <li>
+                {variable}={shown(value)}:{" "}
+                {change ? <>with {variable}={shown(change.value)} it would be <strong>{shown(change.decided)}</strong></>
+                  : "no other value changes the decision"}
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,49 @@
+// Numbers and states in words.
+import { format } from "d3-format";
+
+import type { Report, State, Value } from "./data";
+
+const grouped = format(",.0f");
+
+export function number(value: number | null | undefined): string {
+  if (value === null || value === undefined || !Number.isFinite(value)) return "–";
+  if (Number.isInteger(value) && Math.abs(value) < 1e15) return grouped(value).replace("−", "−");
+  return format(".4~g")(value);
+}
+
+export function percent(share: number | null | undefined): string {
+  if (share === null || share === undefined) return "–";
+  if (share > 0.995 && share < 1 - 1e-9) return "> 99 %";
+  if (share > 0 && share < 0.005) return "< 1 %";
+  return `${Math.round(100 * share)} %`;
+}
+
+export function range(low: number | null, high: number | null): string {
+  return low === null || high === null ? "" : `${number(low)} to ${number(high)}`;
+}
+
+export function plural(count: number, one: string, many = `${one}s`): string {
+  return `${number(count)} ${count === 1 ? one : many}`;
+}
+
+export function shown(value: Value): string {
+  return typeof value === "boolean" ? (value ? "true" : "false") : String(value);
+}
+
+export function stateText(state: State): string {
+  return Object.entries(state)
+    .map(([name, value]) => `${name}=${shown(value)}`)
+    .join(", ");
+}
+
+export function decidedText(decided: State): string {
+  const values = Object.values(decided).map(shown);
+  return values.length ? values.join(", ") : "nothing known";
+}
+
+export function horizonText(report: Report): string {
+  const { kind, horizon, discount } = report.model;
+  if (kind === "spmn") return "a single decision problem";
+  const steps = horizon === null ? "without a horizon" : `over ${plural(horizon, "step")}`;
+  return discount === 1 ? steps : `${steps}, discount ${discount}`;
+}
