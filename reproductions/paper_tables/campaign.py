@@ -15,8 +15,8 @@ from rspmn.envs.domains import DOMAINS
 from rspmn.errors import DataError
 from rspmn.files import write_atomically
 
-#: The baselines; the first two are cheap, the last two are not.
-BASELINES = ("table", "clone", "spmn", "bcq")
+#: The baselines; the last two take long. "paper" is the paper's own learner.
+BASELINES = ("table", "clone", "paper", "spmn", "bcq")
 #: BCQ is trained on logs of these, for so many steps.
 BCQ_DOMAINS, BCQ_STEPS = ("GridUniverse", "FrozenLake"), 50_000
 #: The learning curves, up to the paper's number of episodes at its scale.
@@ -30,7 +30,7 @@ class Campaign:
     domains: tuple[str, ...] = tuple(DOMAINS)
     scale: float = 1.0  # of the numbers of episodes
     seeds: int = 5
-    baselines: tuple[str, ...] = ("table", "clone")
+    baselines: tuple[str, ...] = ("table", "clone", "paper")
 
     def __post_init__(self) -> None:
         if not 0 < self.scale <= 100:
@@ -60,8 +60,13 @@ class Campaign:
                         Cell(w, domain, number, seed, simulated=0 if w == "counts" else simulated)
                         for w in ways
                     ]
-            if "clone" in self.baselines:
-                found += [Cell("clone", domain, paper, seed) for seed in range(self.seeds)]
+            for way in ("clone", "paper"):
+                if way in self.baselines:
+                    simulated = self.simulated if way == "paper" else 0
+                    found += [
+                        Cell(way, domain, paper, seed, simulated=simulated)
+                        for seed in range(self.seeds)
+                    ]
             if "spmn" in self.baselines and domain in SMALL:
                 found.append(Cell("spmn", domain, paper, 0))
             if "bcq" in self.baselines and domain in BCQ_DOMAINS:

@@ -26,6 +26,13 @@ SMALL = ("GridUniverse", "FrozenLake", "Maze")
 #: Actions whose values differ by less than this share of them are equally good.
 TIE = 1e-9
 
+#: How a recurrent model is learned: as by default, by counts alone, and as the paper says.
+CONFIGS = {
+    "factored": LearnConfig(),
+    "counts": LearnConfig(successors="counts"),
+    "paper": LearnConfig.paper(),
+}
+
 Facts = dict[str, Any]
 
 
@@ -65,8 +72,7 @@ def run_cell(cell: Cell) -> Facts:
 
 def _rspmn(cell: Cell, mdp: MDP) -> Facts:
     log = mdp.generate(cell.episodes, mdp.horizon, cell.seed, "final")
-    config = LearnConfig(successors="counts" if cell.way == "counts" else "factored")
-    model, info = learn_rspmn(log, config)
+    model, info = learn_rspmn(log, CONFIGS[cell.way], cell.seed)
     seconds = info.seconds
     initial = sum(seconds[stage] for stage in ("windows", "structure", "interfaces"))
     start = perf_counter()
@@ -155,6 +161,7 @@ def _bcq(cell: Cell, mdp: MDP) -> Facts:
 WAYS: dict[str, Callable[[Cell, MDP], Facts]] = {
     "factored": _rspmn,
     "counts": _rspmn,
+    "paper": _rspmn,
     "table": _table,
     "clone": _clone,
     "spmn": _spmn,

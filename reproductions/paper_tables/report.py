@@ -15,6 +15,7 @@ from reproductions.paper_tables.tables import (
     Table,
     bcq,
     curves,
+    learners,
     table_1,
     table_2,
     table_3,
@@ -34,6 +35,8 @@ def write_report(campaign: Campaign, facts: list[Facts], folder: Path) -> Path:
         "table_3": table_3(results),
         "curves": curves(results),
     }
+    if "paper" in campaign.baselines:
+        tables["learners"] = learners(results)
     if "bcq" in campaign.baselines:
         tables["bcq"] = bcq(results)
     for name, table in tables.items():
@@ -58,6 +61,7 @@ def _text(campaign: Campaign, results: Results, tables: dict[str, Table]) -> str
         "## Table 3: seconds\n",
         tables["table_3"].markdown(),
         _ON_TIMES,
+        *_learners(tables),
         "## MEU by horizon\n",
         "![MEU by horizon](reproduction/meu_by_horizon.svg)\n",
         "## By number of episodes\n",
@@ -67,6 +71,13 @@ def _text(campaign: Campaign, results: Results, tables: dict[str, Table]) -> str
     if "bcq" in tables:
         parts += ["## Batch-constrained Q-learning\n", tables["bcq"].markdown(), _ON_BCQ]
     return "\n".join(parts)
+
+
+def _learners(tables: dict[str, Table]) -> list[str]:
+    """Return the part on the paper's own learner, if it was run."""
+    if "learners" not in tables:
+        return []
+    return ["## The paper's learner beside ours\n", tables["learners"].markdown(), _ON_LEARNERS]
 
 
 def _introduction(campaign: Campaign) -> str:
@@ -150,6 +161,11 @@ says little where several actions are equally good. Another column counts where 
 _ON_TIMES = """\
 Initial: windows, structure and interface nodes. Final: estimation of the template. MEU:
 the first query of a model, for the first horizon of the domain in Table 2.
+"""
+
+_ON_LEARNERS = """\
+"Paper's learner": `LearnConfig.paper()`, the paper's algorithms with its tests and clusterings, in
+this code and on the same logs. "Ours": `LearnConfig()`. Both know how episodes ended.
 """
 
 _ON_BCQ = """\

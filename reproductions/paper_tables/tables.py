@@ -164,6 +164,34 @@ def table_3(results: Results) -> Table:
     return Table(head, rows)
 
 
+def learners(results: Results) -> Table:
+    """Return the paper's own learner beside ours: values, sizes and seconds."""
+    head = (
+        "data set", "steps", "optimal, exact", "MEU, paper's learner", "MEU, ours",
+        "true value, paper's learner", "true value, ours", "interface nodes, paper's learner",
+        "ours", "nodes of the template, paper's learner", "ours", "seconds, paper's learner",
+        "ours",
+    )  # fmt: skip
+    rows = []
+    for name in results.domains:
+        both = results.of(name, "paper"), results.of(name, "factored")
+        for place, h in enumerate(horizons(name)):
+            sizes = [_median(way, key, 0) for key in ("interfaces", "template") for way in both]
+            seconds = [_seconds(way) for way in both]
+            rows.append((
+                name, str(h), f"{DOMAINS[name]().optimum(h):.4f}",
+                *(figures(way, f"{key}_{h}") for key in ("meu", "worth") for way in both),
+                *(sizes + seconds if place == 0 else [""] * 6),
+            ))  # fmt: skip
+    return Table(head, rows)
+
+
+def _seconds(facts: Sequence[Facts]) -> str:
+    """Return the median of the seconds that learning takes."""
+    whole = [{"learned": f["initial_seconds"] + f["final_seconds"]} for f in facts]
+    return _median(whole, "learned", 2)
+
+
 def curves(results: Results) -> Table:
     """Return the learning curves: MEU and true value by episodes."""
     head = (
