@@ -262,8 +262,8 @@ def reproduce() -> list[click.Parameter]:
         Option("--seeds", type=Number(1), default=5, metavar="N",
                help="number of logs for each cell, default 5"),
         Option("--baselines", several=".+", default=["table", "clone", "paper"], metavar="NAME",
-               help="table, clone, paper (its own learner), spmn (of whole sequences), bcq (needs d3rlpy), none; default: "
-               "table clone"),
+               help="table, clone, paper (its own learner), spmn (of whole sequences), bcq (needs "
+               "d3rlpy), none; default: table clone paper"),
         Option("--jobs", type=Number(1), default=os.cpu_count() or 1, metavar="N",
                help="processes, default: all cores"),
         Option("-o", "--output", required=True, metavar="FOLDER", section=OUTPUT,
