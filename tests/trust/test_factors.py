@@ -31,7 +31,8 @@ def coins() -> FactorDraws:
 
 def test_two_coins_by_hand() -> None:
     found = coins()
-    expected, outside = found.draw(DRAWS, np.random.default_rng(0))
+    drawn = found.draw(DRAWS, np.random.default_rng(0))
+    expected, outside = drawn.expected, drawn.outside
     assert expected[:, :3].sum(axis=1) == pytest.approx(1)
     assert expected[:, 3:].sum(axis=1) == pytest.approx(1)
     assert (expected[:, 4] == 0).all()  # outcome 1 never has tails second
@@ -44,18 +45,18 @@ def test_two_coins_by_hand() -> None:
     assert expected[:, 0] / expected[:, 2] == pytest.approx(first / expected[:, 5])
     # Tails, tails is 1/4 · 1/2 on average; independent, so the variance is below 1/12 · 3/80 + ...
     assert abs(outside[:, 0].mean() - 0.125) < 6 * (0.03 / DRAWS) ** 0.5
-    assert found.pooled.tolist() == [2.0, 4.0]  # of the least known leaf
+    assert found.counts.pooled().tolist() == [2.0, 4.0]  # of the least known leaf
 
 
 def test_draws_of_a_learned_model_are_about_its_weights() -> None:
     model, _ = learn_rspmn(DOMAINS["Elevators"]().generate(300, 10, 0))
     evidence = model.posterior.evidence
     assert evidence.factors is not None
-    expected, outside = evidence.factors.draw(400, np.random.default_rng(0))
-    pi = expected[:, evidence.factor_edge]
+    drawn = evidence.factors.draw(400, np.random.default_rng(0))
+    pi, outside = drawn.expected[:, evidence.factor_edge], drawn.outside
     cells = evidence.cells
     # (count + κ · π) / (n + κ) is the weight; END is not shared.
-    strength = evidence.factors.strength
+    strength = evidence.factors.counts.factors.strength
     shared = ~cells.over[cells.of_edges] & (cells.steps > 0)[cells.of_edges]
     total = cells.steps[cells.of_edges] + strength
     mean = (cells.logged + strength * pi.mean(axis=0)) / total

@@ -62,7 +62,7 @@ def test_two_states_by_hand() -> None:
     assert sorted(evidence.steps) == [0, 10, 30, 40]  # END's own branch was never logged
     # Beta(30, 10) has mean 3/4 and variance 3/4 · 1/4 / 41.
     cells = evidence.cells
-    _, edges, _ = draw_cells(evidence, DRAWS, np.random.default_rng(0))
+    _, edges, _, _ = draw_cells(evidence, DRAWS, np.random.default_rng(0))
     branch = int(np.flatnonzero((evidence.node == x) & (posterior.mean_earned == 1))[0])
     edge = np.flatnonzero((cells.branch[cells.of_edges] == branch) & (cells.to == y))
     drawn = edges[:, edge[0]]

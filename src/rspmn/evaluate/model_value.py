@@ -235,11 +235,13 @@ class OwnWorld(Worlds):
     def _expected(self, after: Array) -> Array:
         values = np.zeros(self.bellman.size)
         values[: self.bellman.interfaces] = after[0]
+        self.bellman.spread(values)
         return self.bellman.levels[0].forms(values, self._shares)[0][None, :]
 
 
 def _worlds(source: Source, draws: int, rng: np.random.Generator) -> Iterator[tuple[Worlds, Array]]:
     """Return draws as worlds, and the start distribution in each, some at a time."""
+    draws = source.affordable(draws)
     most = max(1, min(MOST, CHUNK // source.floats))
     for part in np.array_split(np.arange(draws), -(-draws // most)):
         yield source.draw_worlds(len(part), rng)

@@ -220,8 +220,7 @@ def rebuild(
     found = copy.builder.build(*placed)
     old = template if isinstance(template, RSPMN) else None
     never, aside = (old.never_taken, old.set_aside) if old else ((), ())
-    # Draws from the posterior multiply out, which products of factors are too many for.
-    counts = None if flows.spread is not None else _counts(copy, found, len(placed))
+    counts = _counts(copy, found, len(placed))
     return RSPMN(template.schema, top, found, tuple(visits), untried, never, counts, aside)
 
 

@@ -114,7 +114,8 @@ def _add_prior(
         np.concatenate([total.led_to, weights.interfaces[kept]]),
         np.concatenate([total.led, prior[kept]]),
     )
-    total.sharing = total.weighed(sites, weights).sharing
+    if weights.spread is None:
+        total.sharing = total.weighed(sites, weights).sharing
 
 
 # ---- windows as text, to come back from a cluster ------------------------------------

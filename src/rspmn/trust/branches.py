@@ -19,6 +19,7 @@ from rspmn.infer.compiled.outcomes import Outcomes, outcomes_of
 from rspmn.model import RSPMN
 from rspmn.successor_counts import SuccessorCounts
 from rspmn.trust.factors import FactorDraws
+from rspmn.trust.products import ProductDraws
 from rspmn.trust.utilities import Utilities
 from rspmn.types import Array, Bools, Ints
 
@@ -33,7 +34,8 @@ class Cells:
     steps: Array  # [cells], of the branch and outcome
     share: Array  # [cells], the mean; sums to 1 for each branch
     starts: Ints  # [cells + 1], the first edge of each
-    to: Ints  # [edges]
+    #: [edges], an interface node; interface nodes + outcome: products of factors of the outcome.
+    to: Ints
     logged: Array  # [edges], steps
     mean: Array  # [edges], sums to 1 for each cell
 
@@ -71,7 +73,7 @@ class BranchEvidence:
         if counts is None:
             raise EvidenceError(
                 "the model has no counts behind its weights: learn it again with this version of "
-                "rspmn, from a log whose states are not too many to multiply their factors out"
+                "rspmn"
             )
         self.model, self.counts, self.bellman = model, counts, model.bellman
         found = outcomes_of(model.template)
@@ -96,6 +98,12 @@ class BranchEvidence:
         self.known = self._by_branch(shares, self.strength) + self.steps  # [branches]
         # If all episodes begin with a step that was left out, the model's start is all there is.
         self.starts = np.array(counts.starts if any(counts.starts) else model.starts)
+
+    @property
+    def columns(self) -> int:
+        """The number of interface nodes and, if they have products of factors, of outcomes."""
+        of_products = self.utilities.size if self.bellman.factored else 0
+        return self.bellman.interfaces + of_products
 
     def only(self, branches: Ints) -> "BranchEvidence":
         """Return the same without the cells of other branches: these are not drawn."""
@@ -122,17 +130,25 @@ class BranchEvidence:
         )
 
     def _find_factors(self, counts: SuccessorCounts, outcomes: int) -> None:
-        self.factors, self.strength = None, np.zeros(outcomes)  # [outcomes]
-        if counts.factors is None:
+        self.factors: FactorDraws | ProductDraws | None = None
+        self.strength = np.zeros(outcomes)  # [outcomes]
+        factors, cells, interfaces = counts.factors, self.cells, self.model.num_interfaces
+        if factors is None:
             return
-        cells, interfaces = self.cells, self.model.num_interfaces
-        key = cells.outcome[cells.of_edges] * interfaces + cells.to
-        keys, self.factor_edge = np.unique(key, return_inverse=True)  # [edges]
-        self.factors = FactorDraws(counts.factors, keys, interfaces, outcomes)
-        # Factors are worth no more steps than were logged in their contexts.
+        outcome = cells.outcome[cells.of_edges]
         steps = group_weights(self.utilities.outcome, self.utilities.steps, outcomes)
-        most = np.maximum(0.0, self.factors.pooled - steps)
-        self.strength = np.minimum(counts.factors.strength, most)
+        if self.bellman.factored:
+            key = np.where(cells.to >= interfaces, 1 + outcome, 0)
+            keys, self.factor_edge = np.unique(key, return_inverse=True)  # [edges]
+            share = factors.strength / np.maximum(steps + factors.strength, 1e-300)
+            worth = (steps + factors.least_strength) * share
+            self.factors = ProductDraws(factors, keys, interfaces, outcomes, worth)
+        else:
+            keys, self.factor_edge = np.unique(outcome * interfaces + cells.to, return_inverse=True)
+            self.factors = FactorDraws(factors, keys, interfaces, outcomes)
+        # Factors are worth no more steps than were logged in their contexts.
+        most = np.maximum(0.0, self.factors.counts.pooled() - steps)
+        self.strength = np.minimum(factors.strength, most)
 
     def _by_branch(self, shares: Any, numbers: Array) -> Array:  # [branches]
         """Return numbers of outcomes averaged by branch; 0 where nothing was logged."""
@@ -222,9 +238,12 @@ def _cells(model: RSPMN, counts: SuccessorCounts, found: Outcomes, shares: Any) 
     end = -1 if model.end is None else model.end
     pair_branch, pair_outcome = _rows(shares), shares.indices
     site = found.site[pair_outcome]
-    edge, first = ranges(sites.starts[site], sites.starts[site + 1])
+    starts, interfaces, weights = sites.edges(multiplied_out=not model.bellman.factored)
+    edge, first = ranges(starts[site], starts[site + 1])
     pair = np.repeat(np.arange(len(site)), np.diff(first))
-    to, weight = sites.interfaces[edge], sites.weights[edge]
+    to, weight = interfaces[edge], weights[edge]
+    # The products of factors of an outcome are one successor, numbered after the interface nodes.
+    to = np.where(to < model.num_interfaces, to, to + pair_outcome[pair])
     at = _looked_up(counts, pair_outcome[pair], to, model.num_interfaces)
     logged = np.where(at >= 0, np.append(counts.steps, 0.0)[at], 0.0)
     cell_key, cell = np.unique(pair * 2 + (to == end), return_inverse=True)
@@ -249,4 +268,5 @@ def _looked_up(counts: SuccessorCounts, outcome: Ints, to: Ints, interfaces: int
     order = np.append(np.argsort(key), -1)  # with one after the last, so that all are found
     asked = outcome * interfaces + to
     place = np.searchsorted(key[order[:-1]], asked)
-    return np.where(np.append(key, -1)[order[place]] == asked, order[place], -1)
+    found = (np.append(key, -1)[order[place]] == asked) & (to < interfaces)
+    return np.where(found, order[place], -1)

@@ -75,8 +75,9 @@ class CautiousPlan(Planned):
                 "leave caution and allow_untried out, or learn the model again"
             )
         self.caution = float(caution)
-        cells = model.posterior.evidence.cells
-        self.draws = max(20, min(draws, MOST_FLOATS // (3 * max(1, len(cells.to)))))
+        posterior = model.posterior
+        most = MOST_FLOATS // (3 * max(1, len(posterior.evidence.cells.to)))
+        self.draws = posterior.affordable(max(20, min(draws, most)))
         self.plain = Planned(model, horizon, discount, criterion)
         self._estimates: list[list[Array]] = []  # with 0, 1, … steps after this; of each level
         super().__init__(model, horizon, discount, criterion)

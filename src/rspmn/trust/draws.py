@@ -31,6 +31,10 @@ class Source(Protocol):
         """About how many floats a draw holds."""
         ...
 
+    def affordable(self, draws: int) -> int:
+        """Return so many draws or, where each takes long, fewer."""
+        ...
+
     def draw_worlds(self, draws: int, rng: np.random.Generator) -> "tuple[Worlds, Array]":
         """Return draws as worlds, and the start distribution in each: [draws, interfaces]."""
         ...

@@ -4,7 +4,10 @@ Each leaf is a Dirichlet draw by its counts. A combination of leaves gives each 
 the mass of its values, over that of all boxes.
 """
 
+from collections.abc import Callable
 from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,12 +15,80 @@ import numpy as np
 from rspmn.infer.compiled.layers import ranges
 from rspmn.successor_counts import SharedFactors
 from rspmn.trust.dirichlet import draw_dirichlet
-from rspmn.types import Array, Ints
+from rspmn.types import Array, Bools, Ints
 
 #: At most this many products of a combination and a box are looked at per chunk.
 CHUNK = 4_000_000
 #: Mass on no box below this is rounding.
 ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnFactors:
+    """What the factors say in several draws."""
+
+    expected: Array  # [draws or 1, edges], the share that they give each edge
+    outside: Array  # [draws, outcomes], the mass on no box
+    #: What follows an outcome by its products of factors is worth so much on average: from
+    #: [draws, interfaces] to [draws, outcomes]. None if products are multiplied out.
+    products: Callable[[Array], Array] | None = None
+
+
+class LeafCounts:
+    """The leaves of shared factors, by their counts, and how outcomes use them."""
+
+    def __init__(self, factors: SharedFactors, outcomes: int) -> None:
+        order = np.lexsort((factors.value, factors.leaf))
+        self.leaf, self.value = np.array(factors.leaf)[order], np.array(factors.value)[order]
+        self.steps = np.array(factors.steps)[order]  # [cells]
+        self.first = np.flatnonzero(np.diff(self.leaf, prepend=-1))  # [leaves]
+        self.leaves = np.array(factors.leaves).reshape(-1, factors.components)
+        self.factors, self.outcomes = factors, outcomes
+
+    @property
+    def mean(self) -> Array:  # [cells]
+        """The mean probability of each cell in its leaf."""
+        return np.asarray(self.steps / np.add.reduceat(self.steps, self.first)[self.leaf])
+
+    def draw(self, draws: int, rng: np.random.Generator) -> Array:  # [draws, cells]
+        """Return probabilities of cells, each leaf drawn from the Dirichlet of its counts."""
+        return draw_dirichlet(self.steps, self.first, draws, rng)
+
+    @cached_property
+    def mixture(self) -> Any:  # sparse [outcomes, combinations]
+        """The shares of combinations in each outcome."""
+        from scipy.sparse import csr_array
+
+        factors, shape = self.factors, (self.outcomes, len(self.leaves))
+        uses = np.array(factors.share), (factors.outcome, factors.combination)
+        return csr_array(uses, shape=shape)
+
+    @cached_property
+    def used(self) -> Bools:  # [outcomes]
+        """Which outcomes use factors."""
+        return np.asarray(self.mixture.sum(axis=1)).ravel() > 0
+
+    def outside(self, kept: Array) -> Array:  # [draws, outcomes]
+        """Return the mass of outcomes on no box, given that of combinations on boxes.
+
+        `kept` is [combinations, draws].
+        """
+        found = np.where(self.used[:, None], 1 - self.mixture @ kept, 0.0)
+        return np.where(found > ROUNDING, found, 0.0).T
+
+    def pooled(self) -> Array:  # [outcomes]
+        """Return the steps behind the least known leaf of each outcome; 0 if it uses none."""
+        totals = np.add.reduceat(self.steps, self.first)  # [leaves]
+        sizes = np.diff(np.append(self.first, len(self.value)))
+        behind = np.full(len(self.leaves), np.inf)
+        for leaf in self.leaves.T:
+            cells, _ = ranges(self.first[np.unique(leaf)], (self.first + sizes)[np.unique(leaf)])
+            if len(np.unique(self.value[cells])) > 1:
+                behind = np.minimum(behind, totals[leaf])
+        outcome = np.array(self.factors.outcome, np.int64)
+        found = np.full(self.outcomes, np.inf)
+        np.minimum.at(found, outcome, behind[list(self.factors.combination)])
+        return np.where(np.bincount(outcome, minlength=self.outcomes) > 0, found, 0.0)
 
 
 class FactorDraws:
@@ -36,23 +107,21 @@ class FactorDraws:
     """
 
     def __init__(self, factors: SharedFactors, edges: Ints, interfaces: int, outcomes: int) -> None:
-        order = np.lexsort((factors.value, factors.leaf))
-        leaf, value = np.array(factors.leaf)[order], np.array(factors.value)[order]
-        self.steps = np.array(factors.steps)[order]  # [cells]
-        self.first = np.flatnonzero(np.diff(leaf, prepend=-1))  # [leaves]
-        self.mean_cells = self.steps / np.add.reduceat(self.steps, self.first)[leaf]
-        self.leaves = np.array(factors.leaves).reshape(-1, factors.components)
+        self.counts = LeafCounts(factors, outcomes)
+        self.leaves = self.counts.leaves
         self.boxes = max(factors.member_of, default=-1) + 1
-        within = _within(factors, leaf, value, self.boxes)  # [leaves · boxes, cells]
+        within = _within(self.counts, self.boxes)  # [leaves · boxes, cells]
         self._find_pairs(within)
-        self._use(factors, edges, interfaces, outcomes)
-        self.strength, self.least = factors.strength, factors.least_strength
-        #: Steps behind the least known leaf of each outcome; 0 if it uses none. [outcomes]
-        self.pooled = self._pooled(factors, value, outcomes)
+        self._use(factors, edges, interfaces)
+
+    @property
+    def floats(self) -> int:
+        """About how many floats a draw takes."""
+        return 3 * len(self.combination)
 
     def _find_pairs(self, within: Any) -> None:
         """Find which combinations give which boxes a mass, and the mass as a product."""
-        mean = np.asarray(within @ self.mean_cells)
+        mean = np.asarray(within @ self.counts.mean)
         table = mean.reshape(-1, self.boxes)  # [leaves, boxes]
         found = []
         per_chunk = max(1, CHUNK // max(1, self.boxes))
@@ -94,7 +163,7 @@ class FactorDraws:
         found._group()
         return found
 
-    def _use(self, factors: SharedFactors, edges: Ints, interfaces: int, outcomes: int) -> None:
+    def _use(self, factors: SharedFactors, edges: Ints, interfaces: int) -> None:
         """Find which pairs of a combination and a box lead to which edges."""
         from scipy.sparse import csr_array
 
@@ -114,19 +183,10 @@ class FactorDraws:
         share = share * np.array(factors.box_share)[place]
         shape = len(edges), len(self.combination)
         self.to_edges = csr_array((share[kept], (edge[kept], pair[kept])), shape=shape)
-        combinations = np.array(factors.share), (factors.outcome, factors.combination)
-        self.mixture = csr_array(combinations, shape=(outcomes, len(self.leaves)))
-        self.used = np.asarray(self.mixture.sum(axis=1)).ravel() > 0  # [outcomes]
 
-    def draw(self, draws: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Return what is expected of each edge, and the mass on no box, [draws, ...] each.
-
-        The first is [draws, edges], the second [draws, outcomes].
-        """
-        return self._expected(draw_dirichlet(self.steps, self.first, draws, rng))
-
-    def _expected(self, probability: Array) -> tuple[Array, Array]:
-        cells = probability.T
+    def draw(self, draws: int, rng: np.random.Generator) -> DrawnFactors:
+        """Return what is expected of each edge, and the mass on no box."""
+        cells = self.counts.draw(draws, rng).T
         mass = np.ones((len(self.combination), cells.shape[1]))
         for within, which in self.parts:
             mass *= (within @ cells)[which]
@@ -134,27 +194,14 @@ class FactorDraws:
         mass /= np.repeat(np.maximum(total, 1e-300), self.sizes, axis=0)
         kept = np.zeros((len(self.leaves), cells.shape[1]))
         kept[self.combination[self.starts]] = np.minimum(total, 1.0)
-        outside = np.where(self.used[:, None], 1 - self.mixture @ kept, 0.0)
-        outside = np.where(outside > ROUNDING, outside, 0.0)
-        return np.asarray(self.to_edges @ mass).T, outside.T
-
-    def _pooled(self, factors: SharedFactors, value: Ints, outcomes: int) -> Array:  # [outcomes]
-        totals = np.add.reduceat(self.steps, self.first)  # [leaves]
-        sizes = np.diff(np.append(self.first, len(value)))
-        behind = np.full(len(self.leaves), np.inf)
-        for leaf in self.leaves.T:
-            cells, _ = ranges(self.first[np.unique(leaf)], (self.first + sizes)[np.unique(leaf)])
-            if len(np.unique(value[cells])) > 1:
-                behind = np.minimum(behind, totals[leaf])
-        outcome, found = np.array(factors.outcome, np.int64), np.full(outcomes, np.inf)
-        np.minimum.at(found, outcome, behind[list(factors.combination)])
-        return np.where(np.bincount(outcome, minlength=outcomes) > 0, found, 0.0)
+        return DrawnFactors(np.asarray(self.to_edges @ mass).T, self.counts.outside(kept))
 
 
-def _within(factors: SharedFactors, leaf: Ints, value: Ints, boxes: int) -> Any:
+def _within(counts: LeafCounts, boxes: int) -> Any:
     """Return which cells of a leaf are in a box, sparse [leaves · boxes, cells]."""
     from scipy.sparse import csr_array
 
+    factors, leaf, value = counts.factors, counts.leaf, counts.value
     order = np.argsort(factors.member, kind="stable")
     member, box = np.array(factors.member)[order], np.array(factors.member_of)[order]
     place, first = ranges(*np.searchsorted(member, [value, value + 1]))

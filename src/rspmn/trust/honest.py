@@ -21,6 +21,7 @@ from rspmn.infer.meu import show_share
 from rspmn.model import RSPMN
 from rspmn.trust.draws import Worlds
 from rspmn.trust.posterior import Posterior
+from rspmn.trust.products import ProductDraws
 from rspmn.trust.rules import Best, Fixed, rule_of
 from rspmn.types import Array, Ints
 
@@ -92,7 +93,7 @@ def honest_value(
     shared: list[Array] = []
     anywhere: list[Array] = []
     optimism: list[Array] = []
-    for source, count in _chunks(posterior, plan.branches, int(draws)):
+    for source, count in _chunks(posterior, plan.branches, posterior.affordable(int(draws))):
         found = source.draw(count, rng)
         begins = found.starts if nodes is None else nodes
         for values, drawn in ((shared, found), (anywhere, source.anywhere(found, rng))):
@@ -206,7 +207,10 @@ def _chunks(posterior: Posterior, branches: Ints, draws: int) -> list[tuple[Post
 
     The first are of all branches, so that the optimism can be computed, the others only of some.
     """
-    edges = len(posterior.evidence.cells.to)
+    evidence = posterior.evidence
+    edges = len(evidence.cells.to)
+    if isinstance(evidence.factors, ProductDraws):
+        edges += evidence.factors.expect.work
     of_all = min(draws, max(LEAST_FOR_OPTIMISM, min(FOR_OPTIMISM, EDGES_FOR_OPTIMISM // edges)))
     found = _same_source(posterior, of_all)
     return (
@@ -215,9 +219,7 @@ def _chunks(posterior: Posterior, branches: Ints, draws: int) -> list[tuple[Post
 
 
 def _same_source(posterior: Posterior, draws: int) -> list[tuple[Posterior, int]]:
-    evidence = posterior.evidence
-    pairs = 0 if evidence.factors is None else 3 * len(evidence.factors.combination)
-    floats = 6 * len(evidence.cells.to) + 12 * evidence.size + pairs
+    floats = posterior.floats + 3 * len(posterior.evidence.cells.to)
     most = max(1, min(FOR_OPTIMISM, CHUNK // floats))
     return [(posterior, min(most, draws - first)) for first in range(0, draws, most)]
 

@@ -76,9 +76,16 @@ class DrawnPlan:
     """What the branches of a template are worth in draws, a plan being followed after them."""
 
     def __init__(self, planned: Planned, draws: int = DRAWS, seed: int = SEED) -> None:
-        self.planned, self.draws, self.seed = planned, draws, seed
+        self.planned, self._most, self.seed = planned, draws, seed
         self._values: list[Array] = []  # with 1, 2, … steps to go, [draws, interfaces]
         self._worth: dict[int, Array] = {}
+
+    @cached_property
+    def draws(self) -> int:
+        """The number of draws."""
+        model = self.planned.model
+        counted = model.counts is not None or model.soft_counts is not None
+        return model.source.affordable(self._most) if counted else self._most
 
     @cached_property
     def _worlds(self) -> Worlds:

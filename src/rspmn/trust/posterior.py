@@ -6,6 +6,7 @@ the shared factors predict, drawn too (`rspmn.trust.factors`). The rest is what 
 `rspmn.trust.novelty`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,10 +19,14 @@ from rspmn.trust.branches import BranchEvidence
 from rspmn.trust.dirichlet import draw_dirichlet
 from rspmn.trust.draws import Worlds
 from rspmn.trust.novelty import Novelty
+from rspmn.trust.products import ProductDraws
 from rspmn.types import Array, Ints
 
 #: At most this many floats are held per chunk.
 CHUNK = 4_000_000
+#: Products of factors that are not multiplied out take at most so many multiplications in an
+#: update of all draws, but at least so many draws are made.
+MOST_WORK, LEAST_DRAWS = 16_000_000, 40
 #: New successors of a branch in a draw.
 ATOMS = 4
 #: After so many steps a bound that still grows is none.
@@ -41,6 +46,9 @@ class Draws:
     earned: Array  # [draws, branches]
     starts: Array  # [draws, interfaces]
     outside: Array  # [draws, cells], the mass that factors put on states of no interface node
+    #: What products of factors that are not multiplied out are worth on average, given what
+    #: interface nodes are: [draws, interfaces] to [draws, outcomes]. None if all are.
+    products: Callable[[Array], Array] | None = None
 
 
 class Posterior:
@@ -78,12 +86,20 @@ class Posterior:
         """Return the posterior of some branches: of others nothing is drawn."""
         return Posterior(self.model, self.evidence.only(branches), self.novelty)
 
+    def affordable(self, draws: int) -> int:
+        """Return so many draws or, where products of factors take long in each, fewer."""
+        factors = self.evidence.factors
+        if not isinstance(factors, ProductDraws):
+            return draws
+        return min(draws, max(LEAST_DRAWS, MOST_WORK // max(1, factors.expect.work)))
+
     # ---- draws ---------------------------------------------------------------------
 
     @property
     def floats(self) -> int:
         """About how many floats a draw holds."""
-        return 3 * len(self.evidence.cells.to) + 12 * self.evidence.size
+        of_factors = 0 if self.evidence.factors is None else self.evidence.factors.floats
+        return 3 * len(self.evidence.cells.to) + 12 * self.evidence.size + of_factors
 
     def draw_worlds(self, draws: int, rng: np.random.Generator) -> tuple[Worlds, Array]:
         """Return draws as worlds, and the start distribution in each: [draws, interfaces]."""
@@ -93,7 +109,7 @@ class Posterior:
     def draw(self, draws: int, rng: np.random.Generator) -> Draws:
         """Return so many draws of all weights."""
         evidence, cells = self.evidence, self.evidence.cells
-        shares, edges, outside = draw_cells(evidence, draws, rng)
+        shares, edges, outside, products = draw_cells(evidence, draws, rng)
         core = shares[:, cells.of_edges] * edges
         earned = self._by_branch(core * self._earned_by_edges(draws, rng))
         new, by_node, strength = self.novelty.draw_shares(draws, rng)
@@ -115,7 +131,7 @@ class Posterior:
         sizes = sizes.ravel()
         earned += group_weights(row, sizes * pays, earned.size).reshape(earned.shape)
         starts = draw_dirichlet(evidence.starts, np.zeros(1, np.int64), draws, rng)
-        return Draws(core, sizes, row, to, earned, starts, outside)
+        return Draws(core, sizes, row, to, earned, starts, outside, products)
 
     def _by_branch(self, numbers: Array) -> Array:  # [draws, branches]
         """Add up numbers of edges, [draws, edges]."""
@@ -155,25 +171,26 @@ class Posterior:
         """
         from scipy.sparse import csr_array
 
-        size, count = self.evidence.size, len(draws.core)
-        interfaces = self.evidence.bellman.interfaces
+        size, count, columns = self.evidence.size, len(draws.core), self.evidence.columns
         branches = np.arange(size) if branches is None else branches
         row = np.full(size, -1)
         row[branches] = np.arange(len(branches))
-        cells, shape = self.evidence.cells, (count * len(branches), count * interfaces)
+        cells, shape = self.evidence.cells, (count * len(branches), count * columns)
         at = row[cells.branch[cells.of_edges]]
         core, to, at = draws.core[:, at >= 0], cells.to[at >= 0], at[at >= 0]
         offsets = np.arange(count)[:, None]
         starts = (offsets * len(to) + np.searchsorted(at, np.arange(len(branches)))).ravel()
-        to = (offsets * interfaces + to).ravel()
+        to = (offsets * columns + to).ravel()
         seen = csr_array((core.ravel(), to, np.append(starts, core.size)), shape=shape)
         draw, at = draws.new_row // size, row[draws.new_row % size]
-        place = draw * len(branches) + at, draw * interfaces + draws.new_to
+        place = draw * len(branches) + at, draw * columns + draws.new_to
         kept = at >= 0
         new = csr_array((draws.new[kept], (place[0][kept], place[1][kept])), shape=shape)
         both = csr_array(seen + new)
 
         def expect(after: Array) -> Array:
+            if draws.products is not None:
+                after = np.hstack([after, draws.products(after)])
             found = np.full((count, size), -np.inf)
             found[:, branches] = (both @ after.ravel()).reshape(count, len(branches))
             return found
@@ -204,7 +221,7 @@ class Posterior:
         from scipy.sparse import csr_array
 
         cells = self.evidence.cells
-        shape = (self.evidence.size, self.evidence.bellman.interfaces)
+        shape = (self.evidence.size, self.evidence.columns)
         place = cells.branch[cells.of_edges], cells.to
         return csr_array((self._mean_edges, place), shape=shape)
 
@@ -213,11 +230,14 @@ class Posterior:
         novelty, node = self.novelty, self.evidence.node
         near, far = novelty.shares
         core = self.mean_core.multiply((1 - near - far)[:, None]).tocsr()
+        factors = self.evidence.factors
 
         def expect(after: Array) -> Array:
             values = after.T
             by_node = (novelty.by_nodes @ values)[node]
-            found = core @ values + near[:, None] * by_node
+            if isinstance(factors, ProductDraws):
+                after = np.hstack([after, factors.means(after)])
+            found = core @ after.T + near[:, None] * by_node
             return np.asarray(found + far[:, None] * (novelty.everywhere @ values)).T
 
         return Worlds(self.evidence, self._mean_of_all()[None, :], expect)
@@ -264,8 +284,8 @@ class Posterior:
 
 def draw_cells(
     evidence: BranchEvidence, draws: int, rng: np.random.Generator
-) -> tuple[Array, Array, Array]:
-    """Return shares of cells and edges, and of what is outside.
+) -> tuple[Array, Array, Array, Callable[[Array], Array] | None]:
+    """Return shares of cells and edges, and of what is outside; and what products are worth.
 
     They are [draws, cells] in their branches, [draws, edges] in their cells, and [draws, cells].
     """
@@ -274,19 +294,19 @@ def draw_cells(
     empty = evidence.steps[cells.branch] == 0
     shares = draw_dirichlet(np.where(empty, cells.share, cells.steps), by_branch, draws, rng)
     shares[:, empty] = cells.share[empty]
-    alpha, outside = cells.logged, np.zeros((1, len(cells.branch)))
+    alpha, outside, products = cells.logged, np.zeros((1, len(cells.branch))), None
     if evidence.factors is not None:
-        expected, beyond = evidence.factors.draw(draws, rng)
-        strength = evidence.factors.strength
+        counts, drawn = evidence.factors.counts, evidence.factors.draw(draws, rng)
+        products, strength = drawn.products, counts.factors.strength
         # The mean has κ steps of the factors, the spread the least κ that is not ruled out.
-        worth = (cells.steps + evidence.factors.least) / np.maximum(cells.steps + strength, 1e-300)
-        shared = ~cells.over & evidence.factors.used[cells.outcome]
+        total = np.maximum(cells.steps + strength, 1e-300)
+        worth = (cells.steps + counts.factors.least_strength) / total
+        shared = ~cells.over & counts.used[cells.outcome]
         worth = np.where(shared, worth, 1.0)[cells.of_edges]
-        alpha = worth * (alpha + strength * expected[:, evidence.factor_edge])
-        share = np.where(shared, strength / np.maximum(cells.steps + strength, 1e-300), 0.0)
-        outside = beyond[:, cells.outcome] * share
+        alpha = worth * (alpha + strength * drawn.expected[:, evidence.factor_edge])
+        outside = drawn.outside[:, cells.outcome] * np.where(shared, strength / total, 0.0)
     fixed = (cells.steps == 0)[cells.of_edges]
     alpha = np.where(fixed, cells.mean, alpha)
     edges = draw_dirichlet(alpha, cells.starts[:-1], draws, rng)
     edges[:, fixed] = cells.mean[fixed]
-    return shares, edges, outside
+    return shares, edges, outside, products

@@ -59,6 +59,10 @@ class SoftPosterior:
         """About how many floats a draw holds."""
         return 6 * len(self.mean) + 2 * self.model.num_interfaces
 
+    def affordable(self, draws: int) -> int:
+        """Return so many draws."""
+        return draws
+
     def draw_worlds(self, draws: int, rng: np.random.Generator) -> tuple[Worlds, Array]:
         """Return draws as worlds, and the start distribution in each: [draws, interfaces].
 

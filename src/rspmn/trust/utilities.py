@@ -30,6 +30,11 @@ class Utilities:
     otherwise: Array  # [outcomes], the mean of those of which nothing was logged
 
     @property
+    def size(self) -> int:
+        """The number of outcomes."""
+        return len(self.otherwise)
+
+    @property
     def pooled(self) -> float:
         """The variance of rewards of one outcome and successor, over all of them."""
         return float(self.steps @ self.variance) / max(float(self.steps.sum()), 1.0)

@@ -190,7 +190,7 @@ class Bellman:
         `last` says that nothing follows this step.
         """
         values, shares = self._future(after, discount, last), self._shares(after, last, criterion)
-        self._spread(values, shares)
+        self.spread(values, shares)
         for level in self.levels:
             worth, known = level.worth(values, shares)
             if known is None or shares is None:
@@ -224,7 +224,7 @@ class Bellman:
                 values[self.unknown] = 0.0  # its share is 0
         return values
 
-    def _spread(self, numbers: Array, shares: Array | None = None) -> None:
+    def spread(self, numbers: Array, shares: Array | None = None) -> None:
         """Set factored latents to the mean of the interface nodes that they lead to.
 
         It is the mean of those that are known, and their share is set too.
@@ -295,8 +295,8 @@ class Bellman:
         if delays is not None:
             promised = np.where(np.isfinite(after), after, 0.0)
             late = self._future(delays + promised, discount, last)
-        self._spread(values, shares)
-        self._spread(late, shares)
+        self.spread(values, shares)
+        self.spread(late, shares)
         kept: list[tuple[Array, Array | None, Array, Bools, Ints, Array | None]] = []
         for number, level in enumerate(self.levels):
             worth, known = level.worth(values, shares)
@@ -339,7 +339,7 @@ class Bellman:
             found[: self.interfaces] = 1 - discount + discount * after
             if self.unknown is not None:
                 found[self.unknown] = 0.0
-            self._spread(found)
+            self.spread(found)
         of_levels = []
         parts = zip(self.levels, choices.best, choices.chosen, choices.taken, strict=True)
         for level, best, chosen, taken in parts:

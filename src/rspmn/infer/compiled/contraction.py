@@ -10,8 +10,10 @@ components of (beginnings × endings), not (rows × cells). The order of the com
 that this is small. It is a bucket elimination in which only combinations that occur are looked at.
 """
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -29,8 +31,10 @@ CHUNK = 4_000_000
 class _Stage:
     """One component is summed out: [beginnings, endings] before and after."""
 
+    component: int
+    row: Ints  # [beginnings after], the row of the component's table
     parent: Ints  # [beginnings after], the beginning that each goes on from
-    factors: Array  # [beginnings after, classes], the row of the table of each
+    factors: Array  # [..., beginnings after, classes], the row of the table of each
     classes: Ints  # [endings before], the class that each starts with; sorted by what follows it
     order: Ints  # [endings before], where each was
     starts: Ints  # [endings after], the first of those that end alike
@@ -41,14 +45,51 @@ class _Stage:
         return len(self.parent) * len(self.classes)
 
     def __call__(self, numbers: Array) -> Array:
-        found = np.empty((len(self.parent), len(self.starts)))
-        sorted_numbers = numbers[:, self.order]
-        step = max(1, CHUNK // max(1, len(self.classes)))
+        if self.places is not None:
+            return self._added_up(numbers)
+        several = numbers.shape[:-2]
+        found = np.empty((*several, len(self.parent), len(self.starts)))
+        sorted_numbers = numbers[..., self.order]
+        step = max(1, CHUNK // max(1, math.prod(several) * len(self.classes)))
         for start in range(0, len(self.parent), step):
             part = slice(start, start + step)
-            products = sorted_numbers[self.parent[part]]
-            products *= self.factors[part][:, self.classes]
-            np.add.reduceat(products, self.starts, axis=1, out=found[part])
+            products = sorted_numbers[..., self.parent[part], :]
+            products *= self.factors[..., part, :][..., self.classes]
+            np.add.reduceat(products, self.starts, axis=-1, out=found[..., part, :])
+        return found
+
+    @cached_property
+    def places(self) -> "list[tuple[Ints, Bools | None, Ints]] | None":
+        """The first, second, … of the endings before that end alike, and their classes.
+
+        Each has where they are, in the order of endings after; which of them lack, None if none
+        does; and their classes, or the one class of all. None if many end alike in few ways: these
+        are summed one after the other.
+        """
+        sizes = np.diff(np.append(self.starts, len(self.order)))
+        most = int(sizes.max())
+        if most > len(sizes) or most * len(sizes) > 2 * len(self.order):
+            return None
+        found: list[tuple[Ints, Bools | None, Ints]] = []
+        for rank in range(most):
+            there = rank < sizes
+            place = np.where(there, self.starts + rank, 0)
+            classes = self.classes[place]
+            if (classes[there] == classes[there][0]).all():
+                classes = classes[there][:1]
+            found.append((self.order[place], None if there.all() else ~there, classes))
+        return found
+
+    def _added_up(self, numbers: Array) -> Array:
+        """Add up endings that end alike as whole arrays, which is faster where they are few."""
+        found = np.zeros((*numbers.shape[:-2], len(self.parent), len(self.starts)))
+        for at, lacking, classes in self.places or ():
+            part = numbers[..., at]
+            if lacking is not None:
+                part = np.where(lacking, 0.0, part)
+            part = part[..., self.parent, :]
+            part *= self.factors[..., classes]
+            found += part
         return found
 
 
@@ -81,20 +122,37 @@ class Contraction:
         self._stages, last = _stages(factors.tables, distinct, cells, endings, self.order)
         self.of_rows, self.cell = last[self.of_rows], endings[0][self.cell]
 
+    def with_tables(self, tables: Sequence[Array]) -> "Contraction":
+        """Return the same expectations under several tables: [draws, rows, classes] each."""
+        found = copy(self)
+        found.__dict__.pop("kept", None)
+        found._stages = [
+            replace(stage, factors=tables[stage.component][:, stage.row]) for stage in self._stages
+        ]
+        return found
+
     @cached_property
-    def kept(self) -> Array:  # [distinct rows]
+    def kept(self) -> Array:  # [..., distinct rows]
         """The mass of each product on cells: what expectations are divided by."""
-        return self._expect(self.factors.share)
+        several = self._stages[0].factors.shape[:-2]
+        return self._expect(np.broadcast_to(self.factors.share, (*several, len(self.cell))))
+
+    @cached_property
+    def _to_cells(self) -> Any:  # sparse [cells of all interface nodes, cells]
+        from scipy.sparse import csr_array
+
+        at = np.arange(len(self.cell)), self.cell
+        return csr_array((np.ones(len(self.cell)), at), shape=(len(self.cell), self.cells))
 
     @property
     def work(self) -> int:
         """The number of products in an expectation of all."""
         return sum(stage.work for stage in self._stages)
 
-    def __call__(self, values: Array) -> Array:  # [products]
+    def __call__(self, values: Array) -> Array:  # [..., interfaces] to [..., products]
         """Return the expectation of what interface nodes are worth under each product."""
-        found = self._expect(self.factors.share * values[self.factors.to])
-        return np.asarray((found / self.kept)[self.of_rows])
+        found = self._expect(self.factors.share * values[..., self.factors.to])
+        return np.asarray((found / self.kept)[..., self.of_rows])
 
     def matrix(self, used: Bools) -> Any:  # sparse [products, interfaces]
         """Return some of the products multiplied out; the rows of others are empty."""
@@ -106,11 +164,11 @@ class Contraction:
         back = csr_array(put, shape=(len(used), len(place)))
         return csr_array(back @ joined.matrix(np.ones(len(place), dtype=bool)))
 
-    def _expect(self, of_cells: Array) -> Array:  # [distinct rows]
-        numbers: Array = np.bincount(self.cell, of_cells, self.cells).astype(float)[None, :]
+    def _expect(self, of_cells: Array) -> Array:  # [..., cells] to [..., distinct rows]
+        numbers: Array = np.asarray(of_cells @ self._to_cells)[..., None, :]
         for stage in self._stages:
             numbers = stage(numbers)
-        return numbers[:, 0]
+        return numbers[..., 0]
 
 
 def _stages(
@@ -130,7 +188,8 @@ def _stages(
         following, classes = then[first], cells[first, component]
         sort = np.argsort(following, kind="stable")
         starts = np.flatnonzero(np.diff(following[sort], prepend=-1))
-        found.append(_Stage(parent, tables[component][row], classes[sort], sort, starts))
+        factors = tables[component][row]
+        found.append(_Stage(component, row, parent, factors, classes[sort], sort, starts))
         before = after.ravel()
     return found, before
 

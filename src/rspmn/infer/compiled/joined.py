@@ -7,6 +7,7 @@ less.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -41,10 +42,15 @@ class Joined:
     """
 
     def __init__(self, factors: LatentFactors, rows: Ints) -> None:
-        self.factors = factors
-        distinct, which = np.unique(np.asarray(rows), axis=0, return_inverse=True)
+        self.factors, self.rows = factors, np.asarray(rows)
+        distinct, which = np.unique(self.rows, axis=0, return_inverse=True)
         self.of_rows = which.ravel()
         self._masses = _Tree(factors).masses(distinct)  # sparse [distinct rows, interfaces]
+
+    def with_tables(self, tables: Sequence[Array]) -> "SeveralJoined":
+        """Return the same expectations under several tables: [draws, rows, classes] each."""
+        worlds = zip(*tables, strict=True)
+        return SeveralJoined([Joined(replace(self.factors, tables=t), self.rows) for t in worlds])
 
     @cached_property
     def kept(self) -> Array:  # [distinct rows]
@@ -56,9 +62,9 @@ class Joined:
         """The number of products in an expectation of all."""
         return int(self._masses.nnz)
 
-    def __call__(self, values: Array) -> Array:  # [products]
+    def __call__(self, values: Array) -> Array:  # [..., interfaces] to [..., products]
         """Return the expectation of what interface nodes are worth under each product."""
-        return np.asarray((self._masses @ values / self.kept)[self.of_rows])
+        return np.asarray(((self._masses @ values.T).T / self.kept)[..., self.of_rows])
 
     def matrix(self, used: Bools) -> Any:  # sparse [products, interfaces]
         """Return the weights of some of the products; the rows of others are empty."""
@@ -69,6 +75,19 @@ class Joined:
         found = csr_array(scale @ self._masses[self.of_rows])
         found.eliminate_zeros()
         return found
+
+
+class SeveralJoined:
+    """Expectations under the same products of several factors."""
+
+    def __init__(self, worlds: Sequence[Joined]) -> None:
+        self.worlds, self.of_rows = worlds, worlds[0].of_rows
+        self.kept = np.stack([world.kept for world in worlds])  # [draws, distinct rows]
+
+    def __call__(self, values: Array) -> Array:  # [draws, interfaces] to [draws, products]
+        """Return the expectation of what interface nodes are worth under each product."""
+        pairs = zip(self.worlds, values, strict=True)
+        return np.stack([world(row) for world, row in pairs])
 
 
 def mean_edges(factors: LatentFactors, rows: Ints, sample: int = 200) -> float:

@@ -56,17 +56,27 @@ class Sites:
 
     @cached_property
     def _edges(self) -> tuple[Ints, Ints, Array]:
+        return self.edges(multiplied_out=True)
+
+    def edges(self, multiplied_out: bool) -> tuple[Ints, Ints, Array]:
+        """Return the first edge of each site, interface nodes, and weights.
+
+        If they are not multiplied out, all factored latents of a site are one edge, whose interface
+        node is one more than the last.
+        """
         template, flat, nodes = self._template, self._flat, self.nodes
-        means = np.full(len(template), -1)
+        means = np.full(len(template), len(template.roots))
         for index in flat.of_kind(Latent).tolist():
             means[index] = template.nodes[index].interface
         site, node, weight = np.arange(len(nodes)), nodes, np.ones(len(nodes))
         parts: list[tuple[Ints, Ints, Array]] = []
         while len(node):  # down to the latents: one or two levels
-            leaf = flat.kind[node] == KINDS[Latent]
+            leaf, spread = (flat.kind[node] == KINDS[kind] for kind in (Latent, FactoredLatents))
+            if multiplied_out:
+                parts += _multiplied_out(template, site[spread], node[spread], weight[spread])
+            else:
+                parts.append((site[spread], means[node[spread]], weight[spread]))
             parts.append((site[leaf], means[node[leaf]], weight[leaf]))
-            spread = flat.kind[node] == KINDS[FactoredLatents]
-            parts += _multiplied_out(template, site[spread], node[spread], weight[spread])
             inner = ~(leaf | spread)
             site, node, weight = site[inner], node[inner], weight[inner]
             edges, first = ranges(flat.starts[node], flat.starts[node + 1])

@@ -96,8 +96,8 @@ class Factored:
             weights = _posterior(transitions, weights, priors.weights, info.strength)
             # A single tree of contexts shares little, and its leaves were chosen to fit the counts.
             if sum(leaves > 1 for leaves in info.leaves) > 1:
-                sharing = learned.sharing(weights, priors, info.strength, info.least_strength)
-                weights = replace(weights, sharing=sharing)
+                pi = np.asarray(priors.weights[weights.site, weights.interfaces]).ravel()
+                weights = learned.with_sharing(weights, priors.kept, pi, info)
         return replace(weights, factors=factors), info
 
     def _spread(
@@ -114,6 +114,7 @@ class Factored:
             weights = products.spread(
                 weights, over, learned.site, learned.context, learned.weights, info.strength
             )
+            weights = learned.with_sharing(weights, kept, np.zeros(len(over)), info)
         return replace(weights, factors=learned.factors), info
 
 
@@ -198,27 +199,37 @@ class Learned:
         prior = self.factors.mass_on(leaves, self.box, without=self.share)
         return np.asarray(prior / np.where(kept > 0, kept, 1.0)[self.context])
 
-    def sharing(
-        self, weights: SuccessorWeights, priors: Priors, strength: float, least: float
-    ) -> Sharing:
-        """Return the factors, and how each S_L uses them."""
+    def with_sharing(
+        self, weights: SuccessorWeights, kept: Array, pi: Array, info: FutureInfo
+    ) -> SuccessorWeights:
+        """Return weights with the factors behind them, and how each S_L uses these.
+
+        Parameters
+        ----------
+        weights
+            Of all S_L.
+        kept
+            The factors' mass on states that are known. [contexts]
+        pi
+            What the factors say of each edge. [edges]
+        info
+            The strength of the factors.
+        """
         transitions, size = self.transitions, self.transitions.interfaces
         edges = weights.site * size + weights.interfaces
         to = transitions.to[~transitions.over]
         edge = np.searchsorted(edges, self.site * size + to)
         steps = group_weights(edge, self.weights, len(edges))
-        mass = group_weights(edge, self.weights * self._left_out(priors.kept), len(edges))
-        pi = np.asarray(priors.weights[weights.site, weights.interfaces]).ravel()
+        mass = group_weights(edge, self.weights * self._left_out(kept), len(edges))
         left_out = np.where(steps > 0, mass / np.maximum(steps, 1e-300), pi)
         leaves, combination = np.unique(self.leaves, axis=1, return_inverse=True)
         combination = combination.ravel()[self.context]
         use, total = distinct_weights(self.site * leaves.shape[1] + combination, self.weights)
         site = use // leaves.shape[1]
         share = total / group_weights(self.site, self.weights, transitions.sites)[site]
-        return Sharing(
-            self.factors.shared(leaves, strength, least), site, use % leaves.shape[1], share, edges,
-            left_out,
-        )  # fmt: skip
+        shared = self.factors.shared(leaves, info.strength, info.least_strength)
+        sharing = Sharing(shared, site, use % leaves.shape[1], share, edges, left_out)
+        return replace(weights, sharing=sharing)
 
 
 def _contexts(transitions: Transitions, window: Ints) -> tuple[Contexts, Ints]:

@@ -1,0 +1,113 @@
+"""Draws of products of factors: those of the model with its factors multiplied out."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rspmn import RSPMN, learn_rspmn, load
+from rspmn.envs.sys_admin import sys_admin
+from rspmn.evaluate import true_value
+from rspmn.evaluate.model_value import OwnWorld
+from rspmn.learn.successors import factored, products
+from rspmn.trust.factors import FactorDraws
+from rspmn.trust.products import ProductDraws
+from rspmn.trust.rules import Best
+
+WORLD, STEPS = sys_admin(4), 10
+
+
+@pytest.fixture(scope="module")
+def models() -> tuple[RSPMN, RSPMN]:
+    """A model with products of factors, and the same multiplied out."""
+    log = WORLD.generate(60, STEPS, 3)
+    plain, _ = learn_rspmn(log)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(products, "FEW_PRODUCTS", 0)
+        patch.setattr(factored, "MOST_MULTIPLIED", 0)
+        spread, info = learn_rspmn(log)
+    assert info.future.spread > 0
+    return spread, plain
+
+
+def test_counts_are_those_of_the_model_multiplied_out(models: tuple[RSPMN, RSPMN]) -> None:
+    (one, other) = (model.counts for model in models)
+    assert one is not None
+    assert other is not None
+    assert sum(one.steps) == 60 * 9  # the successors of last steps are not known
+    assert one.factors is not None
+    assert other.factors is not None
+    assert one.factors.steps == other.factors.steps
+    assert max(one.factors.left_out) == pytest.approx(max(other.factors.left_out))
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_drawn_expectations_are_those_of_weights(
+    models: tuple[RSPMN, RSPMN], joined: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the same leaves, products are worth Σ weight · value over the edges of an outcome."""
+    counts, size = models[0].counts, models[0].num_interfaces
+    assert counts is not None
+    assert counts.factors is not None
+    outcomes = max(counts.factors.outcome) + 1
+    if joined:
+        monkeypatch.setattr("rspmn.infer.compiled.expectation.SPARSE", 0.0)
+    edges = np.arange(outcomes * size)
+    multiplied = FactorDraws(counts.factors, edges, size, outcomes)
+    sure = np.full(outcomes, np.inf)
+    product = ProductDraws(counts.factors, np.arange(outcomes + 1), size, outcomes, sure)
+    weights = multiplied.draw(5, np.random.default_rng(1))
+    drawn = product.draw(5, np.random.default_rng(1))
+    assert drawn.products is not None
+    values = np.random.default_rng(2).normal(size=(5, size))
+    by_weights = (weights.expected.reshape(5, outcomes, size) * values[:, None, :]).sum(axis=2)
+    used = product.counts.used
+    assert drawn.products(values)[:, used] == pytest.approx(by_weights[:, used], abs=1e-9)
+    assert drawn.outside == pytest.approx(weights.outside, abs=1e-9)
+    some = product.only(np.array([0, 1, 3]))
+    assert some.means(values)[:, [0, 2]] == pytest.approx(product.means(values)[:, [0, 2]])
+
+
+def test_honest_values_are_those_of_the_model_multiplied_out(
+    models: tuple[RSPMN, RSPMN],
+) -> None:
+    """The means of 100 and of 300 draws differ by less than 4 standard errors: 4 · .115."""
+    one, other = (model.honest_value(STEPS) for model in models)
+    apart = 4 * np.hypot(one.deviation / 10, other.deviation / 300**0.5)
+    assert abs(one.point - other.point) < apart
+    assert one.high - one.low == pytest.approx(other.high - other.low, rel=0.35)
+    assert one.promise == pytest.approx(other.promise)
+    truth = true_value(WORLD, models[0].policy(STEPS), STEPS)
+    assert one.low < truth < one.high
+
+
+def test_without_a_horizon_and_in_a_state(models: tuple[RSPMN, RSPMN]) -> None:
+    state = dict.fromkeys(("m0", "m1", "m2", "m3"), True)
+    found = models[0].policy(discount=0.8).honest_value(state, draws=40)
+    assert found.low < found.promise < found.high
+
+
+def test_all_questions_of_trust_are_answered(models: tuple[RSPMN, RSPMN]) -> None:
+    state = dict.fromkeys(("m0", "m1", "m2", "m3"), True) | {"m1": False}
+    one, other = (model.policy(STEPS).how_sure(state) for model in models)
+    for mine, theirs in zip(one.actions, other.actions, strict=True):
+        width = theirs.high - theirs.low
+        assert mine.mean == pytest.approx(theirs.mean, abs=0.5 * width)
+        assert mine.high - mine.low == pytest.approx(width, rel=0.5)
+    cautious = models[0].policy(STEPS, caution=0.2)
+    assert cautious.act(state) in [answer.action.value for answer in one.actions]
+
+
+def test_the_world_of_a_model_has_its_values(models: tuple[RSPMN, RSPMN]) -> None:
+    after = np.random.default_rng(0).normal(size=models[0].num_interfaces)
+    found = OwnWorld(models[0]).update(after[None, :], 1.0, False, Best())
+    expected = models[0].bellman.update(after)
+    known = np.isfinite(expected)
+    assert found[0][known] == pytest.approx(expected[known])
+
+
+def test_counts_are_kept_in_a_file(models: tuple[RSPMN, RSPMN], tmp_path: Path) -> None:
+    models[0].save(tmp_path / "model.json")
+    found = load(tmp_path / "model.json")
+    assert isinstance(found, RSPMN)
+    assert found.counts == models[0].counts
