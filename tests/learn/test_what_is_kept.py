@@ -6,9 +6,8 @@ import weakref
 import numpy as np
 import pytest
 
-from rspmn.learn.structure import contingency
 from rspmn.learn.structure.independence import pair_statistics
-from rspmn.learn.structure.rows import Rows, read_columns
+from rspmn.learn.structure.rows import Rows, read_columns, with_joint_variable
 
 NAMES = [f"x{k}" for k in range(6)]
 
@@ -47,10 +46,22 @@ def test_joint_values_of_few_are_not_kept(rows: Rows) -> None:
         assert len(np.unique(found)) == len(np.unique(cells, axis=0))
 
 
-def test_indicators_are_kept_within_bounds(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contingency, "KEPT_IN_ALL", 2 * 9 * len(rows.table.origin))
-    strata = np.zeros(len(rows), dtype=np.int64)
-    for k in range(4):
-        pair_statistics(rows, NAMES[: k + 3], NAMES[k:], strata)
-        kept = sum(a.size for a in rows.table.memo.values() if isinstance(a, np.ndarray))
-        assert kept <= 2 * 9 * len(rows.table.origin)
+def test_codes_of_a_table_with_one_more_variable_are_those_of_the_first(rows: Rows) -> None:
+    more, name = with_joint_variable(rows, NAMES[:2])
+    some = more.where(np.arange(0, len(more), 3))
+    for names in (NAMES[1:4], [NAMES[4], NAMES[1]], [name, NAMES[2]], []):
+        found = some.codes_of(names)
+        assert found.codes.shape == (len(some), len(names))
+        for k, each in enumerate(names):
+            assert np.array_equal(found.codes[:, k], some.codes(each))
+            assert found.sizes[k] == some.table.sizes[each]
+
+
+def test_statistics_of_more_variables_serve_fewer(rows: Rows) -> None:
+    strata = rows.joint_codes(NAMES[:1])
+    alone = pair_statistics(Rows(rows.table, rows.index, rows.weights), ["x3"], ["x4"], strata)
+    everything = pair_statistics(rows, NAMES[1:], NAMES[1:], strata)
+    part = pair_statistics(rows, ["x3"], ["x4"], strata)
+    assert part.g[0, 0] == everything.g[2, 3]
+    for field in ("g", "x2", "freedom", "weight"):
+        np.testing.assert_allclose(getattr(part, field), getattr(alone, field), rtol=1e-12)

@@ -1,7 +1,7 @@
 """Contingency tables of all pairs of two groups of variables, in all strata, at once.
 
-Each value of each variable is a cell. One matrix product per stratum counts every pair of cells,
-and sums over the cells of a variable turn counts into statistics.
+Each value of each variable is a cell. Matrix products, of all strata of about the same size at
+once, count every pair of cells; sums over the cells of a variable turn counts into statistics.
 """
 
 from collections.abc import Sequence
@@ -19,10 +19,10 @@ RARE = 5.0
 #: More pairs than this, of at most so many cells each on average, are counted by matrix products
 #: however many rows there are.
 MANY_PAIRS, FEW_CELLS = 400, 30
-#: Indicator matrices up to this size are cached.
+#: Indicator matrices have at most this size; more rows are counted in parts.
 KEPT = 4_000_000
-#: The cached matrices of one table of rows together have at most this size.
-KEPT_IN_ALL = 4 * KEPT
+#: Strata of at most so many rows are counted together.
+FEW_ROWS = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,21 +121,53 @@ def contingency(rows: Rows, left: Sequence[str], right: Sequence[str], strata: I
     if pairs <= 2 or (len(rows) * (a.size + b.size) > KEPT and not wide):
         return _pair_by_pair(rows, a, b, strata)
     order = np.argsort(strata, kind="stable")
-    ends = [*(np.flatnonzero(np.diff(strata[order])) + 1).tolist(), len(order)]
-    counts = np.zeros((len(ends), a.size, b.size))
+    given = strata[order]
+    stratum = np.cumsum(given != np.append(given[:1], given[:-1]))  # [n], from 0
+    counts = np.zeros((int(stratum[-1]) + 1 if len(order) else 0, a.size, b.size))
     weights = np.zeros(a.size), np.zeros(b.size)
     step = max(1, KEPT // (a.size + b.size))
-    start = 0
-    for k, end in enumerate(ends):
-        for first in range(start, end, step):
-            part = order[first : min(end, first + step)]
-            one = _indicators(rows, a, part) * rows.weights[part][:, None]
-            other = _indicators(rows, b, part)
-            counts[k] += one.T @ other
-            weights[0][:] += one.sum(axis=0)
-            weights[1][:] += rows.weights[part] @ other
-        start = end
+    for first in range(0, len(order), step):
+        part = rows.where(order[first : first + step])
+        number = stratum[first : first + step]
+        starts = np.searchsorted(number, np.arange(number[0], number[-1] + 2))
+        one, other = _indicators(part, a), _indicators(part, b)
+        weights[1][:] += part.weights @ other
+        one *= part.weights[:, None]
+        weights[0][:] += one.sum(axis=0)
+        counts[number[0] : number[-1] + 1] += stratum_products(one, other, starts)
     return Contingency(a, b, counts, *weights)
+
+
+def stratum_products(one: Array, other: Array, starts: Ints) -> Array:  # [strata, a, b]
+    """Return the matrix product oneᵀ · other of each stratum.
+
+    Parameters
+    ----------
+    one, other
+        Rows in the order of their strata. [n, a], [n, b]
+    starts
+        The first row of each stratum, and the number of rows. [strata + 1]
+
+    Small strata of about the same size, to a power of two, are one product of many matrices.
+    """
+    sizes = np.diff(starts)
+    found = np.empty((len(sizes), one.shape[1], other.shape[1]))
+    for k in np.flatnonzero(sizes > FEW_ROWS).tolist():
+        part = slice(starts[k], starts[k + 1])
+        found[k] = one[part].T @ other[part]
+    width = 1
+    while width <= FEW_ROWS and len(sizes):
+        several = np.flatnonzero((sizes <= width) & (2 * sizes > width))
+        if len(several):
+            row = starts[several][:, None] + np.arange(width)  # [several, width]
+            beyond = row >= starts[several + 1][:, None]
+            row = np.minimum(row, len(one) - 1)
+            padded = one[row]
+            padded[beyond] = 0.0
+            found[several] = padded.transpose(0, 2, 1) @ other[row]
+        width *= 2
+    found[sizes == 0] = 0.0
+    return found
 
 
 def _pair_by_pair(rows: Rows, a: ValueCells, b: ValueCells, strata: Ints) -> Contingency:
@@ -160,26 +192,11 @@ def _pair_by_pair(rows: Rows, a: ValueCells, b: ValueCells, strata: Ints) -> Con
     )  # fmt: skip
 
 
-def _indicators(rows: Rows, cells: ValueCells, part: Ints) -> Array:  # [part, cells]
-    """Return the indicators of some rows: 1 in each variable's cell, 0 where it is missing."""
-    size = len(rows.table.origin)
-    memo, kept = rows.table.memo, rows.table.memo.get(cells.names)
-    if kept is None:
-        in_all = memo.get("cells kept", 0) + size * cells.size
-        if size * cells.size > KEPT or in_all > KEPT_IN_ALL:
-            return _hot(rows, cells, rows.index[part])
-        kept = memo[cells.names] = _hot(rows, cells, np.arange(size))
-        memo["cells kept"] = in_all
-    return np.asarray(kept[rows.index[part]])
-
-
-def _hot(rows: Rows, cells: ValueCells, index: Ints) -> Array:
-    hot = np.zeros((len(index), cells.size + 1))
-    places = np.arange(len(index))
-    for name, start in zip(cells.names, cells.starts.tolist(), strict=True):
-        code = rows.table.codes[name][index]
-        hot[places, np.where(code >= 0, code + start, cells.size)] = 1.0
-    return np.ascontiguousarray(hot[:, :-1])
+def _indicators(rows: Rows, cells: ValueCells) -> Array:  # [n, cells]
+    """Return the indicators of rows: 1 in each variable's cell, 0 where it is missing."""
+    codes = rows.table.codes.take(rows.index, cells.names)
+    value = np.arange(cells.size) - cells.starts[cells.owner]
+    return np.asarray(codes[:, cells.owner] == value, dtype=np.float64)
 
 
 def pool_rare(counts: Array, cells: ValueCells, weights: Array, axis: int) -> Array:

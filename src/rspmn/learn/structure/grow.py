@@ -14,12 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.learn.structure.classes import fit_classes, is_number
-from rspmn.learn.structure.independence import components
+from rspmn.learn.structure.count_ahead import count_ahead
+from rspmn.learn.structure.independence import GTest, components
 from rspmn.learn.structure.learn_spn import grow_spn
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.relevance import relevant_variables, with_dependents
 from rspmn.learn.structure.rows import Rows
+from rspmn.learn.structure.split import BehaviouralSplit
 from rspmn.learn.structure.targets import targets_after
+from rspmn.learn.structure.together import Fork, Growth, run_alone, run_together
 from rspmn.schema import Schema
 from rspmn.types import Ints
 
@@ -54,13 +57,23 @@ class AfterDecision(Protocol):
 def grow_spmn(learner: Learner, schema: Schema, rows: Rows, finish: AfterDecision) -> int:
     """Add the network of some rows; return its root."""
     growth = _Growth(learner, schema, finish)
-    return growth.information(rows, 0, schema.information_sets[0], 0)
+    return _run(learner, growth.information(rows, 0, schema.information_sets[0], 0))
 
 
 def grow_decisions(learner: Learner, schema: Schema, rows: Rows, finish: AfterDecision) -> int:
     """Add the network of some rows of one state, from the first decision on."""
     growth = _Growth(learner, schema, finish)
-    return growth.decision(rows, 0, 0)
+    return _run(learner, growth.decision(rows, 0, 0))
+
+
+def _run(learner: Learner, growth: Growth[int]) -> int:
+    """Run a growth: branches together if tests look at counts, unless a budget is spent on them."""
+    config = learner.config
+    counts = isinstance(config.independence, GTest)
+    counts &= isinstance(config.clustering, BehaviouralSplit)
+    if counts and config.max_nodes is None and config.max_seconds is None:
+        return run_together(growth, count_ahead)
+    return run_alone(growth)
 
 
 def with_missing_cluster(rows: Rows, clusters: list[Rows], names: Sequence[str]) -> list[Rows]:
@@ -85,7 +98,9 @@ class _Growth:
     schema: Schema
     finish: AfterDecision
 
-    def information(self, rows: Rows, place: int, names: tuple[str, ...], depth: int) -> int:
+    def information(
+        self, rows: Rows, place: int, names: tuple[str, ...], depth: int
+    ) -> Growth[int]:
         """Add the remaining variables of an information set, and all that follows it."""
         learner = self.learner
         if place == len(self.schema.decisions):
@@ -98,42 +113,49 @@ class _Growth:
             names = tuple(varying)
             factors = learner.leaves(rows, constant)
             if not names:
-                return self.with_factors(rows, place, factors, depth)
-            return learner.product([*factors, self.information(rows, place, names, depth)])
+                return (yield from self.with_factors(rows, place, factors, depth))
+            return learner.product(
+                [*factors, (yield from self.information(rows, place, names, depth))]
+            )
         if not names:
-            return self.decision(rows, place, depth)
+            return (yield from self.decision(rows, place, depth))
         if learner.out_of_budget(depth):
-            return self.with_factors(rows, place, learner.leaves(rows, names), depth)
-        return self.varying(rows, place, names, depth)
+            leaves = learner.leaves(rows, names)
+            return (yield from self.with_factors(rows, place, leaves, depth))
+        return (yield from self.varying(rows, place, names, depth))
 
-    def varying(self, rows: Rows, place: int, names: tuple[str, ...], depth: int) -> int:
+    def varying(self, rows: Rows, place: int, names: tuple[str, ...], depth: int) -> Growth[int]:
         """Add variables with several values: factor irrelevant ones out, or cluster the rows."""
         learner, config = self.learner, self.learner.config
         in_classes = config.classes and not self.finish.recurs
         if in_classes and any(is_number(rows, name) for name in names):
-            return self.classes(rows, place, names, depth)
+            return (yield from self.classes(rows, place, names, depth))
         targets = targets_after(
             rows, self.schema, place, self.finish.beyond,
             config.given_decisions, config.unavailable_from, config.enough,
             self.finish.recurs and place == 0, config.availability == "observed",
         )  # fmt: skip
-        relevant = relevant_variables(learner, rows, names, targets)
-        kept = with_dependents(learner, rows, names, relevant)
+        relevant = yield from relevant_variables(learner, rows, names, targets)
+        kept = yield from with_dependents(learner, rows, names, relevant)
         absences = [self.schema.informative.get(name) for name in kept]
         kept = tuple(name for name in names if name in kept or name in absences)
         free = tuple(name for name in names if name not in kept)
         if free:
             factors = self.factors(rows, free, depth)
             if kept:
-                return learner.product([*factors, self.information(rows, place, kept, depth)])
-            return self.with_factors(rows, place, factors, depth)
+                below = yield from self.information(rows, place, kept, depth)
+                return learner.product([*factors, below])
+            return (yield from self.with_factors(rows, place, factors, depth))
         clusters = config.clustering(rows, relevant, targets, learner.rng)
         if len(clusters) < 2:  # nothing is left to divide by
-            return self.with_factors(rows, place, self.factors(rows, names, depth), depth)
+            factors = self.factors(rows, names, depth)
+            return (yield from self.with_factors(rows, place, factors, depth))
         if place > 0 or self._lost_is_told(rows, clusters, names):
             clusters = with_missing_cluster(rows, clusters, names)
         learner.report_done(rows.total - sum(part.total for part in clusters))  # rows left out
-        children = [self.information(part, place, names, depth + 1) for part in clusters]
+        children = yield Fork(
+            [self.information(part, place, names, depth + 1) for part in clusters]
+        )
         return learner.mixture(clusters, children)
 
     def _lost_is_told(self, rows: Rows, clusters: list[Rows], names: tuple[str, ...]) -> bool:
@@ -142,7 +164,7 @@ class _Growth:
         lost = rows.without(clusters) if informative else rows.where(np.zeros(len(rows), bool))
         return len(lost) > 0 and any(lost.column(name).missing.all() for name in informative)
 
-    def classes(self, rows: Rows, place: int, names: tuple[str, ...], depth: int) -> int:
+    def classes(self, rows: Rows, place: int, names: tuple[str, ...], depth: int) -> Growth[int]:
         """Add variables with several values as leaves of soft classes."""
         learner, later = self.learner, self.schema.decisions[place:]
         count = min(int(learner.config.classes or 0), len(rows))
@@ -152,14 +174,15 @@ class _Growth:
         parts = found.parts
         if any(self.schema.information_sets[place + 1 :]):  # then these are not the last means
             parts = [part.with_prior(None) for part in parts]
+        below = yield Fork([self.decision(part, place, depth) for part in parts])
         children = [
-            learner.product([*map(learner.builder.add, leaves), self.decision(part, place, depth)])
-            for leaves, part in zip(found.leaves, parts, strict=True)
+            learner.product([*map(learner.builder.add, leaves), decided])
+            for leaves, decided in zip(found.leaves, below, strict=True)
         ]
         learner.info.sums += 1
         return learner.builder.sum(children, found.weights.tolist())
 
-    def decision(self, rows: Rows, place: int, depth: int) -> int:
+    def decision(self, rows: Rows, place: int, depth: int) -> Growth[int]:
         """Add a max node over the values of the next decision that were seen."""
         decision = self.schema.decisions[place]
         codes = rows.codes(decision)
@@ -167,21 +190,23 @@ class _Growth:
         names = self.schema.information_sets[place + 1]
         low = int(codes.min())
         if int(codes.max()) == low:
-            branch = self.information(rows, place + 1, names, depth)
+            branch = yield from self.information(rows, place + 1, names, depth)
             return self.learner.builder.max(decision, {domain[low]: branch})
         last = place + 1 == len(self.schema.decisions) and not names
         known = self.finish.certain(self.learner, rows, codes) if last else {}
-        branches = {
-            domain[code]: known[code]
-            if code in known
-            else self.information(rows.where(codes == code), place + 1, names, depth)
-            for code in np.unique(codes).tolist()
-        }
-        return self.learner.builder.max(decision, branches)
+        every = np.unique(codes).tolist()
+        others = [code for code in every if code not in known]
+        grown = yield Fork(
+            [self.information(rows.where(codes == c), place + 1, names, depth) for c in others]
+        )
+        known |= dict(zip(others, grown, strict=True))
+        return self.learner.builder.max(decision, {domain[code]: known[code] for code in every})
 
-    def with_factors(self, rows: Rows, place: int, factors: Sequence[int], depth: int) -> int:
+    def with_factors(
+        self, rows: Rows, place: int, factors: Sequence[int], depth: int
+    ) -> Growth[int]:
         """Add the next decision beside the factors before it."""
-        return self.learner.product([*factors, self.decision(rows, place, depth)])
+        return self.learner.product([*factors, (yield from self.decision(rows, place, depth))])
 
     def factors(self, rows: Rows, names: tuple[str, ...], depth: int) -> list[int]:
         """Add irrelevant variables, those that depend on each other together."""

@@ -8,12 +8,14 @@ over its values.
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, TypeVar
 
 import numpy as np
 
 from rspmn.data.keys import group_weights
 from rspmn.learn.structure.contingency import KEPT, RARE, contingency, distinct_weights, xlogx
+from rspmn.learn.structure.grouped_statistics import grouped_statistics
 from rspmn.learn.structure.rows import Rows
 from rspmn.types import Array, Bools, Ints
 
@@ -80,7 +82,7 @@ class GTest:
             return Dependence(everything, everything.astype(np.float64))
         statistics = pair_statistics(rows, left, right, strata)
         level = self.alpha / max(1, len(left) * len(right))
-        dependent = statistics.p_values() < level
+        dependent = statistics.significant(level)
         excess = np.maximum(statistics.g - statistics.freedom, 0.0)
         return Dependence(dependent, np.where(dependent, excess, 0.0))
 
@@ -99,12 +101,30 @@ class PairStatistics:
 
         With more degrees of freedom than rows G cannot be large, so X² alone decides.
         """
+        return self._p_values(self.freedom > 0)
+
+    def significant(self, level: float) -> Bools:  # [left, right]
+        """Return where the p-value is below a level.
+
+        A statistic below its mean, the degrees of freedom, has a p-value above .3, which needs not
+        be computed.
+        """
+        tested = self.freedom > 0
+        if level <= 0.3:
+            tested &= self._statistic > self.freedom
+        return np.asarray(self._p_values(tested) < level)
+
+    @cached_property
+    def _statistic(self) -> Array:  # [left, right]
+        """The statistic whose p-value counts: the smaller one has the larger p-value."""
+        return np.where(self.freedom > self.weight, self.x2, np.minimum(self.g, self.x2))
+
+    def _p_values(self, tested: Bools) -> Array:
         from scipy.special import chdtrc
 
-        with np.errstate(invalid="ignore"):
-            by_g, by_x2 = chdtrc(self.freedom, self.g), chdtrc(self.freedom, self.x2)
-        p = np.where(self.freedom > self.weight, by_x2, np.maximum(by_g, by_x2))
-        return np.where(self.freedom > 0, p, 1.0)
+        found = np.ones(tested.shape)
+        found[tested] = chdtrc(self.freedom[tested], self._statistic[tested])
+        return found
 
 
 def pair_statistics(
@@ -113,14 +133,44 @@ def pair_statistics(
     """Return the statistics of all pairs, counted densely or pair by pair, whichever is faster.
 
     They are cached with the rows for as long as the strata exist, since clustering needs them
-    again.
+    again. Those of more variables serve too.
     """
-    key = (tuple(left), tuple(right), id(strata))
-    statistics, owner = rows.memo.get(key, (None, None))
-    if not isinstance(statistics, PairStatistics) or owner is None or owner() is not strata:
-        statistics = _statistics_of(rows, left, right, strata)
-        rows.memo[key] = statistics, weakref.ref(strata)  # an id may be used again
-    return statistics
+    key = tuple(left), tuple(right)
+    kept = rows.memo.get(("pairs", id(strata)))
+    if kept is None or kept.strata() is not strata:  # an id may be used again
+        kept = rows.memo["pairs", id(strata)] = _Kept(weakref.ref(strata), {})
+    if key not in kept.statistics:
+        kept.statistics[key] = kept.part(*key) or _statistics_of(rows, left, right, strata)
+    return kept.statistics[key]
+
+
+def keep_statistics(
+    rows: Rows,
+    left: tuple[str, ...],
+    right: tuple[str, ...],
+    strata: Ints,
+    statistics: "PairStatistics",
+) -> None:
+    """Cache statistics of all pairs with the rows."""
+    rows.memo["pairs", id(strata)] = _Kept(weakref.ref(strata), {(left, right): statistics})
+
+
+@dataclass(frozen=True, eq=False)
+class _Kept:
+    """Statistics given the same strata."""
+
+    strata: "weakref.ref[Ints]"
+    statistics: dict[tuple[tuple[str, ...], tuple[str, ...]], PairStatistics]
+
+    def part(self, left: tuple[str, ...], right: tuple[str, ...]) -> PairStatistics | None:
+        """Return the statistics of some variables, if those of more are cached."""
+        for (ones, others), found in self.statistics.items():
+            if set(left) <= set(ones) and set(right) <= set(others):
+                at = np.ix_([ones.index(n) for n in left], [others.index(n) for n in right])
+                return PairStatistics(
+                    found.g[at], found.x2[at], found.freedom[at], found.weight[at]
+                )
+        return None
 
 
 def components(names: Sequence[V], dependent: Bools) -> list[tuple[V, ...]]:
@@ -181,8 +231,13 @@ def _all_at_once(
     if not left or not right:
         empty = np.zeros((len(left), len(right)))
         return PairStatistics(empty, empty, empty, empty)
-    found = contingency(rows, left, right, strata).statistics()
-    return PairStatistics(*(statistic.sum(axis=0) for statistic in found))
+    one, other = rows.codes_of(left), rows.codes_of(right)
+    group = np.zeros(len(rows), dtype=np.int64)
+    found = grouped_statistics(one, other, strata, rows.weights, group, 1)
+    if found is not None:
+        return PairStatistics(found.g[0], found.x2[0], found.freedom[0], found.weight[0])
+    by_stratum = contingency(rows, left, right, strata).statistics()
+    return PairStatistics(*(statistic.sum(axis=0) for statistic in by_stratum))
 
 
 def _pair_by_pair(

@@ -11,11 +11,13 @@ from itertools import combinations
 import numpy as np
 
 from rspmn.learn.structure.contingency import Contingency, contingency
+from rspmn.learn.structure.count_ahead import FEW_ROWS
 from rspmn.learn.structure.f_test import f_test
 from rspmn.learn.structure.independence import components
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.rows import Rows, with_joint_variable
 from rspmn.learn.structure.targets import Target, Targets, has_unavailable_choice
+from rspmn.learn.structure.together import Growth, Need
 from rspmn.types import Array, Bools, Ints
 
 #: A variable of more values than this is not conditioned on: its strata would be too small.
@@ -26,9 +28,10 @@ STRENGTH = 1.0
 
 def relevant_variables(
     learner: Learner, rows: Rows, names: tuple[str, ...], targets: Targets
-) -> tuple[str, ...]:
+) -> Growth[tuple[str, ...]]:
     """Return the variables that some target depends on, given the decisions in between."""
     found = dict.fromkeys(names, False)
+    yield [Need(rows, names, target.names, target.strata) for target in targets.compared]
     for target in targets.compared:
         dependent = learner.test(rows, names, target.names, target.strata).dependent
         for name, pairs in zip(names, dependent, strict=True):
@@ -36,7 +39,7 @@ def relevant_variables(
     if learner.config.given_decisions:  # the paper tests pairs only
         _mark_by_mean(learner, rows, targets, found)
         _mark_by_availability(rows, targets, found)
-        _mark_given_another(learner, rows, targets, found)
+        yield from _mark_given_another(learner, rows, targets, found)
         _mark_all_together(learner, rows, targets, found)
         if targets.recurs:
             _mark_by_bayes_factor(learner, rows, targets, found)
@@ -79,19 +82,29 @@ def _unavailable(rows: Rows, names: tuple[str, ...], choice: Target, targets: Ta
 
 def _mark_given_another(
     learner: Learner, rows: Rows, targets: Targets, found: dict[str, bool]
-) -> None:
+) -> Growth[None]:
     """Mark variables that matter given another: the utility may depend on X xor Z.
 
     The other may be in the same set, or be observed later but before a decision.
     """
     known_later = [name for target in targets.outcomes[:-1] for name in target.names]
-    for given in (*found, *known_later):
-        if learner.out_of_time() or rows.table.sizes[given] > MOST_GIVEN:
+    left = tuple(name for name in found if not found[name])
+    several = [n for n in (*found, *known_later) if rows.table.sizes[n] <= MOST_GIVEN]
+    if not left:
+        return
+    ahead = {}
+    if len(rows) <= FEW_ROWS:
+        ahead = {(n, t): _refined(rows, n, t) for n in several for t in targets.outcomes}
+    yield [Need(rows, left, t.names, given) for (n, t), given in ahead.items() if left != (n,)]
+    for given in several:
+        if learner.out_of_time():
             continue
-        left = [name for name in found if not found[name] and name != given]
+        left = tuple(name for name in found if not found[name] and name != given)
         for target in targets.outcomes if left else ():
             names = [name for name in target.names if name != given]
-            dependent = learner.test(rows, left, names, _refined(rows, given, target)).dependent
+            strata = ahead.get((given, target))
+            strata = _refined(rows, given, target) if strata is None else strata
+            dependent = learner.test(rows, left, names, strata).dependent
             for name, pairs in zip(left, dependent, strict=True):
                 found[name] |= bool(pairs.any())
 
@@ -135,11 +148,12 @@ def _refined(rows: Rows, name: str, target: Target) -> Ints:
 
 def with_dependents(
     learner: Learner, rows: Rows, names: tuple[str, ...], relevant: Sequence[str]
-) -> tuple[str, ...]:
+) -> Growth[tuple[str, ...]]:
     """Return the relevant variables and those that depend on them."""
     if not relevant or len(relevant) == len(names):
         return tuple(relevant)
     strata = np.zeros(len(rows), dtype=np.int64)
+    yield [Need(rows, names, names, strata)]
     groups = components(names, learner.test(rows, names, names, strata).dependent)
     kept = {name for group in groups if set(group) & set(relevant) for name in group}
     return tuple(name for name in names if name in kept)

@@ -18,6 +18,7 @@ from rspmn.data.columns import MISSING, Column, encode
 from rspmn.data.keys import column_keys, join, joint_key
 from rspmn.data.tables import as_table, code_cells
 from rspmn.errors import DataError
+from rspmn.learn.structure.code_table import Codes, CodeTable
 from rspmn.schema import Kind, Schema
 from rspmn.types import Array, Bools, Ints
 
@@ -44,7 +45,7 @@ class RowTable:
     """All distinct rows; `Rows` are subsets of them."""
 
     columns: Mapping[str, Column]  # the values, [n]
-    codes: Mapping[str, NDArray[np.int32]]  # for tests, [n]; MISSING where there is none
+    codes: CodeTable  # for tests, [n] each; MISSING where there is none
     sizes: Mapping[str, int]  # how many codes there are
     ordered: frozenset[str]  # variables whose codes are ordered as numbers
     binned: frozenset[str]  # variables whose codes are bins of several values
@@ -84,13 +85,23 @@ class Rows:
         """Return the codes of a variable."""
         return self.table.codes[name][self.index]
 
+    def codes_of(self, names: Sequence[str]) -> Codes:
+        """Return the codes of several variables."""
+        sizes = np.array([self.table.sizes[name] for name in names], dtype=np.int64)
+        return Codes(self.table.codes.take(self.index, names), sizes)
+
     def column(self, name: str) -> Column:
         """Return the values of a variable."""
         return self.table.columns[name].take(self.index)
 
     def varying(self, names: Sequence[str]) -> list[str]:
         """Return the variables that have several values."""
-        return [name for name in names if self.varies(name)]
+        coded = [name for name in names if name not in self.table.ordered]
+        codes = self.table.codes.take(self.index, coded)
+        several = (codes != codes[:1]).any(axis=0).tolist()
+        differ = dict(zip(coded, several, strict=True))
+        # a code that only some rows have may be that of a missing value
+        return [name for name in names if differ.get(name, True) and self.varies(name)]
 
     def varies(self, name: str) -> bool:
         """Return whether a variable has several values, even if they are in one bin."""
@@ -177,8 +188,8 @@ def rebinned(rows: Rows) -> Rows:
         else:
             codes[name] = codes[name][rows.index]
     table = replace(
-        rows.table, columns=columns, codes=codes, sizes=sizes, binned=frozenset(binned),
-        origin=rows.origin,
+        rows.table, columns=columns, codes=CodeTable(codes), sizes=sizes,
+        binned=frozenset(binned), origin=rows.origin,
     )  # fmt: skip
     return Rows(table, np.arange(len(rows)), rows.weights)
 
@@ -192,7 +203,7 @@ def with_joint_variable(rows: Rows, names: Sequence[str]) -> tuple[Rows, str]:
     table = replace(
         rows.table,
         columns={**rows.table.columns, name: Column(Kind.CATEGORICAL, codes, tuple(range(size)))},
-        codes={**rows.table.codes, name: codes},
+        codes=rows.table.codes.with_more({name: codes}),
         sizes={**rows.table.sizes, name: size},
     )
     return replace(rows, table=table), name
@@ -203,7 +214,7 @@ def with_columns(rows: Rows, columns: Mapping[str, Column]) -> Rows:
     table = replace(
         rows.table,
         columns={**rows.table.columns, **columns},
-        codes={**rows.table.codes, **{n: c.data.astype(np.int32) for n, c in columns.items()}},
+        codes=rows.table.codes.with_more({n: c.data.astype(np.int32) for n, c in columns.items()}),
         sizes={**rows.table.sizes, **{n: len(c.domain) for n, c in columns.items()}},
     )
     return replace(rows, table=table)
@@ -298,7 +309,9 @@ def table_of(
         else:
             codes[name], sizes[name] = column.data.astype(np.int32), max(1, len(column.domain))
     origin = np.arange(len(weights))
-    return RowTable(columns, codes, sizes, frozenset(ordered), frozenset(binned), bins, origin)
+    return RowTable(
+        columns, CodeTable(codes), sizes, frozenset(ordered), frozenset(binned), bins, origin
+    )
 
 
 def _bin_codes(column: Column, weights: Array, bins: int) -> tuple[NDArray[np.int32], int, bool]:

@@ -20,6 +20,9 @@ from rspmn.learn.structure.targets import Targets
 from rspmn.learn.structure.value_groups import outcome_table
 from rspmn.types import Array, Ints
 
+#: Worths that differ by less than this share are the same: they are sums in different orders.
+SAME = 1e-10
+
 
 class RowClustering(Protocol):
     """Divides rows by some of their variables; `rspmn.testing.check_row_clustering` checks one."""
@@ -65,7 +68,9 @@ class BehaviouralSplit:
         varying = [name for name in on if len(np.unique(_present(rows.codes(name)))) > 1]
         if not varying:
             return [rows]
-        best = varying[int(np.argmax(self._worth(rows, varying, targets)))]
+        worth = self._worth(rows, varying, targets)
+        # the first of several that are worth the same, up to rounding
+        best = varying[int(np.argmax(worth >= worth.max() - SAME * np.abs(worth).max()))]
         values, groups = self._group_values(rows, best, targets)
         if groups.max(initial=0) == 0:
             weight = group_weights(
@@ -94,6 +99,8 @@ class BehaviouralSplit:
         if self.alpha >= 1:
             return values, np.arange(len(values))
         ordered = name in rows.table.ordered
+        if len(values) == 2 and not ordered:  # if they were alike they would be split off
+            return values, np.arange(2)
         if not ordered and has_many_values(rows, name, values, targets):
             return values, group_many_values(rows, name, targets, self.alpha)
         table = outcome_table(rows, name, targets, self.alpha)

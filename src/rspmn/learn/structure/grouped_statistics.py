@@ -1,0 +1,215 @@
+"""G and X² of all pairs of two groups of variables, given strata, in many sets of rows at once.
+
+Only strata of several rows are counted: one row says nothing about dependence. Cells are summed
+over strata before they are summed over the values of a variable, so the table of all cells in all
+strata is read few times, in blocks that fit a cache.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from rspmn.data.keys import group_weights
+from rspmn.learn.structure.code_table import Codes
+from rspmn.learn.structure.contingency import RARE, stratum_products
+from rspmn.types import Array, Bools, Ints
+
+#: Cells of all strata that are counted at once.
+BLOCK = 150_000
+#: Variables that lack values in different rows are tested class by class, if there are at most so
+#: many pairs of classes.
+FEW_CLASSES = 6
+#: Added before a logarithm is taken, so that 0 · log 0 is 0; it changes no number above 1e-280.
+TINY = 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedStatistics:
+    """Statistics of all pairs in each group of rows, summed over strata."""
+
+    g: Array  # [groups, left, right]
+    x2: Array  # [groups, left, right]
+    freedom: Array  # [groups, left, right]
+    weight: Array  # [groups, left, right], of the rows that have both
+
+
+def grouped_statistics(
+    left: Codes, right: Codes, strata: Ints, weights: Array, group: Ints, groups: int
+) -> GroupedStatistics | None:
+    """Return the statistics of all pairs; None if too many variables lack values in other rows.
+
+    Parameters
+    ----------
+    left, right
+        The variables.
+    strata
+        What is given; all rows of a stratum are in one group, and strata are in the order of their
+        groups. [n]
+    weights
+        How often each row occurred. [n]
+    group
+        The set that each row is in. [n]
+    groups
+        The number of sets.
+    """
+    ones, others = left.classes(), right.classes()
+    if len(ones) * len(others) > FEW_CLASSES:
+        return None
+    found = GroupedStatistics(*np.zeros((4, groups, len(left.sizes), len(right.sizes))))
+    rights = [_pooled_cells(right, *other, weights, group, groups) for other in others]
+    for names, present in ones:
+        one = _pooled_cells(left, names, present, weights, group, groups)
+        for (other_names, also), other in zip(others, rights, strict=True):
+            rows = _in_both(present, also)
+            part = group if rows is None else group[rows]
+            weight = weights if rows is None else weights[rows]
+            total = group_weights(part, weight, groups)
+            found.weight[:, names[:, None], other_names] = total[:, None, None]
+            if len(one.kept) and len(other.kept):
+                given = _Strata.of(strata, group, rows)
+                _add_complete(found, one, other, given, weights)
+    return found
+
+
+def _in_both(one: Bools | None, other: Bools | None) -> Ints | None:
+    if one is None and other is None:
+        return None
+    both = other if one is None else one if other is None else one & other
+    assert both is not None
+    return np.flatnonzero(both)
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """The values of several variables as cells, rare ones pooled."""
+
+    cells: Ints  # [n, variables]
+    owner: Ints  # [cells], the variable of each
+    starts: Ints  # [variables], the first cell of each
+    kept: Ints  # [variables], which of all variables they are: those of several cells
+
+    def indicators(self, rows: Ints) -> Array:  # [rows, cells]
+        """Return 1 in the cell of each variable."""
+        cells = self.cells[rows]
+        return np.asarray(cells[:, self.owner] == np.arange(len(self.owner)), dtype=np.float64)
+
+
+def _pooled_cells(
+    of: Codes, names: Ints, present: Bools | None, weights: Array, group: Ints, groups: int
+) -> _Cells:
+    """Return the cells of variables, the rare values of each pooled within each group of rows.
+
+    Only the cells of rows that have values mean anything.
+    """
+    codes, sizes = of.codes, of.sizes
+    if len(names) < len(sizes):
+        codes, sizes = codes[:, names], sizes[names]
+    if present is not None:
+        codes, weights = np.where(present[:, None], codes, 0), weights * present
+    total, first = int(sizes.sum()), np.cumsum(sizes) - sizes
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    place = codes + (first + group[:, None] * total)  # [n, variables], a cell of a group
+    each = np.broadcast_to(weights[:, None], place.shape)
+    weight = group_weights(place.ravel(), each.ravel(), groups * total)
+    into = np.tile(np.arange(total), groups)  # [groups · cells], where each is counted
+    rare = np.flatnonzero((weight > 0) & (weight < RARE))
+    if len(rare) > 1:
+        whose = rare // total * len(sizes) + owner[rare % total]  # sorted
+        into[rare] = into[rare[np.searchsorted(whose, whose)]]
+    used = np.zeros(total, dtype=bool)
+    used[into[weight > 0]] = True
+    varies = np.bincount(owner[used], minlength=len(sizes)) > 1
+    used &= varies[owner]
+    number = (np.cumsum(used) - 1)[into]
+    kept = np.flatnonzero(varies)
+    owners = (np.cumsum(varies) - 1)[owner[used]]
+    cells = number[place if len(kept) == len(sizes) else place[:, kept]]
+    return _Cells(cells, owners, np.searchsorted(owners, np.arange(len(kept))), names[kept])
+
+
+@dataclass(frozen=True, eq=False)
+class _Strata:
+    """Rows in the order of their strata; only strata of several rows."""
+
+    rows: Ints  # [n]
+    starts: Ints  # [strata + 1], among these rows
+    group: Ints  # [strata]
+
+    @classmethod
+    def of(cls, strata: Ints, group: Ints, rows: Ints | None) -> "_Strata":
+        """Divide rows into strata."""
+        order = np.argsort(strata if rows is None else strata[rows], kind="stable")
+        order = order if rows is None else rows[order]
+        given = strata[order]
+        starts = np.flatnonzero(np.append(True, given[1:] != given[:-1])[: len(given)])
+        sizes = np.diff(starts, append=len(order))
+        several = sizes > 1
+        if not several.all():
+            order, sizes = order[np.repeat(several, sizes)], sizes[several]
+        ends = np.cumsum(sizes)
+        return cls(order, np.append(0, ends), group[order[ends - sizes]])
+
+    def blocks(self, cells: int) -> Iterator["_Strata"]:
+        """Divide the strata into blocks that have so many cells in each stratum."""
+        step = max(1, BLOCK // cells)
+        for first in range(0, len(self.group), step):
+            starts = self.starts[first : first + step + 1]
+            rows = self.rows[starts[0] : starts[-1]]
+            yield _Strata(rows, starts - starts[0], self.group[first : first + step])
+
+
+def _add_complete(
+    found: GroupedStatistics, left: _Cells, right: _Cells, strata: _Strata, weights: Array
+) -> None:
+    """Add the statistics of variables that no row lacks."""
+    at = (slice(None), left.kept[:, None], right.kept)
+    for block in strata.blocks(len(left.owner) * len(right.owner)):
+        here = np.flatnonzero(np.append(True, block.group[1:] != block.group[:-1]))
+        g, x2, freedom = _block_statistics(left, right, block, weights, here)
+        for total, part in ((found.g, g), (found.x2, x2), (found.freedom, freedom)):
+            total[(block.group[here][:, None, None], *at[1:])] += part
+
+
+def _block_statistics(
+    left: _Cells, right: _Cells, block: _Strata, weights: Array, first: Ints
+) -> tuple[Array, Array, Array]:  # [groups, left, right] each
+    """Return G, X² and degrees of freedom; `first` is the first stratum of each group."""
+    one, other = left.indicators(block.rows), right.indicators(block.rows)
+    weight = weights[block.rows]
+    one *= weight[:, None]
+    counts = stratum_products(one, other, block.starts)  # [strata, left cells, right cells]
+    other *= weight[:, None]
+    starts = block.starts[:-1]
+    row, column = (np.add.reduceat(side, starts, axis=0) for side in (one, other))
+    total = np.add.reduceat(weight, starts)  # [strata]
+
+    def by_group(of_strata: Array) -> Array:
+        return np.asarray(np.add.reduceat(of_strata, first, axis=0))
+
+    def by_pair(cells: Array) -> Array:  # [groups, left cells, right cells] -> [.., left, right]
+        of_right = np.add.reduceat(by_group(cells), right.starts, axis=2)
+        return np.asarray(np.add.reduceat(of_right, left.starts, axis=1))
+
+    logs = counts + TINY
+    np.log(logs, out=logs)
+    logs *= counts
+    g = by_pair(logs)
+    g -= by_group(np.add.reduceat(_xlogx(row), left.starts, axis=1))[:, :, None]
+    g -= by_group(np.add.reduceat(_xlogx(column), right.starts, axis=1))[:, None, :]
+    g += by_group(_xlogx(total))[:, None, None]
+    # X² = N · (Σ n² / (row · column) - 1), and (N - 1)/N of it has the mean that it should
+    # have by chance, however sparse the table is
+    enough = np.maximum(total - 1, 0.0)
+    counts *= counts
+    counts *= (enough[:, None] / np.where(row > 0, row, 1.0))[:, :, None]
+    counts *= (1 / np.where(column > 0, column, 1.0))[:, None, :]
+    x2 = by_pair(counts) - by_group(enough)[:, None, None]
+    seen = np.add.reduceat((row > 0).astype(np.float64), left.starts, axis=1) - 1
+    also = np.add.reduceat((column > 0).astype(np.float64), right.starts, axis=1) - 1
+    freedom = by_group(seen[:, :, None] * also[:, None, :])
+    return np.maximum(2 * g, 0.0), np.maximum(x2, 0.0), freedom
+
+
+def _xlogx(x: Array) -> Array:
+    return np.asarray(x * np.log(x + TINY))
