@@ -4,7 +4,7 @@ VENV   ?= .venv
 RUN    := $(VENV)/bin/python
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test bcq test-spark bench soak figures docs web lint types check clean
+.PHONY: help demo test bcq test-spark test-browser bench soak figures docs web lint types check clean
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\): .*## /\1\t/p' $(MAKEFILE_LIST)
@@ -29,11 +29,20 @@ bcq: $(VENV)-bcq/.ready  ## the tests of the deep-learning baseline, with d3rlpy
 test-spark: $(VENV)-spark/.ready  ## the tests of Spark, local and on a cluster of two workers
 	@$(VENV)-spark/bin/python -m pytest tests/spark
 
+# Playwright drives the browser of the system; its own is not downloaded.
+test-browser: export PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD = 1
+test-browser: export OPENBLAS_NUM_THREADS = 1
+test-browser: $(VENV)/.ready-browser  ## the page of a model in a real browser
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || test -n "$$CHROMIUM" || \
+		{ apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium; } || \
+		{ echo "no browser: install chromium, or set CHROMIUM to the path of one"; exit 1; }
+	@$(RUN) -m pytest tests/browser -m browser
+
 bench: $(VENV)/.ready-bench  ## benchmarks, as ratios in one run
 	@for file in benchmarks/*.py; do echo "== $$file"; $(RUN) $$file || exit 1; done
 
 soak: $(VENV)/.ready-test  ## all tests with twenty times the examples, those marked soak too
-	@SOAK=1 $(RUN) -m pytest -n auto --dist loadscope --no-loadscope-reorder -m ''
+	@SOAK=1 $(RUN) -m pytest -n auto --dist loadscope --no-loadscope-reorder -m 'not browser'
 
 figures: $(VENV)/.ready-test  ## the figures of docs/futures_figures.md, a quarter of an hour
 	@$(RUN) benchmarks/futures.py --seeds 20 -o docs

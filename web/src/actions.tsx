@@ -9,6 +9,8 @@ import { number, percent, plural, range, shown } from "./words";
 
 type Any = Action | Answered;
 
+const OVER_TIME = report.model.kind === "rspmn";
+
 export function Actions(props: { decision: string; actions: Any[]; here?: number }) {
   const { actions, decision } = props;
   const valued = actions.filter((action) => action.utility !== null);
@@ -44,7 +46,9 @@ export function Actions(props: { decision: string; actions: Any[]; here?: number
               <th>{decision}</th><th class="n">value</th>
               {intervals && <th class="n">90 % interval</th>}
               {intervals && <th class="n">best</th>}
-              <th class="n">now</th><th class="n">later</th><th class="n">steps</th>
+              {OVER_TIME && <th class="n">now</th>}
+              {OVER_TIME && <th class="n">later</th>}
+              <th class="n">steps</th>
             </tr>
           </thead>
           <tbody>
@@ -54,8 +58,8 @@ export function Actions(props: { decision: string; actions: Any[]; here?: number
                 <td class="n">{number(action.utility)}</td>
                 {intervals && <td class="n">{range(action.low, action.high)}</td>}
                 {intervals && <td class="n">{percent(action.probability)}</td>}
-                <td class="n">{number(action.now)}</td>
-                <td class="n">{number(later(action))}</td>
+                {OVER_TIME && <td class="n">{number(action.now)}</td>}
+                {OVER_TIME && <td class="n">{number(later(action))}</td>}
                 <td class="n">{number(action.steps)}</td>
               </tr>
             ))}
@@ -74,7 +78,9 @@ function colour(taken: boolean): string {
 }
 
 function later(action: Any): number | null {
-  return action.utility === null || action.now === null ? null : action.utility - action.now;
+  if (action.utility === null || action.now === null) return null;
+  const found = action.utility - action.now;
+  return Math.abs(found) <= 1e-9 * Math.abs(action.utility) ? 0 : found;
 }
 
 /** Why the first action is recommended, in a sentence or two. */
@@ -91,7 +97,7 @@ export function why(actions: Any[]): string {
   const parts = ties.length
     ? [`${shown(taken.value)} is worth as much as ${ties.map((each) => shown(each.value)).join(" and ")}, and earns it sooner or as soon.`]
     : [`${shown(taken.value)} is worth ${number(margin)} more than the next best, ${shown(next.value)}.`];
-  if (!ties.length && taken.now !== null && next.now !== null) {
+  if (OVER_TIME && !ties.length && taken.now !== null && next.now !== null) {
     const now = taken.now - next.now, after = margin - now;
     const tiny = 1e-9 * Math.max(1, Math.abs(margin));
     if (Math.abs(now) <= tiny) parts.push("Both earn the same now: the difference comes later.");
@@ -106,7 +112,7 @@ export function why(actions: Any[]): string {
 
 function Leads(props: { actions: Any[]; here?: number }) {
   const told = props.actions.filter((action) => action.leads.length > 0);
-  if (!told.length || report.model.kind === "spmn") return null;
+  if (!told.length || !OVER_TIME) return null;
   return (
     <div class="leads">
       <h4>Where it leads</h4>

@@ -200,11 +200,12 @@ function judged(actions: Answered[]): Answered[] {
   const most = Math.max(0, ...offered.map((action) => action.known));
   const running = offered.filter((action) => action.known >= LEAST_KNOWN * most);
   const valued = running.filter((action) => action.utility !== null);
-  if (valued.length) {
+  if (running.length) {
     const worths = valued.map((action) => action.utility!);
-    const size = Math.max(...worths.map(Math.abs));
+    const size = Math.max(0, ...worths.map(Math.abs));
     const least = Math.max(...worths) - Math.max(TIE * size, 2 * report.bound);
-    const best = valued.filter((action) => action.utility! >= least);
+    // Where nothing is known of any action, all are as good.
+    const best = valued.length ? valued.filter((action) => action.utility! >= least) : running;
     const soonest = Math.min(...best.map((action) => action.delay));
     const late = Math.max(...best.map((action) => Math.abs(action.delay)));
     best.forEach((action) => (action.best = true));

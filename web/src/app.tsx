@@ -28,7 +28,7 @@ export function App() {
           <h1>{report.title}</h1>
           <p>
             {model.kind === "rspmn" ? "Decisions over time" : "Single decisions"} for the highest
-            expected {model.utility}, {horizonText(report)}
+            expected {model.utility}{horizonText(report)}
             {model.loggedSteps > 0 && <>; learned from {number(model.loggedSteps)} logged{" "}
               {model.kind === "rspmn" ? "steps" : "rows"}</>}
           </p>

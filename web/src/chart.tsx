@@ -16,7 +16,7 @@ export function Chart(props: {
   }, []);
   useEffect(() => {
     if (!width) return;
-    const drawn = Plot.plot({ width, marginBottom: 40, style: { background: "none" }, ...props.options(width) });
+    const drawn = Plot.plot({ width, marginBottom: 40, marginTop: 26, style: { background: "none" }, ...props.options(width) });
     drawn.setAttribute("role", "img");
     drawn.setAttribute("aria-label", props.label);
     place.current!.replaceChildren(drawn);

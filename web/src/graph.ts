@@ -78,7 +78,7 @@ function styleOf(dark: boolean): StylesheetJson {
         "curve-style": "bezier",
       },
     },
-    { selector: ".faded", style: { opacity: 0.12 } },
+    { selector: ".faded", style: { opacity: 0.22 } },
     { selector: "node:selected", style: { "border-width": 4, "border-color": accent, "border-opacity": 1 } },
     {
       selector: "edge.told",

@@ -2,7 +2,7 @@ import * as Plot from "@observablehq/plot";
 
 import { Chart } from "./chart";
 import { report, type Spread } from "./data";
-import { number, percent, plural, range, shown } from "./words";
+import { drawnPercent, number, percent, plural, range, shown } from "./words";
 
 export function Overview() {
   return (
@@ -123,7 +123,7 @@ function sentence(over: string): string {
   if (!practice || practice.value === null) return `${first}.`;
   const beside = `${first}, where current practice earns ${number(practice.value)}.`;
   if (better === undefined) return beside;
-  return `${beside} It is better with probability ${percent(better)}.`;
+  return `${beside} It is better with a probability of ${drawnPercent(better)}.`;
 }
 
 function ByHorizon() {
@@ -155,7 +155,6 @@ function ByHorizon() {
             Plot.line(rows, {
               x: "steps", y: "value", z: "what", strokeWidth: 2,
               stroke: (row) => colour(row.what),
-              strokeDasharray: undefined,
             }),
             Plot.text(width > 560 ? last : [], {
               x: "steps", y: "value", text: "what", textAnchor: "start", dx: 8,
@@ -168,7 +167,7 @@ function ByHorizon() {
           color: { type: "identity" },
         })}
       />
-      <p class="legend">
+      <p class="legend narrow">
         <span class="key" style={{ background: colour("maximum expected utility") }} /> maximum
         expected utility{" "}
         <span class="key" style={{ background: colour("current practice") }} /> current practice

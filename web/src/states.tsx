@@ -9,6 +9,7 @@ import { matches } from "./policy";
 import { selected, theme } from "./store";
 import { decidedText, number, percent, plural, shown } from "./words";
 
+const GRAPH = report.model.kind === "rspmn";
 const MOST = 400; // nodes that are drawn at first
 const byVisits = [...report.nodes].sort((a, b) => b.visits - a.visits || a.id - b.id);
 
@@ -22,10 +23,12 @@ export function States() {
   const node = selected.value === null ? undefined : nodeById.get(selected.value);
   return (
     <section class="states" aria-labelledby="about-states">
-      <h2 id="about-states">States and where the policy leads</h2>
+      <h2 id="about-states">{GRAPH ? "States and where the policy leads" : "States"}</h2>
       <p>
-        Each circle stands for states that behave alike, the larger the more often they were logged.
-        Arrows follow the recommended action; a double rim is where episodes start.
+        {GRAPH
+          ? <>Each circle stands for states that behave alike, the larger the more often they were
+              logged. Arrows follow the recommended action; a double rim is where episodes start.</>
+          : "Parts of the model: rows of the table that behave alike."}
         {report.leftOut > 0 && (
           <strong> Only the {number(report.nodes.length)} most visited of{" "}
             {number(report.model.interfaceNodes)} are in this page.</strong>
@@ -39,14 +42,14 @@ export function States() {
             onInput={(event) => setSearch(event.currentTarget.value)}
           />
         </label>
-        <label>
+        {GRAPH && <label>
           Colour{" "}
           <select value={by} onChange={(event) => setBy(event.currentTarget.value as By)}>
             <option value="value">by value</option>
             <option value="decision">by decision</option>
           </select>
-        </label>
-        {byVisits.length > 12 && (
+        </label>}
+        {GRAPH && byVisits.length > 12 && (
           <label>
             The{" "}
             <input
@@ -57,16 +60,14 @@ export function States() {
           </label>
         )}
       </div>
-      {words.length > 0 && <Found nodes={found} />}
+      {GRAPH && words.length > 0 && <Found nodes={found} />}
       <div class="both">
         <div>
-          <Graph nodes={drawn} by={by} />
-          <Legend by={by} />
+          {GRAPH ? <><Graph nodes={drawn} by={by} /><Legend by={by} /></> : <Found nodes={found} all />}
         </div>
         <aside aria-live="polite" aria-label="The chosen state">
           {node ? <Details node={node} /> : (
-            <p class="calm">Choose a state: click it, search for it, or focus the graph and use the
-              arrow keys.</p>
+            <p class="calm">Choose a state: click it, search for it{GRAPH && ", or focus the graph and use the arrow keys"}.</p>
           )}
         </aside>
       </div>
@@ -78,10 +79,11 @@ function clipped(count: number): number {
   return Math.max(1, Math.min(byVisits.length, Math.round(count) || 1));
 }
 
-function Found(props: { nodes: StateNode[] }) {
+function Found(props: { nodes: StateNode[]; all?: boolean }) {
+  const most = props.all ? 200 : 12;
   return (
-    <ul class="found" aria-label="States found">
-      {props.nodes.slice(0, 12).map((node) => (
+    <ul class={props.all ? "found list" : "found"} aria-label="States found">
+      {props.nodes.slice(0, most).map((node) => (
         <li>
           <button type="button" class="link" onClick={() => (selected.value = node.id)}>
             {node.text}
@@ -89,7 +91,7 @@ function Found(props: { nodes: StateNode[] }) {
           <small>{decidedText(node.decided)}</small>
         </li>
       ))}
-      <li role="status">{props.nodes.length > 12 ? `and ${number(props.nodes.length - 12)} more` : plural(props.nodes.length, "state")}</li>
+      <li role="status">{props.nodes.length > most ? `and ${number(props.nodes.length - most)} more` : plural(props.nodes.length, "state")}</li>
     </ul>
   );
 }

@@ -11,6 +11,12 @@ export function number(value: number | null | undefined): string {
   return format(".4~g")(value);
 }
 
+/** A probability that was found by draws: none is certain. */
+export function drawnPercent(share: number): string {
+  if (share > 0.995) return "more than 99 %";
+  return share < 0.005 ? "less than 1 %" : percent(share);
+}
+
 export function percent(share: number | null | undefined): string {
   if (share === null || share === undefined) return "–";
   if (share > 0.995 && share < 1 - 1e-9) return "> 99 %";
@@ -43,7 +49,7 @@ export function decidedText(decided: State): string {
 
 export function horizonText(report: Report): string {
   const { kind, horizon, discount } = report.model;
-  if (kind === "spmn") return "a single decision problem";
-  const steps = horizon === null ? "without a horizon" : `over ${plural(horizon, "step")}`;
+  if (kind === "spmn") return "";
+  const steps = horizon === null ? ", without a horizon" : ` over ${plural(horizon, "step")}`;
   return discount === 1 ? steps : `${steps}, discount ${discount}`;
 }

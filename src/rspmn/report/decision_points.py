@@ -110,7 +110,7 @@ class DecisionPoints:
             "steps": rounded(action.steps),
             "taken": taken,
             "best": action.best,
-            "now": rounded(now),
+            "now": plain(float(now)),
             "low": rounded(sure.low),
             "high": rounded(sure.high),
             "probability": rounded(sure.best),
