@@ -113,6 +113,11 @@ class CautiousPlan(Planned):
             "discount below 1"
         )
 
+    def _settled_limit(self, values: Array) -> tuple[StepValues, StepValues]:
+        """Return no delays, and that all is supported: draws are of what is known."""
+        none = StepValues({0: np.zeros(len(values))}, 0)
+        return none, StepValues({0: np.ones(len(values))}, 0)
+
     def _choose(self, after: int, delays: Array | None = None) -> Choices:
         last = self.horizon is not None and after == 0
         return self.model.bellman.choose(

@@ -327,6 +327,18 @@ class Bellman:
         copied = self._copied(found)
         return found[copied], late[copied]
 
+    def follow(self, choices: Choices, after: Array) -> Array:  # [interfaces]
+        """Return the mean of numbers of the interface nodes that choices lead to.
+
+        It is the product of the chain of the choices with the numbers, without the chain.
+        """
+        numbers, shares = self._future(after, 1.0, last=False), choices.shares
+        self.spread(numbers, None if shares is None else shares.copy())
+        for level, chosen, taken in zip(self.levels, choices.chosen, choices.taken, strict=True):
+            found, _ = level.forms(numbers, shares)
+            numbers[level.slots] = level.at_nodes(found, chosen, taken)
+        return np.asarray(self.roots(numbers, shares)[0][self.copied(choices)])
+
     def supports(
         self, choices: Choices, after: Array, discount: float, last: bool
     ) -> tuple[Array, tuple[Array, ...]]:  # [interfaces]; of each level, [branches]

@@ -61,7 +61,7 @@ def values_over(
 
     Without `keep` only those with `horizon` steps to go are returned.
     """
-    update = _Update(bellman, discount, criterion)
+    update = Update(bellman, discount, criterion)
     rows = {0: np.zeros(bellman.interfaces)}
     before, look = FIRST_LOOK // 2, FIRST_LOOK
     for steps in range(1, horizon + 1):
@@ -120,7 +120,7 @@ def settled_over(
 
 
 @dataclass(frozen=True)
-class _Update:
+class Update:
     """The Bellman update of a step that is not the last, and what is known of it as a function."""
 
     bellman: Bellman
@@ -128,6 +128,7 @@ class _Update:
     criterion: Criterion
 
     def __call__(self, values: Array) -> Array:  # [interfaces]
+        """Return the values after an update."""
         return self.bellman.update(values, self.discount, False, self.criterion)
 
     @property
@@ -148,6 +149,17 @@ class _Update:
         forms = [self.bellman.roots, *(level.forms for level in self.bellman.levels)]
         return not any(form.rest.any() for form in forms)
 
+    def of_finite(self, values: Array) -> Array:  # [interfaces]
+        """Return the values after an update, 0 where it is not known what follows."""
+        found = self(values)
+        if self.bellman.unknown is not None:
+            found[self.bellman.unknown] = 0.0
+        return found
+
+    def choices(self, values: Array) -> Choices:
+        """Return the best choices, by exact comparison."""
+        return self.bellman.choose(values, None, self.discount, False, self.criterion, tie=0.0)
+
     def is_convex(self, values: Array) -> bool:
         """Tell whether it is a maximum of means: no node is worth as little as the worst."""
         choices = self.bellman.choose(values, None, self.discount, False, self.criterion)
@@ -155,7 +167,7 @@ class _Update:
 
 
 def _line(
-    update: _Update, rows: dict[int, Array], before: int, base: int, horizon: int
+    update: Update, rows: dict[int, Array], before: int, base: int, horizon: int
 ) -> StepValues | None:
     """Return the rows up to `base` and how they go on; None if that is not near enough."""
     left, known = horizon - base, np.isfinite(rows[base])
@@ -185,7 +197,7 @@ def _line(
 
 
 def _bound_of_gains(
-    update: _Update, rows: dict[int, Array], before: int, base: int, left: int, gain: Array
+    update: Update, rows: dict[int, Array], before: int, base: int, left: int, gain: Array
 ) -> float:
     """Return how far values are off after `left` steps of some gains, if updates are convex."""
     known = np.isfinite(rows[base])

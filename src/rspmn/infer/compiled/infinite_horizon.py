@@ -10,7 +10,6 @@ not periodic.
 """
 
 import math
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -18,7 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.errors import ConvergenceError
-from rspmn.infer.compiled.bellman import Bellman, Chain
+from rspmn.infer.compiled.bellman import Chain
+from rspmn.infer.compiled.finite_horizon import Update
+from rspmn.infer.compiled.limit_by_updates import (
+    discounted_limit,
+    is_large,
+    limit_with_end,
+    supports_by_updates,
+)
 from rspmn.infer.criterion import MEU, Criterion
 from rspmn.model import RSPMN
 from rspmn.types import Array
@@ -36,8 +42,12 @@ def limit(model: RSPMN, discount: float, criterion: Criterion = MEU) -> tuple[Ar
     The bound is proven with a discount. Without one it is the last update's change times the
     longest expected time until the chain enters a part that it never leaves.
     """
-    greedy = _Greedy(model.bellman, discount, criterion)
-    values, bound = _by_policy_iteration(greedy) if discount < 1 else _without_discount(greedy)
+    greedy, found = Update(model.bellman, discount, criterion), None
+    if is_large(model.bellman):
+        found = discounted_limit(greedy) if discount < 1 else limit_with_end(greedy, model.end)
+    if found is None:
+        found = _by_policy_iteration(greedy) if discount < 1 else _without_discount(greedy)
+    values, bound = found
     if model.unknown is not None:
         values[model.unknown] = -np.inf
     return values, bound
@@ -64,6 +74,8 @@ def supports_of_limit(
         return np.ones(size)
     values = np.where(np.isfinite(values), values, 0.0)
     found = bellman.choose(values, delays, discount, False, criterion, within=within)
+    if is_large(bellman):
+        return supports_by_updates(bellman, found, discount)
     leads = bellman.leaking_chain(found)
     kept, _ = bellman.supports(found, np.ones(size), 1.0, last=False)  # of this step
     onwards = np.asarray(leads.sum(axis=1)).ravel()
@@ -79,23 +91,23 @@ def supports_of_limit(
     return np.clip(settled[:size], 0.0, 1.0)
 
 
-def _by_policy_iteration(greedy: "_Greedy") -> tuple[Array, float]:
+def _by_policy_iteration(greedy: Update) -> tuple[Array, float]:
     from scipy.sparse import identity
     from scipy.sparse.linalg import spsolve
 
     size, discount = greedy.bellman.interfaces, greedy.discount
     values = np.zeros(size)
     for _ in range(MOST_ROUNDS):
-        chain = greedy.chain(values)
+        chain = greedy.bellman.chain(greedy.choices(values))
         system = identity(size, format="csc") - discount * chain.follows
         values = np.atleast_1d(spsolve(system.tocsc(), chain.rewards))
-        change = _change(greedy.updated(values), values)
+        change = _change(greedy.of_finite(values), values)
         if change <= SETTLED * np.abs(values).max():
             return values, (change + _rounding(values)) / (1 - discount)
     return _by_updates(greedy, values)
 
 
-def _by_updates(greedy: "_Greedy", values: Array) -> tuple[Array, float]:
+def _by_updates(greedy: Update, values: Array) -> tuple[Array, float]:
     """Update until nothing moves.
 
     Where frontier nodes do as the worst of others do, the choices of the best and of the worst may
@@ -104,21 +116,21 @@ def _by_updates(greedy: "_Greedy", values: Array) -> tuple[Array, float]:
     discount = greedy.discount
     nearer = math.log(SETTLED * (1 - discount)) / math.log(discount)
     for _ in range(int(nearer) + 100):
-        before, values = values, greedy.updated(values)
+        before, values = values, greedy.of_finite(values)
         change = float(np.abs(values - before).max())
         if change <= SETTLED * (1 - discount) * np.abs(values).max():
             break
     return values, (change + _rounding(values)) / (1 - discount)
 
 
-def _without_discount(greedy: "_Greedy") -> tuple[Array, float]:
+def _without_discount(greedy: Update) -> tuple[Array, float]:
     values = np.zeros(greedy.bellman.interfaces)
     steps, stretch = 0, 16
     while steps < MOST_STEPS:
         for _ in range(stretch):
-            before, values = values, greedy.updated(values)
+            before, values = values, greedy.of_finite(values)
         steps, stretch = steps + stretch, 2 * stretch
-        chain = greedy.chain(values)
+        chain = greedy.bellman.chain(greedy.choices(values))
         settled, patience, reason = settle(chain, values)
         if settled is None:
             # The change per step never grows; if the average of a part is not 0, it is lasting.
@@ -128,7 +140,7 @@ def _without_discount(greedy: "_Greedy") -> tuple[Array, float]:
                     "give a horizon or a discount below 1"
                 )
             continue
-        change = _change(greedy.updated(settled), settled)
+        change = _change(greedy.of_finite(settled), settled)
         if change <= SETTLED * max(np.abs(settled).max(), np.abs(chain.rewards).max()):
             return settled, (change + _rounding(settled)) * patience
     raise ConvergenceError(
@@ -143,27 +155,6 @@ def _rounding(values: Array) -> float:
 
 def _change(updated: Array, values: Array) -> float:
     return float(np.abs(updated - values).max())
-
-
-@dataclass(frozen=True)
-class _Greedy:
-    """The best choices for given values, by exact comparison."""
-
-    bellman: Bellman
-    discount: float
-    criterion: Criterion
-
-    def updated(self, values: Array) -> Array:  # [n]
-        """Return the values after one update; that of unknown successors is 0."""
-        updated = self.bellman.update(values, self.discount, False, self.criterion)
-        if self.bellman.unknown is not None:
-            updated[self.bellman.unknown] = 0.0
-        return updated
-
-    def chain(self, values: Array) -> Chain:
-        """Return the chain that the best choices make."""
-        best = self.bellman.choose(values, None, self.discount, False, self.criterion, tie=0.0)
-        return self.bellman.chain(best)
 
 
 # ---- the limit of a chain ---------------------------------------------------------------

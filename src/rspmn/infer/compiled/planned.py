@@ -103,11 +103,8 @@ class Planned:
             self.bound = found.bound
             return found
         values, self.bound = limit(model, discount, criterion)
-        delays = delays_of_limit(model, values, self.bound, discount, criterion)
-        supports = supports_of_limit(
-            model, values, delays, discount, criterion, within=2 * self.bound
-        )
-        self._settled = StepValues({0: delays}, 0), StepValues({0: supports}, 0)
+        if discount == 1:  # refuses values that no policy earns
+            self._settled = self._settled_limit(values)
         return StepValues({0: values}, 0)
 
     @cached_property
@@ -116,9 +113,19 @@ class Planned:
 
         Computed where actions tie, or where it is asked for.
         """
-        bellman, most = self.model.bellman, 0 if self.horizon is None else self.horizon - 1
+        if self.horizon is None:
+            return self._settled_limit(self._values[0])
+        bellman, most = self.model.bellman, self.horizon - 1
         all_known = bellman.all_known(self.criterion)
         return settled_over(bellman, self._values, most, self.discount, self._choose, all_known)
+
+    def _settled_limit(self, values: Array) -> tuple[StepValues, StepValues]:
+        model, discount, criterion = self.model, self.discount, self.criterion
+        delays = delays_of_limit(model, values, self.bound, discount, criterion)
+        supports = supports_of_limit(
+            model, values, delays, discount, criterion, within=2 * self.bound
+        )
+        return StepValues({0: delays}, 0), StepValues({0: supports}, 0)
 
     def _choose(self, after: int, delays: Array | None = None) -> Choices:
         last = self.horizon is not None and after == 0

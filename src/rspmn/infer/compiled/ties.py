@@ -31,6 +31,12 @@ import numpy as np
 from rspmn.errors import ConvergenceError
 from rspmn.infer.compiled.bellman import Bellman, Choices
 from rspmn.infer.compiled.infinite_horizon import MOST_ROUNDS, settle
+from rspmn.infer.compiled.limit_by_updates import (
+    MOST_UPDATES,
+    SETTLED,
+    is_large,
+    keeps_promises,
+)
 from rspmn.infer.criterion import MEU, TIE, Criterion
 from rspmn.model import RSPMN
 from rspmn.types import Array
@@ -82,6 +88,8 @@ class _Tied:
         from scipy.sparse.linalg import spsolve
 
         delays, before = self._start(gamma), None
+        if is_large(self.bellman):
+            return self._by_updates(delays, gamma)
         for _ in range(MOST_ROUNDS + len(delays)):
             chosen = self.choose(delays)
             if before is not None and _same(chosen, before):
@@ -90,6 +98,15 @@ class _Tied:
             system = identity(len(delays), format="csc") - gamma * follows
             delays = np.atleast_1d(spsolve(system.tocsc(), gamma * (follows @ self.values)))
             before = chosen
+        return delays
+
+    def _by_updates(self, delays: Array, gamma: float) -> Array:  # [n]
+        """Return the least D by updates: ranks of delays matter, not their last digits."""
+        for _ in range(MOST_UPDATES):
+            before, delays = delays, gamma * self.bellman.settle(self.choose(delays))[1]
+            change = delays - before
+            if np.ptp(change) <= SETTLED * (1 - gamma) * np.abs(delays).max():
+                break
         return delays
 
     def _start(self, gamma: float) -> Array:  # [n]
@@ -114,6 +131,10 @@ def _same(one: Choices, other: Choices) -> bool:
 
 def _earns(bellman: Bellman, chosen: Choices, values: Array, bound: float) -> bool:
     """Tell whether choices earn the values, but for what ties may lose in each step."""
+    if is_large(bellman):
+        return keeps_promises(
+            bellman, chosen, values, TIE * float(np.abs(values).max()) + 2 * bound
+        )
     earned, patience, _ = settle(bellman.chain(chosen), np.zeros(len(values)))
     if earned is None:
         return False

@@ -1,0 +1,91 @@
+"""Values without a horizon by updates are those of equations, within the bound."""
+
+import numpy as np
+import pytest
+
+from factored_models import random_factored
+from random_models import simplex
+from rspmn import RSPMN
+from rspmn.errors import ConvergenceError
+from rspmn.infer.compiled import limit_by_updates
+from rspmn.infer.compiled.infinite_horizon import limit
+from small_models import Moves, chain
+
+
+def large(model: RSPMN, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no equations solved."""
+    monkeypatch.setattr(limit_by_updates, "LARGE", 0)
+    monkeypatch.setattr(limit_by_updates, "LARGE_FACTORED", 0)
+    if not model.bellman.factored:
+        monkeypatch.setattr(limit_by_updates, "TRIED", 100_000)
+    monkeypatch.setattr(type(model.bellman), "chain", None)
+    monkeypatch.setattr(type(model.bellman), "leaking_chain", None)
+
+
+def ending(seed: int) -> RSPMN:
+    """Every state ends with a probability of .01 to .1, whatever is done."""
+    rng = np.random.default_rng(seed)
+
+    def move() -> tuple[float, dict[int, float]]:
+        chance = float(rng.uniform(0.01, 0.1))
+        to = dict(zip(rng.permutation(6)[:3].tolist(), simplex(rng, 3), strict=True))
+        return float(rng.normal()), {i: (1 - chance) * p for i, p in to.items()} | {6: chance}
+
+    moves: list[Moves] = [{name: move() for name in "abc"} for _ in range(6)]
+    return chain(moves, end=True)
+
+
+def corridor() -> RSPMN:
+    """A reward at the end of three steps; to stay is worth as much as to go, if one goes later."""
+    moves: list[Moves] = [
+        {"stay": (0.0, {i: 1.0}), "go": (float(i == 2), {i + 1: 1.0})} for i in range(3)
+    ]
+    return chain(moves, end=True)
+
+
+def factored(seed: int) -> RSPMN:
+    return random_factored(np.random.default_rng(seed), frontier=seed % 2 == 1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("world", "discount"), [(ending, 1.0), (ending, 0.9), (factored, 0.9)])
+def test_updates_reach_what_equations_say(  # type: ignore[no-untyped-def]
+    world, discount: float, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = world(seed)
+    expected, near = limit(plain, discount)
+    policy = plain.policy(discount=discount)
+    answers = [policy.action_values({"x": 0}), policy.action_values()]
+    model = world(seed)
+    large(model, monkeypatch)
+    values, bound = limit(model, discount)
+    known = np.isfinite(expected)
+    assert np.abs(values - expected)[known].max() <= bound + near
+    assert bound <= 1e-8 * np.abs(expected[known]).max()
+    policy = model.policy(discount=discount)
+    for found, before in zip(
+        [policy.action_values({"x": 0}), policy.action_values()], answers, strict=True
+    ):
+        assert [a.value for a in found if a.best] == [a.value for a in before if a.best]
+        assert [a.utility for a in found] == pytest.approx(
+            [a.utility for a in before], rel=1e-8, nan_ok=True
+        )
+        assert [a.supported for a in found] == pytest.approx(
+            [a.supported for a in before], abs=1e-5
+        )
+
+
+def test_ties_are_broken_by_who_gets_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = corridor()
+    large(model, monkeypatch)
+    policy = model.policy()
+    assert [policy.act({"x": x}) for x in range(3)] == ["go"] * 3
+    assert policy.value({"x": 0}) == 1.0
+
+
+def test_values_that_grow_for_ever_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    moves: list[Moves] = [{"a": (1.0, {0: 0.5, 1: 0.5})}, {"a": (3.0, {0: 0.5, 1: 0.5})}]
+    model = chain(moves)
+    large(model, monkeypatch)
+    with pytest.raises(ConvergenceError, match=r"change by 2 per step for ever.*give a horizon"):
+        model.policy()
