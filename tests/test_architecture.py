@@ -21,7 +21,7 @@ LAYERS: list[set[str]] = [
     {"spmn"},
     {"model_file", "infer"},
     {"trust"},
-    {"explain"},
+    {"explain", "export"},
     {"envs", "learn"},
     {"doctor", "evaluate", "testing"},
     {"__init__"},

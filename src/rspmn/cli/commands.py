@@ -169,8 +169,11 @@ def policy() -> list[click.Parameter]:
         options.model(),
         *options.plan(),
         options.time_step(),
-        options.output(".csv", "a .csv file to write"),
-    ]
+        Option("--to", type=click.Choice(["csv", "json", "python", "tree", "sql"]), section=OUTPUT,
+               help="write the policy out, for use without rspmn: its decisions in each state as "
+               "CSV or JSON, a Python file, a decision tree in words, or a query"),
+        options.output(".csv", "a file to write: .csv unless --to says otherwise"),
+    ]  # fmt: skip
 
 
 def evaluate() -> list[click.Parameter]:
@@ -346,6 +349,8 @@ COMMANDS: dict[str, Declared] = {
         (
             "rspmn policy lake.json --horizon 100",
             "rspmn policy lake.json --horizon 100 -o policy.csv",
+            "rspmn policy lake.json --horizon 100 --to python -o lake_policy.py",
+            "rspmn policy lake.json --horizon 100 --to tree",
         ), policy,
     ),
     "evaluate": Declared(

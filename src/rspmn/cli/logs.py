@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rspmn import export
 from rspmn.cli.console import print_table
 from rspmn.cli.framework import Arguments
 from rspmn.cli.options import log_options
@@ -16,6 +17,7 @@ from rspmn.cli.queries import honest_line, honest_of, options, print_doubts
 from rspmn.data.episodes import Episodes
 from rspmn.errors import DataError, ModelFileError
 from rspmn.files import write_atomically
+from rspmn.infer.policy import Policy
 from rspmn.model_file import load, load_rspmn
 from rspmn.spmn import SPMN
 
@@ -30,6 +32,9 @@ def show_policy(arguments: Arguments) -> None:
         policy = model.policy()
     else:
         policy = model.policy(**options(model, arguments))
+    if arguments.to is not None:
+        _write_out(policy, arguments)
+        return
     table = policy.table(arguments.t)
     if arguments.output:
         write_table(arguments.output, table)
@@ -57,6 +62,20 @@ def show_policy(arguments: Arguments) -> None:
         print(f"{never.decision} = {never.value}: {never}")
     if len(notes) > NOTES:
         print(f"and {len(notes) - NOTES} more; rspmn act says them of a state")
+
+
+def _write_out(policy: Policy, arguments: Arguments) -> None:
+    """Write a policy in a form that needs no rspmn."""
+    text = getattr(export, f"to_{arguments.to}")(policy, arguments.t)
+    if not arguments.output:
+        print(text, end="")
+        return
+    try:
+        write_atomically(arguments.output, text.encode())
+    except OSError as error:
+        raise ModelFileError(f"{arguments.output}: cannot be written: {error.strerror}") from None
+    if not arguments.quiet:
+        print(f"{arguments.output}: the policy, {len(text.splitlines())} lines")
 
 
 def show_likelihood(arguments: Arguments) -> None:

@@ -54,6 +54,9 @@ class Branches:
         self._find_edges = edges
         self._found: dict[tuple[str, type, Value], Bools] = {}
 
+    def __getstate__(self) -> dict[str, Any]:  # edges are copied, not the function that finds them
+        return {**self.__dict__, "_edges": self._edges, "_find_edges": None}
+
     @cached_property
     def _edges(self) -> Sequence[Sequence[Edge]]:  # [branches]
         # One edge each, but for a question on partial evidence: there an action is the

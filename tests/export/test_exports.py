@@ -1,0 +1,286 @@
+"""Policies that were written out decide as the policies do, in every format."""
+
+import copy
+import csv
+import io
+import json
+import pickle
+import sqlite3
+from collections.abc import Callable, Mapping
+from itertools import product
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+from reproductions.single_shot import oil_wildcatter
+from rspmn import Policy, Schema, learn_rspmn, learn_spmn
+from rspmn.cli import main
+from rspmn.envs.frozen_lake import frozen_lake
+from rspmn.envs.sys_admin import sys_admin
+from rspmn.errors import EvidenceError
+from rspmn.export import to_csv, to_json, to_python, to_sql, to_tree
+from rspmn.export.stages import Stage, stages_of
+from soft_models import soft_model
+
+State = dict[str, Any]
+HOSTILE = ['x"; DROP TABLE states; --', "it's", "ünï\ncode\\", "select"]
+
+
+def lake() -> Policy:
+    return learn_rspmn(frozen_lake().generate(300, 8, 0))[0].policy(8)
+
+
+def ring() -> Policy:
+    return learn_rspmn(sys_admin(machines=3).generate(60, 8, 0))[0].policy(8, caution=0.2)
+
+
+def forbidding() -> Policy:
+    model, _ = learn_rspmn(frozen_lake().generate(300, 8, 0))
+    return model.policy(8, forbid=["left when cell in (0, 4)"], otherwise="up")
+
+
+def drilling() -> Policy:
+    problem = oil_wildcatter()
+    return learn_spmn(problem.sample(800, 0), problem.schema)[0].policy()
+
+
+def hostile() -> Policy:
+    rng = np.random.default_rng(0)
+    first, second, act, utility = HOSTILE
+    values = ["a'b", 'c"d', "é\n", "NULL", ""]
+    table: dict[str, list[Any]] = {
+        first: rng.choice(values, 600).tolist(),
+        second: rng.integers(0, 2, 600).astype(bool).tolist(),
+        act: rng.choice(["do it's", 'don"t'], 600).tolist(),
+    }
+    codes = [values.index(v) for v in table[first]]
+    table[utility] = [
+        float((code + flag) % 2 == (made[2] == "n")) + 0.1 * code
+        for code, flag, made in zip(codes, table[second], table[act], strict=True)
+    ]
+    schema = Schema([[first, second], [act]], [act], utility)
+    return learn_spmn(table, schema)[0].policy()
+
+
+FINITE = {f.__name__: f for f in (lake, ring, forbidding, drilling, hostile)}
+
+
+def states_of(stage: Stage) -> list[State]:
+    cells = {n: [c for c in own if repr(c) != "OTHER"] for n, own in stage.cells.items()}
+    return [dict(zip(cells, row, strict=True)) for row in product(*cells.values())]
+
+
+def decided(policy: Policy, state: State) -> Any:
+    try:
+        return policy.act(state)
+    except EvidenceError:
+        return None
+
+
+@pytest.fixture(scope="module", params=FINITE)
+def finite(request: pytest.FixtureRequest) -> tuple[Policy, list[tuple[State, Any]]]:
+    """A policy, and what it decides in each state."""
+    policy = FINITE[request.param]()
+    states = [state for stage in stages_of(policy) for state in states_of(stage)]
+    assert len(states) >= 10
+    return policy, [(state, decided(policy, state)) for state in states]
+
+
+def run_python(policy: Policy) -> Callable[[State], Any]:
+    names: dict[str, Any] = {}
+    exec(compile(to_python(policy), "policy.py", "exec"), names)
+    return names["act"]  # type: ignore[no-any-return]
+
+
+def answer(act: Callable[[State], Any], state: State) -> Any:
+    try:
+        return act(state)
+    except LookupError:
+        return None
+
+
+Finite = tuple[Policy, list[tuple[State, Any]]]
+
+
+def test_the_python_file_decides_as_the_policy(finite: Finite) -> None:
+    policy, made = finite
+    act = run_python(policy)
+    for state, expected in made:
+        assert answer(act, state) == expected, state
+    state = next(state for state, _ in made if state)
+    first = next(iter(state))
+    never = 10**6 if isinstance(state[first], int) else "never seen"
+    assert answer(act, {**state, first: never}) == decided(policy, {**state, first: never})
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "duckdb"])
+def test_the_query_decides_as_the_policy(finite: Finite, engine: str) -> None:
+    policy, made = finite
+    names = list(dict.fromkeys(name for state, _ in made for name in state))
+    decisions = policy.model.schema.decisions
+    for stage in stages_of(policy):
+        here = [(s, e) for s, e in made if set(s) == set(stage.cells)]
+        rows = run_sql(policy, engine, names, [state for state, _ in here])
+        for (state, expected), row in zip(here, rows, strict=True):
+            of = expected if isinstance(expected, Mapping) else {decisions[0]: expected}
+            for name in stage.decisions:
+                assert row[name] == of.get(name), state
+
+
+def run_sql(
+    policy: Policy, engine: str, names: list[str], states: list[State]
+) -> list[dict[str, Any]]:
+    """Return the rows of the query, with the table of states made anew."""
+    connection: Any = sqlite3.connect(":memory:") if engine == "sqlite" else duckdb.connect()
+    columns = ", ".join(f'"{n.replace(chr(34), 2 * chr(34))}" {sql_type(n, states)}' for n in names)
+    connection.execute(f'CREATE TABLE "states" ("row" INTEGER, {columns})')
+    marks = ", ".join("?" * (len(names) + 1))
+    rows = [[k, *(state.get(name) for name in names)] for k, state in enumerate(states)]
+    connection.executemany(f'INSERT INTO "states" VALUES ({marks})', rows)
+    found = connection.execute(to_sql(policy))
+    titles = [column[0] for column in found.description]
+    fetched = found.fetchall()
+    if "row" in titles:
+        fetched.sort(key=lambda row: row[titles.index("row")])
+    return [dict(zip(titles, row, strict=True)) for row in fetched]
+
+
+def sql_type(name: str, states: list[State]) -> str:
+    found = {type(state[name]) for state in states if state.get(name) is not None}
+    kinds = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE"}
+    return kinds.get(found.pop(), "VARCHAR") if len(found) == 1 else "VARCHAR"
+
+
+def test_json_and_csv_decide_as_the_policy(finite: Finite) -> None:
+    policy, made = finite
+    stages = json.loads(to_json(policy))["stages"]
+    for state, expected in made:
+        stage = next(s for s in stages if not set(s["decisions"]) & set(state))
+        node = stage["tree"]
+        while isinstance(node, dict):
+            name, how, value = node["if"]
+            node = node["then" if passes(state[name], how, value) else "else"]
+        if expected is None:
+            assert node is None
+        else:
+            of = expected if isinstance(expected, Mapping) else {stage["decisions"][0]: expected}
+            assert node == [of[name] for name in stage["decisions"]]
+    table = list(csv.DictReader(io.StringIO(to_csv(policy))))
+    first = stages_of(policy)[0]
+    written = {tuple(row[n] for n in first.cells): row for row in table}
+    complete = [(s, e) for s, e in made if set(s) == set(first.cells) and None not in s.values()]
+    assert len(written) == sum(e is not None for _, e in complete)
+    for state, expected in complete:
+        if expected is not None:
+            row = written[tuple(map(str, state.values()))]
+            of = expected if isinstance(expected, Mapping) else {first.decisions[0]: expected}
+            assert [row[name] for name in first.decisions] == [
+                str(of[name]) for name in first.decisions
+            ]
+
+
+def passes(found: Any, how: str, value: Any) -> bool:
+    if found is None:
+        return how == "missing"
+    return bool(found == value if how == "is" else how == "at most" and found <= value)
+
+
+def test_the_tree_names_all_that_is_decided(finite: Finite) -> None:
+    policy, _ = finite
+    text = to_tree(policy)
+    assert "right in" not in text  # all of it
+    assert text.count("yes: ") == text.count("no:  ")
+    assert "right in" in to_tree(policy, leaves=2) or text.count("yes: ") < 3
+
+
+# ---- numbers ----------------------------------------------------------------------------------
+
+
+def numbers(seed: int) -> tuple[Policy, list[State]]:
+    rng = np.random.default_rng(seed)
+    model = soft_model(rng, 4, 2, actions=3, whole=seed % 2 == 1, marks=seed > 1)
+    states: list[State] = []
+    for _ in range(60):
+        state: State = {name: float(rng.uniform(0, 6)) for name in ("x0", "x1")}
+        if rng.random() < 0.3:
+            state["x0"] = None
+        states.append(state)
+    return model.policy(3), [*states, {"x0": None, "x1": None}]
+
+
+def learned_numbers() -> tuple[Policy, list[State]]:
+    """A table of numbers, integers among them, in which leaves have all families."""
+    rng = np.random.default_rng(0)
+    x, k, a = rng.normal(size=400), rng.poisson(30, 400), rng.integers(0, 2, 400)
+    table = {"x": x.tolist(), "k": k.tolist(), "a": a.tolist()}
+    table["u"] = ((a == (x + 0.05 * (k - 30) > 0)) + 0.0).tolist()
+    schema = Schema([["x", "k"], ["a"]], ["a"], "u", {"x": "continuous", "k": "integer"})
+    policy = learn_spmn(table, schema)[0].policy()
+    states: list[State] = [
+        {"x": None if i % 7 == 0 else float(rng.normal()), "k": int(rng.poisson(30))}
+        for i in range(80)
+    ]
+    return policy, states
+
+
+@pytest.fixture(scope="module", params=[0, 1, 2, 3, "learned"])
+def of_numbers(request: pytest.FixtureRequest) -> tuple[Policy, list[tuple[State, Any]]]:
+    policy, states = learned_numbers() if request.param == "learned" else numbers(request.param)
+    return policy, [(state, decided(policy, state)) for state in states]
+
+
+def test_numbers_in_a_python_file(of_numbers: Finite) -> None:
+    policy, made = of_numbers
+    act = run_python(policy)
+    assert [answer(act, state) for state, _ in made] == [expected for _, expected in made]
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "duckdb"])
+def test_numbers_in_a_query(of_numbers: Finite, engine: str) -> None:
+    policy, made = of_numbers
+    name, names = policy.model.schema.decisions[0], list(made[0][0])
+    rows = run_sql(policy, engine, names, [state for state, _ in made])
+    assert [row[name] for row in rows] == [expected for _, expected in made]
+
+
+def test_the_tree_of_numbers_says_how_good_it_is() -> None:
+    policy, _ = numbers(0)
+    assert "right in" in to_tree(policy, leaves=3)
+    assert to_csv(policy).startswith("node,x0,x1,D0,value")
+    assert json.loads(to_json(policy))["scores"]["decision"] == "D0"
+
+
+# ---- files and copies -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("made", [pickle.loads, None])
+def test_models_and_policies_are_copied(made: Callable[[bytes], Any] | None) -> None:
+    cases: list[tuple[Policy, State]] = [
+        (lake(), {"cell": 14}), (forbidding(), {"cell": 4}), (ring(), {"m0": True}),
+        (numbers(0)[0], {"x0": 1.0, "x1": 1.0}),
+    ]  # fmt: skip
+    for policy, state in cases:
+        decided(policy, state)  # what is kept for later questions is copied too
+        again = copy.deepcopy(policy) if made is None else made(pickle.dumps(policy))
+        assert decided(again, state) == decided(policy, state)
+        assert again.model == policy.model
+    model = learn_spmn({"a": [0, 1], "u": [0.0, 1.0]}, Schema([["a"]], ["a"], "u"))[0]
+    assert pickle.loads(pickle.dumps(model)) == model
+
+
+def test_on_the_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    policy = lake()
+    policy.model.save(tmp_path / "lake.json")
+    words = ["policy", str(tmp_path / "lake.json"), "--horizon", "8", "--to"]
+    for form, expected in {
+        "csv": to_csv(policy), "json": to_json(policy), "python": to_python(policy),
+        "tree": to_tree(policy), "sql": to_sql(policy),
+    }.items():  # fmt: skip
+        assert main([*words, form]) == 0
+        assert capsys.readouterr().out == expected
+        target = tmp_path / f"policy.{form}"
+        assert main([*words, form, "-o", str(target)]) == 0
+        assert target.read_text(encoding="utf-8") == expected
+        capsys.readouterr()
