@@ -13,7 +13,7 @@ A `Target` answers for many states at once. `as_target` makes one of
 With several decisions in a step, an action is a tuple of their values or a mapping by decision.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -83,22 +83,35 @@ class Planned:
 
     def __init__(self, policy: Policy) -> None:
         self.policy, self.stationary = policy, policy.horizon is None
+        self._asked: tuple[Situations, Iterator[list[Joint]], list[list[Joint]]] | None = None
 
     def probabilities(self, asked: Asked, t: int) -> Array:
-        """Return 1 for the decision of the policy."""
+        """Return 1 for the decision of the policy.
+
+        Which interface nodes states are in is found once for all times.
+        """
         situations = asked.situations
-        names = situations.schema.decisions
+        if self._asked is None or self._asked[0] is not situations:
+            self._asked = situations, self._decided(situations), []
+        _, coming, found = self._asked
+        while len(found) <= t:
+            found.append(next(coming))
+        return _certain(situations, [None if UNKNOWN in made else made for made in found[t]])
+
+    def _decided(self, situations: Situations) -> Iterator[list[Joint]]:
+        """Return the joint decisions in all states, by time."""
+        names, times = situations.schema.decisions, range(self.policy.horizon or 1)
         states = {name: column.decode() for name, column in situations.columns.items()}
         table = {name: _objects(column) for name, column in states.items()}
         otherwise = dict.fromkeys(names, UNKNOWN) if len(names) > 1 else UNKNOWN
         if table:
-            found = self.policy.act_many(table, t, otherwise=otherwise)
-            made = found if isinstance(found, dict) else {names[0]: found}
-            rows = list(zip(*(made[name].tolist() for name in names), strict=True))
+            for found in self.policy.plan(table, times, otherwise):
+                made = found if isinstance(found, dict) else {names[0]: found}
+                yield list(zip(*(made[name].tolist() for name in names), strict=True))
         else:
-            act = self.policy.act({}, t)
-            rows = [tuple(act.values()) if isinstance(act, dict) else (act,)]
-        return _certain(situations, [None if UNKNOWN in made else made for made in rows])
+            for t in times:
+                act = self.policy.act({}, t)
+                yield [tuple(act.values()) if isinstance(act, dict) else (act,)]
 
 
 class Chosen:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from rspmn.values import Value
 
 #: At most so many pairs of a state and a node are evaluated at a time: arrays that fit a cache.
 CHUNK = 65_536
+#: Beliefs of at most so many pairs are kept, for decisions at other times.
+KEPT = 4_000_000
 #: In place of a node: the state may be in several, or in none.
 SEVERAL, NONE = -1, -2
 
@@ -147,6 +150,14 @@ class Routes:
 
     def uncertain(self) -> Iterator[tuple[Ints, Beliefs]]:
         """Return the states that may be in several nodes, and their beliefs, some at a time."""
+        few = int(self.pairs[self.node == SEVERAL].sum()) <= KEPT
+        return iter(self._kept) if few else self._uncertain()
+
+    @cached_property
+    def _kept(self) -> list[tuple[Ints, Beliefs]]:
+        return list(self._uncertain())
+
+    def _uncertain(self) -> Iterator[tuple[Ints, Beliefs]]:
         waiting = np.flatnonzero(self.node == SEVERAL)
         chunk = np.cumsum(self.pairs[waiting]) // CHUNK
         for part in np.split(waiting, np.flatnonzero(np.diff(chunk)) + 1):
