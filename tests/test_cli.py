@@ -272,7 +272,7 @@ def test_the_honest_value_comes_first(tmp_path: Path, capsys: pytest.CaptureFixt
     lines = out.splitlines()
     found = model.honest_value(8)
     assert lines[0].startswith(f"honest value {found.point:.4g}  (90 % interval {found.low:.4g} to")
-    assert lines[1].startswith(f"promise (MEU) {found.promise:.6g}  (")
+    assert lines[1].startswith(f"promise (MEU) {found.promise:.4g}  (")
     assert (len(lines) == 2) == found.kept
     _, out, _ = run(capsys, "meu", path, "--horizon", "8", "--json")
     assert json.loads(out)["honest"]["low"] == found.low

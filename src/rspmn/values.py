@@ -82,3 +82,29 @@ def show(value: Value) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return str(value)
+
+
+def short(number: float) -> str:
+    """Write a number for a person: four digits, and all of those before the point.
+
+    >>> short(41.99478), short(12345.6), short(-0.000123456), short(float("nan"))
+    ('41.99', '12346', '-0.0001235', '')
+    """
+    if math.isnan(number):
+        return ""
+    return f"{number:.0f}" if 1000 <= abs(number) < 1e15 else f"{number:.4g}"
+
+
+def show_steps(steps: float) -> str:
+    """Write a number of logged steps for a person.
+
+    A step near the border of soft boxes is shared by them, so numbers may not be whole.
+
+    >>> show_steps(1.0), show_steps(85.0588), show_steps(0.3)
+    ('1 logged step', 'about 85 logged steps', 'less than 1 logged step')
+    """
+    whole = round(steps)
+    about = "" if abs(steps - whole) < 1e-6 * max(1.0, steps) else "about "
+    if steps < 1 and about:
+        return "less than 1 logged step"
+    return f"{about}{whole} logged step{'' if whole == 1 else 's'}"

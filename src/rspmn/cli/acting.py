@@ -26,7 +26,7 @@ from rspmn.model import RSPMN
 from rspmn.model_file import load
 from rspmn.schema import Schema
 from rspmn.trust import ActionInterval, HowSure
-from rspmn.values import Value
+from rspmn.values import Value, short
 
 State = dict[str, Value | None]
 
@@ -130,7 +130,7 @@ def _print(
 ) -> None:
     honest = honest_in(model, state, arguments)
     if honest is not None:
-        print(f"{honest_line(honest)}; promise (MEU) {honest.promise:.4g}")
+        print(f"{honest_line(honest)}; promise (MEU) {short(honest.promise)}")
     for each in found:
         if each.before:
             made = ", ".join(f"{name} = {value}" for name, value in each.before.items())
@@ -147,7 +147,7 @@ def _print_actions(found: Answered, caveats: Sequence[str]) -> None:
         return
     longest = max(12, *(len(str(a.value)) for a in found.answers))
     for a in found.answers:
-        worth = f"{'':12}" if math.isnan(a.utility) else f"{a.utility:12.6g}"
+        worth = f"{short(a.utility):>12}"
         line = f"{'*' if a.best else ' '} {a.decision} = {a.value!s:<{longest}} {worth}"
         print(f"{styled(line, 'best') if a.best else line}{_note(a)}")
         if a.value in intervals and not math.isnan(intervals[a.value].low):
@@ -199,7 +199,7 @@ def _print_sure(sure: HowSure, caveats: Sequence[str]) -> None:
 
 
 def _shown_interval(found: ActionInterval) -> str:
-    interval = f"{found.mean:.4g}, 90 % interval {found.low:.4g} to {found.high:.4g}"
+    interval = f"{short(found.mean)}, 90 % interval {short(found.low)} to {short(found.high)}"
     return f"{interval}; best with probability {found.best:.2g}"
 
 

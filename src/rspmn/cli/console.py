@@ -88,9 +88,18 @@ def _laid_out(name: str, column: Sequence[Any], width: int | None) -> list[str]:
     if width is not None:
         cells = [shortened(cell, min(LONGEST_CELL, width)) for cell in cells]
     longest = max(map(len, cells))
-    if all(value is None or isinstance(value, float | int) for value in column):
+    if all(map(_is_number, column)):
         return [cell.rjust(longest) for cell in cells]
     return [cell.ljust(longest) for cell in cells]
+
+
+def _is_number(value: Any) -> bool:
+    """Tell whether a cell is a number, or a share in percent."""
+    try:
+        float(cell_text(value).removesuffix("%") or 0)
+    except ValueError:
+        return isinstance(value, bool)
+    return True
 
 
 def _blocks(columns: list[list[str]], width: int | None) -> list[list[list[str]]]:
@@ -115,5 +124,7 @@ def shortened(text: str, length: int) -> str:
 def cell_text(value: Any) -> str:
     """Return a value as tables show it."""
     if isinstance(value, float):
-        return f"{value:.6g}"
+        from rspmn.values import short  # with numpy: not before there is a number to show
+
+        return short(value)
     return "" if value is None else str(value)

@@ -19,7 +19,7 @@ from rspmn.model import RSPMN
 from rspmn.model_file import load_rspmn
 from rspmn.schema import Kind, Schema
 from rspmn.types import Array
-from rspmn.values import show
+from rspmn.values import short, show
 
 
 def evaluate(arguments: Arguments) -> None:
@@ -76,9 +76,11 @@ def _show_comparison(found: Comparison, arguments: Arguments) -> None:
         ("difference", found.difference.value, found.difference.low, found.difference.high, "95 %"),
     ]
     names = ("", "value", "low", "high", "interval")
-    print_table({name: [_short(line[k]) for line in lines] for k, name in enumerate(names)})
-    print(f"the policy promises {policy.promise:.4g}; it is better than practice with probability "
-          f"{found.better:.3g}")  # fmt: skip
+    print_table({name: [line[k] for line in lines] for k, name in enumerate(names)})
+    print(
+        f"the policy promises {short(policy.promise)}; it is better than practice with "
+        f"probability {found.better:.3g}"
+    )
     print(f"the log does what is recommended in {found.agreement:.1%} of its steps")
     if nodes:
         print("\nwhere they differ most:")
@@ -89,12 +91,12 @@ def _table(nodes: Sequence[NodeComparison], episodes: int) -> dict[str, list[Any
     names = list(nodes[0].state)
     return {
         **{name: [show(node.state[name]) for node in nodes] for name in names},
-        "visits": [node.visits for node in nodes],
+        "visits": [round(node.visits) for node in nodes],
         "practice": [f"{node.practice} ({node.practice_share:.0%})" for node in nodes],
         "recommended": [node.recommended for node in nodes],
         "agree": [f"{node.agreement:.0%}" for node in nodes],
-        "gain per visit": [f"{node.gain_per_visit(episodes):.3g}" for node in nodes],
-        "per episode": [f"{node.gain:.3g}" for node in nodes],
+        "gain per visit": [node.gain_per_visit(episodes) for node in nodes],
+        "per episode": [node.gain for node in nodes],
     }
 
 
@@ -109,9 +111,9 @@ def _show_estimates(found: OffPolicy, arguments: Arguments) -> None:
     estimates = found.estimates
     print_table({
         "method": [e.method for e in estimates],
-        "value": [_short(e.value) for e in estimates],
-        "low": [_short(e.low) for e in estimates],
-        "high": [_short(e.high) for e in estimates],
+        "value": [e.value for e in estimates],
+        "low": [e.low for e in estimates],
+        "high": [e.high for e in estimates],
         "effective episodes": ["" if math.isnan(e.effective) else f"{e.effective:.3g}"
                                for e in estimates],
     })  # fmt: skip
@@ -121,12 +123,6 @@ def _show_estimates(found: OffPolicy, arguments: Arguments) -> None:
     print(f"the probabilities of logged decisions are {source}")
     for note in found.notes:
         print(f"note: {note}")
-
-
-def _short(number: object) -> str:
-    if not isinstance(number, float):
-        return str(number)
-    return "" if math.isnan(number) else f"{number:.4g}"
 
 
 def _plain(facts: Any) -> Any:

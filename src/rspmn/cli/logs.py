@@ -20,6 +20,7 @@ from rspmn.files import write_atomically
 from rspmn.infer.policy import Policy
 from rspmn.model_file import load, load_rspmn
 from rspmn.spmn import SPMN
+from rspmn.values import short
 
 #: So many notes on where decisions were never taken are printed with a policy.
 NOTES = 10
@@ -48,12 +49,13 @@ def show_policy(arguments: Arguments) -> None:
         rows = zip(*table.values(), strict=True)
         print(json.dumps([dict(zip(names, map(_plain, row), strict=True)) for row in rows]))
         return
+    table |= {name: [round(steps) for steps in table[name]] for name in ("visits", "steps")}
     if arguments.quiet:
         print_table(table)
         return
     honest = None if policy.allow_untried else honest_of(policy)
     if honest is not None:
-        print(f"{honest_line(honest)} from the start; promise (MEU) {honest.promise:.4g}")
+        print(f"{honest_line(honest)} from the start; promise (MEU) {short(honest.promise)}")
     print_table(table)
     print_doubts(honest)
     taken = {(name, made) for name in model.schema.decisions for made in table[name]}

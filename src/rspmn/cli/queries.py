@@ -20,7 +20,7 @@ from rspmn.model_file import load
 from rspmn.schema import Schema
 from rspmn.spmn import SPMN
 from rspmn.trust import HonestValue
-from rspmn.values import Mark, Value
+from rspmn.values import Mark, Value, short, show_steps
 
 Model = RSPMN | SPMN
 
@@ -69,7 +69,7 @@ def show_info(arguments: Arguments) -> None:
             "top nodes": len(model.top),
             "template nodes": len(model.template),
             "template edges": model.template.num_edges,
-            "logged steps": f"{sum(model.visits):.6g}",
+            "logged steps": round(sum(model.visits)),
         }
     else:
         facts |= {
@@ -104,7 +104,7 @@ def show_meu(arguments: Arguments) -> int:
         print(f"{float(answer):.6g}")
     else:
         near = f" ± {answer.bound:.2g}" if answer.bound > 1e-6 * abs(answer) else ""
-        found = f"{float(answer):.6g}{near}{support(answer.steps, answer.supported)}"
+        found = f"{short(float(answer))}{near}{support(answer.steps, answer.supported)}"
         print(found if honest is None else f"{honest_line(honest)}\npromise (MEU) {found}")
         print_doubts(honest)
     return ExitCode.UNSUPPORTED if math.isnan(answer) else ExitCode.ANSWERED
@@ -137,7 +137,8 @@ def honest_of(
 
 def honest_line(honest: HonestValue) -> str:
     """Return an honest value as a line."""
-    return f"honest value {honest.point:.4g}  (90 % interval {honest.low:.4g} to {honest.high:.4g})"
+    interval = f"{short(honest.low)} to {short(honest.high)}"
+    return f"honest value {short(honest.point)}  (90 % interval {interval})"
 
 
 def print_doubts(honest: HonestValue | None) -> None:
@@ -289,7 +290,7 @@ def finite(number: float) -> float | None:
 
 def support(steps: float, supported: float = 1.0, *others: str) -> str:
     """Return how far a number can be trusted, in brackets; nothing if there is nothing to say."""
-    notes = [f"{steps:g} logged steps"] if steps else []
+    notes = [show_steps(steps)] if steps else []
     notes += [f"supported {show_share(supported)}"] if supported < 1 else []
     notes += others
     return f"  ({', '.join(notes)})" if notes else ""

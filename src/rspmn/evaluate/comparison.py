@@ -156,7 +156,7 @@ def _by_node(
         np.add.at(told, state, chances[state])
         np.add.at(agrees, state, chances[state, made])
     table = policy.table()
-    names = model.schema.information_sets[0]
+    names = [n for n in model.schema.information_sets[0] if n not in model.set_aside]
     of_nodes = [situations.places.in_groups(each) for each in (taken, told, agrees)]
     found = []
     for row, node in enumerate(table["node"]):

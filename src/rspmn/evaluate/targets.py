@@ -15,6 +15,7 @@ With several decisions in a step, an action is a tuple of their values or a mapp
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -100,7 +101,7 @@ class Planned:
 
     def _decided(self, situations: Situations) -> Iterator[list[Joint]]:
         """Return the joint decisions in all states, by time."""
-        names, times = situations.schema.decisions, range(self.policy.horizon or 1)
+        names, times = situations.schema.decisions, count()  # the policy refuses those beyond it
         states = {name: column.decode() for name, column in situations.columns.items()}
         table = {name: _objects(column) for name, column in states.items()}
         otherwise = dict.fromkeys(names, UNKNOWN) if len(names) > 1 else UNKNOWN

@@ -12,7 +12,7 @@ from rspmn.explain.explanation import ActionReason, Explanation
 from rspmn.explain.text import change_text
 from rspmn.explain.words import state_text
 from rspmn.types import Array
-from rspmn.values import show
+from rspmn.values import show, show_steps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,7 +70,7 @@ def _draw_action(axes: Any, y: float, action: ActionReason, chosen: bool) -> Non
         ends = [action.low, action.high]
         axes.plot(ends, [y, y], color=color, linewidth=3, solid_capstyle="butt")
     axes.plot(action.utility, y, "o", color=color, markersize=7)
-    note = f"{action.steps:g} steps" if action.steps else "no logged steps"
+    note = show_steps(action.steps) if action.steps else "no logged steps"
     right = action.utility if math.isnan(action.high) else max(action.high, action.utility)
     axes.annotate(
         note, (max(right, 0.0), y), xytext=(8, 0), textcoords="offset points", va="center",

@@ -1,7 +1,8 @@
 """Explanations as text."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 from rspmn.explain.explanation import (
     ActionReason,
@@ -11,10 +12,10 @@ from rspmn.explain.explanation import (
     NextState,
 )
 from rspmn.explain.words import state_text
-from rspmn.values import END, show
+from rspmn.values import END, Value, short, show, show_steps
 
 #: The columns of the table of actions.
-COLUMNS = "   value       now     later     90 % interval    best  steps"
+COLUMNS = "value", "now", "later", "90 % interval", "best", "steps"
 #: So many interface nodes and next states are written out.
 SHOWN = 3
 
@@ -39,7 +40,7 @@ def _decision(found: Explanation) -> Iterator[str]:
     if found.decided is None:
         yield "decision: none; no decision with a known outcome was logged in such a state"
         return
-    margin = "" if math.isnan(found.margin) else f", by {found.margin:.4g}"
+    margin = "" if math.isnan(found.margin) else f", by {short(found.margin)}"
     if found.ties:
         margin = f"; as good: {', '.join(map(show, found.ties))}"
     close = "; too close to call" if found.too_close and not found.ties else ""
@@ -52,10 +53,11 @@ def _actions(found: Explanation) -> Iterator[str]:
     if not found.places:
         return
     yield ""
-    width = max(len(found.decision), *(len(show(action.value)) for action in found.actions))
-    yield f"{found.decision:<{width}}  {COLUMNS}"
-    for action in found.actions:
-        yield f"{show(action.value):<{width}}  {_numbers(action)}"
+    rows = [(show(action.value), *_numbers(action)) for action in found.actions]
+    widths = [max(map(len, cells)) for cells in zip((found.decision, *COLUMNS), *rows, strict=True)]
+    yield _row((found.decision, *COLUMNS), widths)
+    for action, row in zip(found.actions, rows, strict=True):
+        yield _row(row, widths)
         yield from (f"  {note}" for note in action.notes)
     for action in found.actions[:SHOWN]:
         if action.next:
@@ -84,16 +86,20 @@ def _percent(share: float) -> str:
     return f"{100 * share:3.0f} %" if share >= 0.005 or share == 0 else " <1 %"
 
 
-def _numbers(action: ActionReason) -> str:
-    cells = [_cell(number, 8) for number in (action.utility, action.now, action.later)]
+def _numbers(action: ActionReason) -> tuple[str, ...]:
     known = not math.isnan(action.low)
-    interval = f"{action.low:.4g} to {action.high:.4g}" if known else ""
-    best = _percent(action.best) if not math.isnan(action.best) else ""
-    return f"{'  '.join(cells)}  {interval:>16}  {best:>6}  {action.steps:>5g}"
+    return (
+        *map(short, (action.utility, action.now, action.later)),
+        f"{short(action.low)} to {short(action.high)}" if known else "",
+        _percent(action.best) if not math.isnan(action.best) else "",
+        f"{action.steps:.0f}",
+    )
 
 
-def _cell(number: float, width: int) -> str:
-    return " " * width if math.isnan(number) else f"{number:{width}.4g}"
+def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """Return a row of a table: a name, then numbers that end where those above them do."""
+    numbers = (cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
+    return "  ".join([cells[0].ljust(widths[0]), *numbers]).rstrip()
 
 
 def _places(found: Explanation) -> Iterator[str]:
@@ -102,7 +108,7 @@ def _places(found: Explanation) -> Iterator[str]:
     yield ""
     yield "where it is"
     for place in found.places[:SHOWN]:
-        visits = f", {place.visits:g} logged steps" if place.visits else ""
+        visits = f", {show_steps(place.visits)}" if place.visits else ""
         yield f"  {_percent(place.probability)}  node {place.node}: {place.text}{visits}"
     if len(found.places) > SHOWN:
         yield f"  and {len(found.places) - SHOWN} other nodes"
@@ -128,7 +134,22 @@ def _influences(found: Explanation) -> Iterator[str]:
 
 def change_text(change: Change) -> str:
     """Return a change in words."""
-    return f"with {change.variable}={show(change.after)} it would be {decided_text(change.decided)}"
+    after = _away(change.before, change.after)
+    return f"with {change.variable}={after} it would be {decided_text(change.decided)}"
+
+
+def _away(before: Value, after: Value) -> str:
+    """Return a value that changed, of numbers four digits: those further away.
+
+    >>> _away(2.5, 2.58105), _away(3.0, 2.58105), _away("north", "south")
+    ('2.582', '2.581', 'south')
+    """
+    if not isinstance(after, float) or not isinstance(before, float | int) or not after:
+        return show(after)
+    places = 3 - math.floor(math.log10(abs(after)))
+    unit = Decimal(1).scaleb(-max(places, 0))
+    rounding = ROUND_CEILING if after > before else ROUND_FLOOR
+    return show(float(Decimal(repr(after)).quantize(unit, rounding)))
 
 
 def _similar(found: Explanation) -> Iterator[str]:
@@ -137,9 +158,9 @@ def _similar(found: Explanation) -> Iterator[str]:
     yield ""
     yield "logged steps like this"
     for step in found.similar:
-        made = state_text(step.decided)
+        made, earned = state_text(step.decided), short(step.utility)
         yield (
-            f"  {step.count} ×  {state_text(step.state)}: {made}, earned {step.utility:.4g}, then "
+            f"  {step.count} ×  {state_text(step.state)}: {made}, earned {earned}, then "
             f"{step.followed}"
         )
 

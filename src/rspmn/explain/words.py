@@ -20,7 +20,8 @@ class NodeWords:
         """Return the value of each variable in a node; several are one text."""
         if node not in self._found:
             values = values_in_node(self._states, self._states.roots[node])
-            names = self.model.schema.information_sets[0]
+            aside = self.model.set_aside  # nodes do not differ by it
+            names = [n for n in self.model.schema.information_sets[0] if n not in aside]
             self._found[node] = {name: values[name] for name in names if name in values}
         return self._found[node]
 

@@ -15,6 +15,7 @@ from rspmn.infer.criterion import MEU, TIE, Criterion
 from rspmn.infer.evaluation import Evaluation, evaluate
 from rspmn.infer.evidence import as_state, known_values
 from rspmn.model import RSPMN, Evidence
+from rspmn.values import show_steps
 
 
 class ExpectedUtility(float):
@@ -40,7 +41,7 @@ class ExpectedUtility(float):
         return made
 
     def __repr__(self) -> str:
-        notes = [f"from {self.steps:g} logged steps"] if self.steps else []
+        notes = [f"from {show_steps(self.steps)}"] if self.steps else []
         if math.isnan(self):
             notes.insert(0, "unsupported")
         elif self.supported < 1:

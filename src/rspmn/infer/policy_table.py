@@ -1,9 +1,11 @@
 """A policy as a table, one row for each interface node."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from rspmn.circuit import Distribution, Leaf, Network
 from rspmn.infer.compiled.state_index import state_part
+from rspmn.infer.number_ranges import joined, number_range, range_text
 from rspmn.values import Value, show
 
 if TYPE_CHECKING:
@@ -47,24 +49,29 @@ def policy_table(policy: "BasePolicy", t: int = 0) -> dict[str, list[Any]]:
 
 
 def values_in_node(states: Network, root: int) -> dict[str, Value]:
-    """Return the values of the variables in an interface node; several are one string."""
-    found: dict[str, dict[Value, None]] = {}
+    """Return the values of the variables in an interface node; several are one text.
+
+    Numbers are ranges, "2.39 to 2.57", without the tails of their densities.
+    """
+    found: dict[str, dict[Distribution, None]] = {}
     waiting = [root]
     for here in waiting:
         node = states.nodes[here]
         waiting.extend(node.children)
         if isinstance(node, Leaf):
-            found.setdefault(node.variable, {}).update(dict.fromkeys(_named(node.distribution)))
-    return {name: _shown(list(values)) for name, values in found.items()}
+            found.setdefault(node.variable, {})[node.distribution] = None
+    return {name: _shown(held) for name, held in found.items()}
 
 
-def _shown(values: list[Value]) -> Value:
+def _shown(held: Iterable[Distribution]) -> Value:
+    values: dict[Value, None] = {}
+    ranges = []
+    for distribution in held:
+        if distribution.atoms() is None:
+            ranges.append(number_range(distribution))
+        else:
+            values |= dict.fromkeys(distribution.span())
+    values |= {range_text(*each): None for each in joined(ranges)}
     if len(values) == 1:
-        return values[0]
-    return " | ".join(map(show, values[:SHOWN])) + (" | ..." if len(values) > SHOWN else "")
-
-
-def _named(distribution: Distribution) -> tuple[Value, ...]:
-    """Return the values of a distribution, or its range as text."""
-    span = distribution.span()
-    return span if distribution.atoms() is not None else (" to ".join(map(show, span)),)
+        return next(iter(values))
+    return " | ".join(map(show, [*values][:SHOWN])) + (" | ..." if len(values) > SHOWN else "")

@@ -6,13 +6,12 @@ from typing import NamedTuple
 
 from rspmn.circuit import Distribution, Leaf
 from rspmn.infer.likelihood import log_likelihood
+from rspmn.infer.number_ranges import number_range
 from rspmn.model import RSPMN
 from rspmn.values import Mark, Value, show
 
 #: So many values are written out.
 SHOWN = 12
-#: Where a density is below this share of its highest, it is a tail beyond what was logged.
-TAIL = 1e-3
 
 
 def never_logged(model: RSPMN, known: Mapping[str, Value]) -> tuple[str, ...]:
@@ -77,7 +76,7 @@ class _Range(NamedTuple):
             if atoms is not None:
                 listed |= {value: None for value in atoms if not isinstance(value, Mark)}
                 continue
-            first, last = _range(distribution)
+            first, last = number_range(distribution)
             low, high = min(low, first), max(high, last)
         return cls(listed, low, high)
 
@@ -85,20 +84,3 @@ class _Range(NamedTuple):
 def shown_state(known: Mapping[str, Value]) -> str:
     """Return a state as text: x=1 with y=2."""
     return " with ".join(f"{name}={show(value)}" for name, value in known.items())
-
-
-def _range(distribution: Distribution) -> tuple[float, float]:
-    """Return the range of the numbers of a distribution, without its tails."""
-    pieces = distribution.pieces()
-    if pieces is None:
-        low, high = distribution.span()
-        assert not isinstance(low, str | Mark)
-        assert not isinstance(high, str | Mark)
-        return float(low), float(high)
-    knots, densities = pieces
-    least = TAIL * max(densities)
-    inside = [k for k, density in enumerate(densities) if density >= least]
-    # Density may fall to 0 at a knot that is not a tail's: the piece to it was logged.
-    first = inside[0] - (inside[0] > 0 and densities[inside[0] - 1] == 0)
-    last = inside[-1] + (inside[-1] + 1 < len(knots) and densities[inside[-1] + 1] == 0)
-    return knots[first], knots[last]
