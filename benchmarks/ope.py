@@ -93,7 +93,7 @@ def answers(
     model, _ = learn_rspmn(log)
     policies = [target for target, _ in targets(name, horizon).values()]
     began = process_time()
-    found = off_policies(model, log, policies, horizon, draws=draws, rng=seed)
+    found = off_policies(model, log, policies, horizon, draws=draws, rng=seed, level=0.95)
     return found, process_time() - began
 
 

@@ -40,7 +40,8 @@ def test_practice_and_recommendation(folder: Path, capsys: pytest.CaptureFixture
     words = ("evaluate", folder / "m.json", "--log", folder / "log.csv", "--draws", 50)
     code, out, err = run(capsys, *words, "--top", 3)
     assert (code, err) == (0, "")
-    assert "8 steps, 600 logged episodes" in out
+    assert "8 steps, 600 logged episodes; 90 % intervals" in out
+    assert "95 %" not in out
     for word in ("current practice", "recommended policy", "difference", "with probability"):
         assert word in out
     table = out.split("where they differ most:\n")[1].splitlines()
@@ -63,6 +64,13 @@ def test_any_policy(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert out.startswith(f"policy {policy}: 8 steps, 600 logged episodes")
         assert "estimated from the log" in out
         assert "coverage" in out
+    narrow, wide = (
+        json.loads(run(capsys, *words, "--policy", "uniform", "--level", share, "--json")[1])
+        for share in (0.5, 0.99)
+    )
+    assert (narrow["level"], wide["level"]) == (0.5, 0.99)
+    for less, more in zip(narrow["estimates"], wide["estimates"], strict=True):
+        assert more["low"] < less["low"] < less["value"] < less["high"] < more["high"]
     facts = json.loads(run(capsys, *words, "--policy", "uniform", "--horizon", 20, "--json")[1])
     log = Episodes.from_log(str(folder / "log.csv"), frozen_lake().schema)
     expected = off_policy(learn_rspmn(log)[0], log, "uniform", 20, draws=50)

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from rspmn.cli import main
+from rspmn.envs.frozen_lake import frozen_lake
 from rspmn.envs.grid_universe import grid_universe
+from rspmn.envs.paper_grid import paper_grid
 from rspmn.learn import learn_rspmn
 
 
@@ -49,3 +51,52 @@ def test_what_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     code, _, err = run(capsys, "explain", folder / "model.json", "--horizon", 3, "-t", 3)
     assert code == 2
     assert "t: expected 0 to 2, found 3" in err
+
+
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("grid") / "grid.json"
+    paper_grid().save(path)
+    return path
+
+
+def test_returns(grid: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["returns", grid, "--state", "x=0", "y=0", "--horizon", 4]
+    code, out, err = run(capsys, *words, "--tail", 0.1)
+    assert (code, err) == (0, "")
+    assert out.startswith("return over 4 steps: mean 16")  # -1 - 1 + 9 + 9
+    assert "if the worst 10 % matter most:\nreturn over 4 steps: mean 16" in out
+    facts = json.loads(run(capsys, *words, "--tail", 0.1, "--json")[1])
+    assert facts["mean"] == facts["tail"]["cvar"]["0.1"] == 16
+    code, _, err = run(capsys, *words, "--tail", 0.1, "-t", 1)
+    assert code == 2
+    assert "starts at -t 0" in err
+
+
+def test_information(grid: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["information", grid, "--state", "x=0", "--horizon", 4]
+    code, out, err = run(capsys, *words)
+    assert (code, err) == (0, "")
+    assert out.splitlines()[-1].split() == ["y", "5", "50%"]
+    (facts,) = json.loads(run(capsys, *words, "--observe", "y", "--json")[1])
+    assert (facts["variable"], facts["gain"], facts["changes"]) == ("y", 5.0, 0.5)
+    code, _, err = run(capsys, *words, "--observe", "x")
+    assert code == 2
+    assert "'x' is given in the state already" in err
+    out = run(capsys, "information", grid, "--state", "x=0", "y=0", "--horizon", 4)[1]
+    assert "everything that is observed before the decision is in --state" in out
+
+
+def test_sensitivity(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["sensitivity", folder / "lake.json", "--state", "cell=14", "--horizon", 8]
+    frozen, _ = learn_rspmn(frozen_lake().generate(2000, 20, 0))
+    frozen.save(folder / "lake.json")
+    expected = frozen.policy(8).sensitivity({"cell": 14})
+    code, out, err = run(capsys, *words, "--top", 2)
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [str(each) for each in expected[:2]]
+    facts = json.loads(run(capsys, *words, "--event", "cell=13", "--json")[1])
+    assert facts
+    assert all(each["event"] == "cell=13" for each in facts)
+    out = run(capsys, "sensitivity", folder / "model.json", "--state", "cell=0", "--horizon", 8)[1]
+    assert "no probability of what follows changes the best action" in out  # nothing is random

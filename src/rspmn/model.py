@@ -380,6 +380,7 @@ class RSPMN:
         *,
         draws: int = 300,
         rng: np.random.Generator | int = 0,
+        level: float = 0.9,
     ) -> "HonestValue":
         """Return what the recommended policy is worth, with a 90 % interval.
 
@@ -394,7 +395,8 @@ class RSPMN:
         >>> found.low <= 6 <= found.high
         True
         """
-        return self.policy(horizon, discount).honest_value(state, draws=draws, rng=rng)
+        policy = self.policy(horizon, discount)
+        return policy.honest_value(state, draws=draws, rng=rng, level=level)
 
     @cached_property
     def posterior(self) -> "Posterior":

@@ -114,7 +114,7 @@ def test_practice_is_worth_the_mean_return() -> None:
         assert found[method].value == pytest.approx(returns.mean())
         assert found[method].effective == pytest.approx(2000)
         assert found[method].high - found[method].value == pytest.approx(
-            1.959964 * returns.std(ddof=1) / np.sqrt(2000)
+            1.644854 * returns.std(ddof=1) / np.sqrt(2000)
         )
     assert found.coverage == 1
     assert found["model"].low <= found["model"].value <= found["model"].high

@@ -105,7 +105,7 @@ function Worth() {
           <>The honest value is what the log supports, without the optimism of choosing the best of
             many estimates. The model itself promises {number(policy.promise)}. </>
         )}
-        Intervals of practice and of the difference are of 95 %, that of the policy of 90 %.
+        Intervals are of 90 %.
         {worth.agreement !== undefined && (
           <> The log already does what is recommended in {percent(worth.agreement)} of its steps.</>
         )}

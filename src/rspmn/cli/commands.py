@@ -56,6 +56,41 @@ def explain() -> list[click.Parameter]:
     ]
 
 
+def returns() -> list[click.Parameter]:
+    """Parameters of `returns`."""
+    return [
+        options.model(),
+        *options.question(),
+        options.time_step(),
+        Option("--tail", type=Number(0, 1, whole=False), metavar="SHARE",
+               help="also the policy whose worst share of returns has the highest mean"),
+    ]  # fmt: skip
+
+
+def information() -> list[click.Parameter]:
+    """Parameters of `information`."""
+    return [
+        options.model(),
+        Option("--observe", several=".+", metavar="NAME",
+               help="variables, each observed alone; default: all that are not in --state"),
+        *options.question(),
+        options.time_step(),
+    ]  # fmt: skip
+
+
+def sensitivity() -> list[click.Parameter]:
+    """Parameters of `sensitivity`."""
+    return [
+        options.model(),
+        *options.question(),
+        options.time_step(),
+        Option("--event", several=r"[^=]+=.*", metavar="NAME=VALUE",
+               help="what may follow, as in --event cell=14; default: each next interface node"),
+        Option("--top", type=Number(1), default=10, metavar="N",
+               help="number of thresholds to list, the nearest first, default 10"),
+    ]  # fmt: skip
+
+
 def report() -> list[click.Parameter]:
     """Parameters of `report`."""
     return [
@@ -193,6 +228,8 @@ def evaluate() -> list[click.Parameter]:
                help="column with the probability of each logged decision; default: estimated"),
         Option("--draws", type=Number(1), default=300, metavar="N",
                help="draws from the posterior, default 300"),
+        Option("--level", type=Number(0, 1, whole=False), default=0.9, metavar="SHARE",
+               help="share of intervals that are meant to hold the value, default 0.9"),
         options.seed(),
         Option("--top", type=Number(0), default=10, metavar="N",
                help="number of states to list without --policy, default 10"),
@@ -337,6 +374,24 @@ COMMANDS: dict[str, Declared] = {
             "rspmn explain lake.json --state cell=14 --horizon 30 --log log.csv -o why.svg",
         ), explain,
     ),
+    "returns": Declared(
+        ASK, "explaining.show_returns", "the distribution of what is earned: quantiles, worst tail",
+        (
+            "rspmn returns lake.json --horizon 30",
+            "rspmn returns lake.json --state cell=14 --horizon 30 --tail 0.1",
+        ), returns,
+    ),
+    "information": Declared(
+        ASK, "explaining.show_information", "what it is worth to observe a variable first",
+        ("rspmn information lake.json --horizon 30 --observe cell",), information,
+    ),
+    "sensitivity": Declared(
+        ASK, "explaining.show_sensitivity", "probabilities at which the best action changes",
+        (
+            "rspmn sensitivity lake.json --state cell=14 --horizon 30",
+            "rspmn sensitivity lake.json --state cell=14 --horizon 30 --event cell=13",
+        ), sensitivity,
+    ),
     "meu": Declared(
         ASK, "queries.show_meu", "maximum expected utility, from the start or from a state",
         (
@@ -357,7 +412,7 @@ COMMANDS: dict[str, Declared] = {
         ASK, "evaluating.evaluate", "what a policy is worth, by a model and a log",
         (
             "rspmn evaluate lake.json --log log.csv --draws 50",
-            "rspmn evaluate lake.json --log log.csv --policy uniform --draws 50",
+            "rspmn evaluate lake.json --log log.csv --policy uniform --draws 50 --level 0.95",
         ), evaluate,
     ),
     "check": Declared(

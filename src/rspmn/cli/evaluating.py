@@ -26,7 +26,7 @@ def evaluate(arguments: Arguments) -> None:
     """Print what a policy is worth, or the recommended one beside current practice."""
     model = load_rspmn(arguments.model)
     log, behaviour = _read(model, arguments)
-    options = {"draws": arguments.draws, "rng": arguments.seed}
+    options = {"draws": arguments.draws, "rng": arguments.seed, "level": arguments.level}
     horizon, discount = arguments.horizon, arguments.discount
     if arguments.policy is None:
         if behaviour is not None:
@@ -68,14 +68,14 @@ def _show_comparison(found: Comparison, arguments: Arguments) -> None:
         facts = asdict(replace(found, nodes=nodes))
         print(json.dumps(_plain(facts)))
         return
-    print(f"{found.horizon} steps, {found.episodes} logged episodes")
+    print(f"{found.horizon} steps, {found.episodes} logged episodes; {_intervals(found.level)}")
     policy = found.policy
     lines = [
-        ("current practice", found.practice.value, found.practice.low, found.practice.high, "95 %"),
-        ("recommended policy", policy.point, policy.low, policy.high, "90 %"),
-        ("difference", found.difference.value, found.difference.low, found.difference.high, "95 %"),
+        ("current practice", found.practice.value, found.practice.low, found.practice.high),
+        ("recommended policy", policy.point, policy.low, policy.high),
+        ("difference", found.difference.value, found.difference.low, found.difference.high),
     ]
-    names = ("", "value", "low", "high", "interval")
+    names = ("", "value", "low", "high")
     print_table({name: [line[k] for line in lines] for k, name in enumerate(names)})
     print(
         f"the policy promises {short(policy.promise)}; it is better than practice with "
@@ -107,7 +107,8 @@ def _show_estimates(found: OffPolicy, arguments: Arguments) -> None:
     if arguments.json:
         print(json.dumps(_plain(asdict(found))))
         return
-    print(f"policy {arguments.policy}: {found.horizon} steps, {found.episodes} logged episodes")
+    print(f"policy {arguments.policy}: {found.horizon} steps, {found.episodes} logged episodes; "
+          f"{_intervals(found.level)}")  # fmt: skip
     estimates = found.estimates
     print_table({
         "method": [e.method for e in estimates],
@@ -117,12 +118,16 @@ def _show_estimates(found: OffPolicy, arguments: Arguments) -> None:
         "effective episodes": ["" if math.isnan(e.effective) else f"{e.effective:.3g}"
                                for e in estimates],
     })  # fmt: skip
-    print(f"coverage {found.coverage:.2%}; intervals of 95 %")
+    print(f"coverage {found.coverage:.2%}")
     column = f"read from the column {arguments.probability}"
     source = column if found.behaviour_given else "estimated from the log"
     print(f"the probabilities of logged decisions are {source}")
     for note in found.notes:
         print(f"note: {note}")
+
+
+def _intervals(level: float) -> str:
+    return f"{100 * level:g} % intervals"
 
 
 def _plain(facts: Any) -> Any:

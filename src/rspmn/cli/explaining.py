@@ -1,16 +1,20 @@
-"""The command that explains a decision."""
+"""The commands that explain a decision: why, what it may earn, what would change it."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
+from rspmn.cli.console import print_table
 from rspmn.cli.framework import Arguments
 from rspmn.cli.queries import options, state_of
 from rspmn.data.episodes import Episodes
 from rspmn.errors import EvidenceError, ModelFileError
 from rspmn.explain import Explanation
 from rspmn.files import write_atomically
+from rspmn.infer.policy import Policy
 from rspmn.model import RSPMN
-from rspmn.model_file import load
+from rspmn.model_file import load, load_rspmn
+from rspmn.values import Value, show
 
 
 def explain(arguments: Arguments) -> None:
@@ -29,6 +33,69 @@ def explain(arguments: Arguments) -> None:
     if arguments.output:
         _draw(found, arguments.output)
     print(json.dumps(found.to_dict()) if arguments.json else found)
+
+
+def show_returns(arguments: Arguments) -> None:
+    """Print the distribution of the return of a policy, and of the one with the best tail."""
+    policy, state = _asked(arguments)
+    found = policy.returns(state=state, t=arguments.t)
+    tail = None
+    if arguments.tail is not None:
+        if arguments.t:
+            raise EvidenceError("--tail: a policy for the worst returns starts at -t 0")
+        tail = policy.tail(arguments.tail)
+    if arguments.json:
+        facts = found.to_dict()
+        more = {} if tail is None else {"tail": tail.returns(state).to_dict()}
+        print(json.dumps(facts | more))
+        return
+    print(found)
+    if tail is not None:
+        print(f"\nif the worst {100 * tail.share:g} % matter most:\n{tail.returns(state)}")
+
+
+def show_information(arguments: Arguments) -> None:
+    """Print what it is worth to observe variables before the next decision."""
+    policy, state = _asked(arguments)
+    given = {name for name, value in (state or {}).items() if value is not None}
+    names = arguments.observe or [
+        name for name in policy.model.schema.information_sets[0] if name not in given
+    ]
+    found = [policy.value_of_information(state, name, arguments.t) for name in names]
+    found.sort(key=lambda each: -each.gain)
+    if arguments.json:
+        print(json.dumps([each.to_dict() for each in found]))
+        return
+    if not found:
+        print("everything that is observed before the decision is in --state")
+        return
+    print(f"without it: {show(found[0].decided)}, worth {found[0].unseen:.4g}")
+    print_table({
+        "variable": [each.variable for each in found],
+        "gain": [each.gain for each in found],
+        "changes the decision": [f"{each.changes:.0%}" for each in found],
+    })  # fmt: skip
+
+
+def show_sensitivity(arguments: Arguments) -> None:
+    """Print at which probabilities of what follows the best action changes."""
+    policy, state = _asked(arguments)
+    values = state_of(policy.model, arguments.event, "--event") or {}
+    event = {name: value for name, value in values.items() if value is not None} or None
+    found = policy.sensitivity(state, arguments.t, event)[: arguments.top]
+    if arguments.json:
+        print(json.dumps([asdict(each) for each in found]))
+        return
+    for each in found:
+        print(each)
+    if not found:
+        print("no probability of what follows changes the best action")
+
+
+def _asked(arguments: Arguments) -> tuple[Policy, dict[str, Value | None] | None]:
+    """Return the policy of a recurrent model, and the state that is asked about."""
+    model = load_rspmn(arguments.model)
+    return model.policy(**options(model, arguments)), state_of(model, arguments.state)
 
 
 def _draw(found: Explanation, path: str) -> None:

@@ -219,7 +219,9 @@ def _part(model: Model, part: str | None, steps: int) -> Network:
     return model.unfold(steps) if part == "unfolded" else model.template
 
 
-def state_of(model: Model, pairs: Sequence[str] | None) -> dict[str, Value | None] | None:
+def state_of(
+    model: Model, pairs: Sequence[str] | None, option: str = "--state"
+) -> dict[str, Value | None] | None:
     """Read NAME=VALUE pairs, each value as the model writes it; NAME= leaves it open."""
     if pairs is None:
         return None
@@ -227,9 +229,9 @@ def state_of(model: Model, pairs: Sequence[str] | None) -> dict[str, Value | Non
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals:
-            raise EvidenceError(f"--state {pair}: expected NAME=VALUE")
+            raise EvidenceError(f"{option} {pair}: expected NAME=VALUE")
         if name in state:
-            raise EvidenceError(f"--state: duplicate {name!r}")
+            raise EvidenceError(f"{option}: duplicate {name!r}")
         state[name] = _value(model, name, text)
     return state
 

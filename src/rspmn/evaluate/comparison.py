@@ -23,6 +23,7 @@ from rspmn.infer.criterion import MEU
 from rspmn.infer.policy import Policy
 from rspmn.model import RSPMN
 from rspmn.trust import HonestValue
+from rspmn.trust.honest import LEVEL, check_level
 from rspmn.trust.rules import Fixed, Rule
 from rspmn.types import Array
 from rspmn.values import Value, show
@@ -58,6 +59,7 @@ class Comparison:
     better: float  # the probability that the policy is better
     agreement: float  # the share of logged steps that took the recommended decision
     nodes: tuple[NodeComparison, ...]  # by what the policy gains in them, the most first
+    level: float = LEVEL  # of the intervals
 
 
 def compare(
@@ -68,6 +70,7 @@ def compare(
     *,
     draws: int = 300,
     rng: int = 0,
+    level: float = LEVEL,
 ) -> Comparison:
     """Return the recommended policy of a model beside the practice of a log.
 
@@ -86,6 +89,8 @@ def compare(
         The number of draws from the posterior.
     rng
         A seed.
+    level
+        The share of intervals that are meant to hold the value.
 
     Examples
     --------
@@ -100,7 +105,9 @@ def compare(
     horizon = steps.longest if horizon is None else check_steps(horizon, least=1)
     plan, current = Plan(model, horizon, discount, MEU), practice_value(model, horizon, discount)
     best: list[Rule] = [Fixed(plan.at(after).choices.chosen) for after in range(horizon)]
-    honest = model.honest_value(horizon, discount, draws=check_draws(draws), rng=rng)
+    honest = model.honest_value(
+        horizon, discount, draws=check_draws(draws), rng=rng, level=check_level(level)
+    )
     generator = np.random.default_rng(rng)
     rules = [current.drawn_rules(generator), current.rules, lambda _: best]
     drawn, practised, recommended = draws_of(model, rules, discount, draws, generator)
@@ -111,9 +118,10 @@ def compare(
     gains = _gains(model, steps, best, current.rules(1), discount)
     agreement, nodes = _by_node(model, steps, model.policy(horizon, discount), gains)
     return Comparison(
-        horizon, discount, steps.episodes, estimate_of("practice", current.value, practised),
-        honest, estimate_of("difference", honest.point - current.value, apart), better, agreement,
-        nodes,
+        horizon, discount, steps.episodes,
+        estimate_of("practice", current.value, practised, level=level), honest,
+        estimate_of("difference", honest.point - current.value, apart, level=level), better,
+        agreement, nodes, level,
     )  # fmt: skip
 
 

@@ -7,21 +7,21 @@ mean that is the usual one; for weighted estimators it is the delta method.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
 from rspmn.data.keys import group_weights
+from rspmn.trust.honest import LEVEL
 from rspmn.types import Array, Bools, Ints
 
 SAMPLING = "importance sampling"
-#: Standard errors from the estimate to either end of a 95 % interval.
-NORMAL = 1.959964
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a target is worth by one estimator, with a 95 % interval."""
+    """What a target is worth by one estimator, with an interval."""
 
     method: str
     value: float  # NaN if it is not defined
@@ -52,11 +52,11 @@ class Weighable:
             yield t, slice(int(self.first[t]), int(self.first[t + 1]))
 
 
-def per_decision(log: Weighable, normalised: bool, model: bool) -> Estimate:
+def per_decision(log: Weighable, normalised: bool, model: bool, level: float = LEVEL) -> Estimate:
     """Return an estimate by products of ratios.
 
     `normalised` divides the weights of each time by their mean. `model` takes what the model says
-    as a control variate, which makes the estimate doubly robust.
+    as a control variate, which makes the estimate doubly robust. `level` is that of the interval.
     """
     weight, influence = np.ones(log.episodes), np.zeros(log.episodes)
     value, effective = 0.0, float(log.episodes)
@@ -71,7 +71,7 @@ def per_decision(log: Weighable, normalised: bool, model: bool) -> Estimate:
             influence += factor * each
         effective = min(effective, effective_size(weight))
     name = ("weighted " if normalised else "") + ("doubly robust" if model else SAMPLING)
-    return interval(name, value, influence, effective)
+    return interval(name, value, influence, effective, level)
 
 
 def final_weights(log: Weighable) -> Array:  # [episodes]
@@ -101,13 +101,16 @@ def effective_size(weights: Array) -> float:
     return float(weights.sum()) ** 2 / squares if squares else 0.0
 
 
-def interval(method: str, value: float, influence: Array, effective: float) -> Estimate:
+def interval(
+    method: str, value: float, influence: Array, effective: float, level: float = LEVEL
+) -> Estimate:
     """Return an estimate with a normal interval; one episode gives none."""
     size = len(influence)
     if size < 2 or not np.isfinite(value):
         return Estimate(method, value, np.nan, np.nan, effective)
     error = float(np.sqrt(influence @ influence * size / (size - 1)))
-    return Estimate(method, value, value - NORMAL * error, value + NORMAL * error, effective)
+    error *= NormalDist().inv_cdf((1 + level) / 2)
+    return Estimate(method, value, value - error, value + error, effective)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +135,9 @@ class Moves:
         return int(self.starts.shape[0])
 
 
-def marginalised(log: Moves, horizon: int, discount: float) -> tuple[Estimate, float]:
+def marginalised(
+    log: Moves, horizon: int, discount: float, level: float = LEVEL
+) -> tuple[Estimate, float]:
     """Return the estimate by marginal probabilities of states, and the share that is lost.
 
     Lost is the probability, over the horizon, of states in which no logged decision is one of the
@@ -156,7 +161,7 @@ def marginalised(log: Moves, horizon: int, discount: float) -> tuple[Estimate, f
     if kept == 0:
         return Estimate("marginalised", np.nan, np.nan, np.nan, 0.0), 1.0
     influence, effective = _influences(log, steps, by_time, discount)
-    return interval("marginalised", value, influence, effective), 1 - kept
+    return interval("marginalised", value, influence, effective, level), 1 - kept
 
 
 class _Weights:

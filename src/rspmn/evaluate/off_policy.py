@@ -19,6 +19,7 @@ from rspmn.evaluate.target_on_log import TargetOnLog
 from rspmn.evaluate.targets import Planned, Practice, as_target
 from rspmn.infer.bellman import check_discount, check_steps
 from rspmn.model import RSPMN
+from rspmn.trust.honest import LEVEL, check_level
 from rspmn.types import Array, Bools
 from rspmn.values import show
 
@@ -42,6 +43,7 @@ class OffPolicy:
     #: Whether the probabilities of the logged decisions were given, or estimated from the log.
     behaviour_given: bool
     notes: tuple[str, ...]  # what to know before any of it is believed
+    level: float = LEVEL  # of the intervals
 
     def __getitem__(self, method: str) -> Estimate:
         for estimate in self.estimates:
@@ -60,6 +62,7 @@ def off_policy(
     behaviour: Array | None = None,
     draws: int = 300,
     rng: np.random.Generator | int = 0,
+    level: float = LEVEL,
 ) -> OffPolicy:
     """Return what a policy is worth over a horizon from the start, by all estimators.
 
@@ -83,6 +86,8 @@ def off_policy(
         The number of draws from the posterior.
     rng
         A generator, or a seed for one.
+    level
+        The share of intervals that are meant to hold the value.
 
     Examples
     --------
@@ -95,8 +100,9 @@ def off_policy(
     True
     """
     return off_policies(
-        model, log, [policy], horizon, discount, behaviour=behaviour, draws=draws, rng=rng
-    )[0]
+        model, log, [policy], horizon, discount, behaviour=behaviour, draws=draws, rng=rng,
+        level=level,
+    )[0]  # fmt: skip
 
 
 def off_policies(
@@ -109,17 +115,19 @@ def off_policies(
     behaviour: Array | None = None,
     draws: int = 300,
     rng: np.random.Generator | int = 0,
+    level: float = LEVEL,
 ) -> list[OffPolicy]:
     """Return what several policies are worth, all in the same draws; see `off_policy`."""
     check_discount(discount)
+    check_level(level)
     steps = logged_steps(model, log)
     horizon = steps.longest if horizon is None else check_steps(horizon, least=1)
     draws, rng = check_draws(draws), np.random.default_rng(rng)
     given = None if behaviour is None else given_behaviour(steps, behaviour)
     targets = [as_target(policy, lambda: model.policy(horizon, discount)) for policy in policies]
     found = [TargetOnLog(model, steps, each, horizon, discount, given) for each in targets]
-    by_model = _by_model(model, found, discount, draws, rng)
-    return [_answer(each, estimate) for each, estimate in zip(found, by_model, strict=True)]
+    by_model = _by_model(model, found, discount, draws, rng, level)
+    return [_answer(each, estimate, level) for each, estimate in zip(found, by_model, strict=True)]
 
 
 def _by_model(
@@ -128,6 +136,7 @@ def _by_model(
     discount: float,
     draws: int,
     rng: np.random.Generator,
+    level: float,
 ) -> list[Estimate]:
     """Return values in the model. Where they are extrapolated, the interval has both."""
     values = [each.value.value for each in found]
@@ -141,27 +150,27 @@ def _by_model(
         drawn[k] = recentred(more, drawn[k])
     extra = [value - each.observed.value for value, each in zip(values, found, strict=True)]
     return [
-        estimate_of("model", value, numbers, min(more, 0.0), max(more, 0.0))
+        estimate_of("model", value, numbers, min(more, 0.0), max(more, 0.0), level)
         for value, numbers, more in zip(values, drawn, extra, strict=False)
     ]
 
 
-def _answer(found: TargetOnLog, by_model: Estimate) -> OffPolicy:
+def _answer(found: TargetOnLog, by_model: Estimate, level: float) -> OffPolicy:
     """Return all estimates for one target."""
-    by_state, lost = marginalised(found.moves, found.horizon, found.discount)
+    by_state, lost = marginalised(found.moves, found.horizon, found.discount, level)
     estimates = (
         by_model,
-        per_decision(found.weighable, normalised=False, model=True),
-        per_decision(found.weighable, normalised=True, model=True),
+        per_decision(found.weighable, normalised=False, model=True, level=level),
+        per_decision(found.weighable, normalised=True, model=True, level=level),
         by_state,
-        per_decision(found.weighable, normalised=True, model=False),
-        per_decision(found.weighable, normalised=False, model=False),
+        per_decision(found.weighable, normalised=True, model=False, level=level),
+        per_decision(found.weighable, normalised=False, model=False, level=level),
     )
     notes = (*_about_model(found), *_about_log(found), *_about_policy(found))
     return OffPolicy(
         found.horizon, found.discount, found.steps.episodes, estimates, found.coverage,
         found.given is not None,
-        (*notes, *_about_weights(estimates, lost), *_about_agreement(found, estimates)),
+        (*notes, *_about_weights(estimates, lost), *_about_agreement(found, estimates)), level,
     )  # fmt: skip
 
 

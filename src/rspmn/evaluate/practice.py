@@ -14,10 +14,8 @@ from rspmn.evaluate.model_value import ModelValue, draws_of, recentred
 from rspmn.infer.bellman import check_discount, check_steps
 from rspmn.infer.branches import Context
 from rspmn.model import RSPMN
+from rspmn.trust.honest import LEVEL, check_level
 from rspmn.types import Array
-
-#: The tails of the draws that 95 % intervals leave out.
-TAIL = 0.025
 
 
 def practice_network(model: RSPMN) -> Network:
@@ -69,8 +67,9 @@ def practice(
     *,
     draws: int = 300,
     rng: np.random.Generator | int = 0,
+    level: float = LEVEL,
 ) -> Estimate:
-    """Return what current practice is worth from the start, with a 95 % interval.
+    """Return what current practice is worth from the start, with a 90 % interval.
 
     The shares in which the log decides are drawn with all other weights.
 
@@ -86,6 +85,8 @@ def practice(
         The number of draws from the posterior.
     rng
         A generator, or a seed for one.
+    level
+        That of the interval.
 
     Examples
     --------
@@ -100,15 +101,21 @@ def practice(
     found, rng = practice_value(model, horizon, discount), np.random.default_rng(rng)
     rules = [found.drawn_rules(rng), found.rules]
     drawn = draws_of(model, rules, discount, check_draws(draws), rng)
-    return estimate_of("practice", found.value, recentred(*drawn))
+    return estimate_of("practice", found.value, recentred(*drawn), level=check_level(level))
 
 
 def estimate_of(
-    method: str, value: float, drawn: Array, below: float = 0.0, above: float = 0.0
+    method: str,
+    value: float,
+    drawn: Array,
+    below: float = 0.0,
+    above: float = 0.0,
+    level: float = LEVEL,
 ) -> Estimate:
-    """Return a value with the 95 % interval of draws, made wider, and so that it has the value."""
+    """Return a value with the interval of draws, made wider, and so that it has the value."""
     # Of few draws, the share beyond these quantiles is right on average.
-    low, high = np.quantile(drawn, [TAIL, 1 - TAIL], method="weibull").tolist()
+    tails = [(1 - level) / 2, (1 + level) / 2]
+    low, high = np.quantile(drawn, tails, method="weibull").tolist()
     return Estimate(method, value, min(low + below, value), max(high + above, value))
 
 

@@ -38,6 +38,25 @@ class InformationValue:
         """The probability that the observation changes the decision."""
         return sum(share for _, share, made in self.values if made != self.decided)
 
+    def __str__(self) -> str:
+        return (
+            f"to observe {self.variable} is worth {self.gain:.4g}: it changes the decision with "
+            f"probability {self.changes:.3g}"
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the facts as JSON has them."""
+        return {
+            "variable": self.variable,
+            "gain": self.gain,
+            "seen": self.seen,
+            "unseen": self.unseen,
+            "decided": self.decided,
+            "known": self.known,
+            "changes": self.changes,
+            "values": [list(each) for each in self.values],
+        }
+
 
 def value_of_information(
     policy: Policy, values: Values, state: object, variable: str, t: int

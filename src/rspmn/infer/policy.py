@@ -148,6 +148,7 @@ class Policy(BasePolicy):
         *,
         draws: int = 300,
         rng: np.random.Generator | int = 0,
+        level: float = 0.9,
     ) -> "HonestValue":
         """Return what the policy is worth in a state at time t, with a 90 % interval.
 
@@ -163,6 +164,8 @@ class Policy(BasePolicy):
             The number of draws.
         rng
             A generator, or a seed for one.
+        level
+            That of the interval.
 
         Returns
         -------
@@ -181,7 +184,7 @@ class Policy(BasePolicy):
         """
         from rspmn.trust.honest import honest_value
 
-        return honest_value(self, state, t, draws, rng)
+        return honest_value(self, state, t, draws, rng, level)
 
     def returns(
         self,

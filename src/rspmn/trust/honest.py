@@ -28,9 +28,8 @@ from rspmn.types import Array, Ints
 if TYPE_CHECKING:
     from rspmn.infer.policy import Policy
 
-#: The tails of the draws that the interval leaves out. The 90 % interval is that of 95 % of the
-#: draws: they know nothing of errors of structure.
-TAIL = 0.025
+#: The share of intervals that are meant to hold the value.
+LEVEL = 0.9
 #: Of so many draws the optimism is computed; of fewer where branches have many edges in all, but at
 #: least of some.
 FOR_OPTIMISM, EDGES_FOR_OPTIMISM, LEAST_FOR_OPTIMISM = 100, 2_000_000, 20
@@ -43,7 +42,7 @@ SETTLED, MOST_UPDATES = 1e-4, 3_000
 
 @dataclass(frozen=True)
 class HonestValue:
-    """What a policy is worth, with a 90 % interval."""
+    """What a policy is worth, with an interval."""
 
     point: float
     low: float
@@ -52,12 +51,14 @@ class HonestValue:
     optimism: float  # the mean promise of policies beyond their worth, when both are of one log
     deviation: float  # the standard deviation over draws
     caveats: tuple[str, ...] = ()  # why the interval may not hold the value
+    level: float = LEVEL  # of the interval
 
     def __float__(self) -> float:
         return self.point
 
     def __str__(self) -> str:
-        return f"{self.point:.4g} (90 % interval {self.low:.4g} to {self.high:.4g})"
+        share = f"{100 * self.level:g} %"
+        return f"{self.point:.4g} ({share} interval {self.low:.4g} to {self.high:.4g})"
 
     @property
     def kept(self) -> bool:
@@ -72,8 +73,10 @@ def honest_value(
     t: int = 0,
     draws: int = 300,
     rng: np.random.Generator | int = 0,
+    level: float = LEVEL,
 ) -> HonestValue:
     """Return what a policy is worth; see `Policy.honest_value`."""
+    check_level(level)
     if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 2:
         raise EvidenceError(f"draws: expected 2 or more, found {draws!r}")
     if policy.allow_untried:
@@ -87,7 +90,7 @@ def honest_value(
     if not math.isfinite(promise):
         return HonestValue(math.nan, math.nan, math.nan, float(promise), math.nan, math.nan)
     if policy.model.soft_counts is not None:
-        return _of_soft_boxes(policy.model, plan, float(promise), nodes, int(draws), rng)
+        return _of_soft_boxes(policy.model, plan, float(promise), nodes, int(draws), rng, level)
     posterior = policy.model.posterior
     mean, start = posterior.mean_world(), np.array(policy.model.starts) if nodes is None else nodes
     shared: list[Array] = []
@@ -104,21 +107,22 @@ def honest_value(
             optimism.append(_averaged(best, begins) - worth @ start)
     bounds = posterior.bounds(plan.steps, plan.discount)
     caveats = _caveats(posterior, promise.supported)
-    return _summary(shared, anywhere, optimism, float(promise), bounds, caveats)
+    return _summary(shared, anywhere, optimism, float(promise), bounds, caveats, level)
 
 
 def _of_soft_boxes(
     model: RSPMN, plan: "_Plan", promise: float, nodes: Array | None, draws: int,
-    rng: np.random.Generator,
+    rng: np.random.Generator, level: float,
 ) -> HonestValue:  # fmt: skip
     """Return what a plan is worth where states lie between interface nodes."""
     posterior = model.soft_posterior
     worlds, starts = posterior.draw_worlds(draws, rng)
     drawn = _averaged(plan.values(worlds, draws), starts if nodes is None else nodes)
     bounds = posterior.bounds(plan.steps, plan.discount)
-    low, high = np.clip(np.quantile(drawn, [TAIL, 1 - TAIL]), *bounds).tolist()
+    low, high = np.clip(np.quantile(drawn, tails_of(level)), *bounds).tolist()
     low, high = min(low, promise), max(high, promise)
-    return HonestValue(promise, low, high, promise, 0.0, float(drawn.std()), posterior.caveats)
+    noise = float(drawn.std())
+    return HonestValue(promise, low, high, promise, 0.0, noise, posterior.caveats, level)
 
 
 class _Plan:
@@ -181,14 +185,35 @@ def _summary(
     promise: float,
     bounds: tuple[float, float],
     caveats: tuple[str, ...],
+    level: float,
 ) -> HonestValue:
     values, worst = (np.clip(np.concatenate(x), *bounds) for x in (shared, anywhere))
     extra = max(0.0, float(np.concatenate(optimism).mean()))
-    low = min(float(np.quantile(x, TAIL)) for x in (values, worst))
-    high = float(np.quantile(values, 1 - TAIL))
+    below, above = tails_of(level)
+    low = min(float(np.quantile(x, below)) for x in (values, worst))
+    high = float(np.quantile(values, above))
     point = max(float(values.mean()) - extra / 2, bounds[0])
     low, high = min(max(low - extra, bounds[0]), point), max(high, point)
-    return HonestValue(point, low, high, promise, extra, float(values.std()), caveats)
+    return HonestValue(point, low, high, promise, extra, float(values.std()), caveats, level)
+
+
+def check_level(level: float) -> float:
+    """Return the level of an interval, which is between 0 and 1."""
+    if isinstance(level, bool) or not 0 < level < 1:
+        raise EvidenceError(f"level: expected a number between 0 and 1, found {level!r}")
+    return float(level)
+
+
+def tails_of(level: float = LEVEL) -> tuple[float, float]:
+    """Return the shares of draws below and not above an interval.
+
+    The tails are half of what the level allows: draws know nothing of errors of structure.
+
+    >>> tails_of(0.9)
+    (0.025, 0.975)
+    """
+    tail = round((1 - level) / 4, 12)
+    return tail, 1 - tail
 
 
 def _caveats(posterior: Posterior, supported: float) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from rspmn.infer.compiled.planned import Planned
 from rspmn.infer.criterion import LEAST_KNOWN, TIE
 from rspmn.infer.meu import show_share
 from rspmn.trust.draws import Worlds
-from rspmn.trust.honest import TAIL
+from rspmn.trust.honest import tails_of
 from rspmn.trust.rules import Recorded, Rule, rule_of
 from rspmn.types import Array
 
@@ -84,8 +84,7 @@ class DrawnPlan:
     def draws(self) -> int:
         """The number of draws."""
         model = self.planned.model
-        counted = model.counts is not None or model.soft_counts is not None
-        return model.source.affordable(self._most) if counted else self._most
+        return model.source.affordable(self._most) if model.is_counted else self._most
 
     @cached_property
     def _worlds(self) -> Worlds:
@@ -173,7 +172,7 @@ def how_sure(
     competes = known & _competing(answers)
     shares = _shares_best(np.where(competes, worth, -np.inf))
     drawn = np.where(known, worth, np.nan)
-    low, high = np.quantile(drawn, [TAIL, 1 - TAIL], axis=0).tolist()
+    low, high = np.quantile(drawn, tails_of(), axis=0).tolist()
     best = (shares if known.any() else np.full(len(answers), np.nan)).tolist()
     columns = zip(answers, drawn.mean(axis=0).tolist(), low, high, best, strict=True)
     return HowSure(tuple(ActionInterval(*each, _notes(each[0])) for each in columns), notes)
