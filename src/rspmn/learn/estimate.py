@@ -133,7 +133,7 @@ def count(template: Template, assigned: Assigned, windows: Windows) -> Flows:
     found.count_outcomes(site, assigned.after[window], earned, counts[window], within)
     if assigned.leaves:
         found.leaves = leaf_flows(assigned, windows, steps)
-    at = (assigned.here >= 0) & (assigned.here != frontier_of(template))
+    at = (assigned.here >= 0) & ~np.append(is_frontier(template), False)[assigned.here]
     size = len(trees.template.roots)
     found.starts = group_weights(assigned.here[at], (windows.starts * assigned.share)[at], size)
     found.visits = group_weights(assigned.here[at], counts[at], size)
@@ -182,15 +182,15 @@ def transitions_of(
     return found, positions
 
 
-def frontier_of(template: Template) -> int | None:
-    """Return the interface node of the states in which no decision is known, if there is one."""
+def is_frontier(template: Template) -> Bools:  # [interfaces]
+    """Return which interface nodes are states in which no decision is known."""
     nodes = template.template.nodes
+    found = np.zeros(len(template.template.roots), dtype=bool)
     for number, root in enumerate(template.template.roots):
         if number != template.unknown:
             decisions = [n for c in nodes[root].children if isinstance(n := nodes[c], Max)]
-            if any(node.values == (UNKNOWN,) for node in decisions):
-                return number
-    return None
+            found[number] = any(node.values == (UNKNOWN,) for node in decisions)
+    return found
 
 
 def rebuild(

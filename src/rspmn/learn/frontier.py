@@ -76,15 +76,15 @@ def state_leaves(
 
 
 def frontier_leaves(
-    builder: NetworkBuilder, states: States, edge: Border, arrivals: Array, names: Sequence[str],
+    builder: NetworkBuilder, states: States, some: Ints, arrivals: Array, names: Sequence[str],
     bins: int,
 ) -> list[int]:  # fmt: skip
-    """Add the distribution of the states never acted in, weighed by arrivals [num_states]."""
-    parts = [state_leaves(builder, states, state, names, bins) for state in edge.states.tolist()]
+    """Add the distribution of some states never acted in, weighed by arrivals [num_states]."""
+    parts = [state_leaves(builder, states, state, names, bins) for state in some.tolist()]
     if len(parts) == 1:
         return parts[0]
     merged: dict[int, float] = {}
-    for part, weight in zip(parts, arrivals[edge.states].tolist(), strict=True):
+    for part, weight in zip(parts, arrivals[some].tolist(), strict=True):
         child = builder.product(part) if len(part) > 1 else part[0]
         merged[child] = merged.get(child, 0.0) + weight
     total = sum(merged.values())

@@ -1,8 +1,9 @@
 """Step 3 (Alg. 5): the initial template, a uniform S_L beside every utility.
 
 Its roots are, in this order: the interface nodes of Step 2; one for each state in which decisions
-were made but nothing known followed; the frontier, all states in which no decision is known; END;
-UNKNOWN. All but the first are left out where the log does not need them.
+were made but nothing known followed; the frontier, all states in which no decision is known, or one
+for each of them if states are interface nodes; END; UNKNOWN. All but the first are left out where
+the log does not need them.
 
 A uniform S_L over all interface nodes would be the largest part of the template, only to be
 replaced by Step 4. So it is one latent, beyond the last root; `explicit` writes it out.
@@ -40,7 +41,7 @@ class InitialTemplate:
     template: Network  # a latent beyond the last root is an S_L that is uniform over all roots
     visits: tuple[float, ...]  # [interfaces], steps that were learned from; arrivals at a frontier
     learned: int  # the number of interface nodes of Step 2
-    frontier: int | None
+    frontier: Ints  # [edge.states], the interface node of each state of the frontier
     end: int | None
     unknown: int | None
     edge: Border  # of the log
@@ -68,7 +69,9 @@ class InitialTemplate:
         )
 
 
-def initial_template(two: TwoSteps, one_step: OneStep, learner: Learner) -> InitialTemplate:
+def initial_template(
+    two: TwoSteps, one_step: OneStep, learner: Learner, each: bool = False
+) -> InitialTemplate:
     """Return the initial template.
 
     Parameters
@@ -79,17 +82,22 @@ def initial_template(two: TwoSteps, one_step: OneStep, learner: Learner) -> Init
         The result of Step 2.
     learner
         What the decisions at the edge of the log are learned by.
+    each
+        Whether each state of the frontier is an interface node of its own.
     """
     edge, interfaces = edge_of(two, one_step, learner), one_step.interfaces
     schema, states, bins = two.schema, one_step.located.states, learner.config.bins
     names = schema.information_sets[0]
     count = len(interfaces) + len(edge.acted_in)
+    groups = np.arange(len(edge.states)) * each  # of the frontier: one, or one for each state
+    frontier = count + groups
+    count += len(np.unique(groups))
     numbers: list[int | None] = []
     ended = bool((two.windows.followed == Followed.END).any())
-    for needed in (len(edge.states) > 0, ended, len(edge.at) > 0):
+    for needed in (ended, len(edge.at) > 0):
         numbers.append(count if needed else None)
         count += needed
-    frontier, end, unknown = numbers
+    end, unknown = numbers
     builder = NetworkBuilder()
     roots = _learned_roots(builder, one_step.network, interfaces, builder.latent(count))
     extra = _unsupported_branches(builder, edge, unknown)
@@ -101,11 +109,12 @@ def initial_template(two: TwoSteps, one_step: OneStep, learner: Learner) -> Init
         roots.append(builder.product([*leaves, extra[-1 - state]]))
     acted = np.bincount(states.of_steps, two.windows.counts, states.count)
     visits = [*one_step.steps.tolist(), *acted[edge.acted_in].tolist()]
-    if frontier is not None:
-        arrivals = _arrivals(two, states)
-        leaves = frontier_leaves(builder, states, edge, arrivals, names, bins)
-        roots.append(marked_root(builder, schema, leaves, UNKNOWN, frontier))
-        visits.append(float(arrivals[edge.states].sum()))
+    arrivals = _arrivals(two, states)
+    for number in np.unique(frontier).tolist():
+        here = edge.states[frontier == number]
+        leaves = frontier_leaves(builder, states, here, arrivals, names, bins)
+        roots.append(marked_root(builder, schema, leaves, UNKNOWN, number))
+        visits.append(float(arrivals[here].sum()))
     if end is not None:
         roots.append(end_root(builder, schema, end))
     if unknown is not None:
@@ -169,8 +178,7 @@ def _locate_in(template: InitialTemplate) -> Located:
     if not len(edge.acted_in) and not len(edge.states):
         return located
     node[edge.acted_in] = template.learned + np.arange(len(edge.acted_in))
-    if template.frontier is not None:
-        node[edge.states] = template.frontier
+    node[edge.states] = template.frontier
     lacking = np.zeros(len(node), dtype=bool)
     for column in located.states.columns.values():
         lacking |= column.missing

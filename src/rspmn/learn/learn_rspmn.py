@@ -25,6 +25,7 @@ from rspmn.learn.numbers.learn_on_grid import learn_on_grid
 from rspmn.learn.one_step import one_step_of
 from rspmn.learn.set_aside import fitted_leaves, located_without, put_back, without_variables
 from rspmn.learn.stages import Stages, tied_network
+from rspmn.learn.structure.each_state import seen_rarely
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.two_step import TwoSteps, grow_two_steps, two_step_network, wrap
 from rspmn.model import RSPMN
@@ -91,7 +92,8 @@ def learn_rspmn(
 
     # Step 1: LearnSPMN on rows of two steps. A latent marks the place of the second step.
     learner = Learner(config, rng, two.rows, two.schema.utility, report, started, STEPS_2_TO_4)
-    network, sites = grow_two_steps(two, learner)
+    each = seen_rarely(two.rows, two.schema, config)
+    network, sites = grow_two_steps(two, learner, each)
     info.structure = replace(
         learner.info, nodes=len(network), edges=network.num_edges, seconds=learner.seconds()
     )
@@ -103,7 +105,7 @@ def learn_rspmn(
 
     # Step 3: a uniform S_L beside every utility; roots for what lies at the edge of the log.
     learner = Learner(config, rng, two.rows, two.schema.utility, started=started)
-    template = initial_template(two, one_step, learner)
+    template = initial_template(two, one_step, learner, each)
     clock = info.timed("initial", clock)
 
     # Step 4: assign the log to the template, count, weigh S_L, rebuild.

@@ -18,6 +18,7 @@ from rspmn.data.windows import Windows
 from rspmn.errors import DataError
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.structure.after_decision import RecurrentOutcome
+from rspmn.learn.structure.each_state import grow_states
 from rspmn.learn.structure.grow import grow_spmn
 from rspmn.learn.structure.laws import law_columns
 from rspmn.learn.structure.learn_spn import grow_spn
@@ -77,13 +78,17 @@ def wrap(windows: Windows, config: LearnConfig) -> TwoSteps:
     return TwoSteps(windows, rows, schema.with_kinds(kinds), after, primed)
 
 
-def grow_two_steps(two: TwoSteps, learner: Learner) -> tuple[Network, list[Ints]]:
+def grow_two_steps(
+    two: TwoSteps, learner: Learner, each: bool = False
+) -> tuple[Network, list[Ints]]:
     """Return the network of LearnSPMN, and the windows behind each of its latents.
 
-    Latent k is in the place of the second step, which is not learned.
+    Latent k is in the place of the second step, which is not learned. If `each` state is to be an
+    interface node, nothing is tested.
     """
     outcome = RecurrentOutcome(two.schema.utility, two.after)
-    root = grow_spmn(learner, two.schema, two.rows, outcome)
+    grow = grow_states if each else grow_spmn
+    root = grow(learner, two.schema, two.rows, outcome)
     return learner.builder.build(root), outcome.sites
 
 
