@@ -118,6 +118,9 @@ class RSPMN:
     set_aside: tuple[str, ...] = ()
     #: The logged steps behind soft boxes; None where interface nodes are no soft boxes.
     soft_counts: SoftCounts | None = None
+    #: Interface nodes of states in which the log has no decision: what decisions do there is
+    #: extrapolated.
+    beyond: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         interfaces = len(self.template.roots)
@@ -137,6 +140,11 @@ class RSPMN:
             self._check_counts(self.counts)
         if self.soft_counts is not None:
             self._check_starts(self.soft_counts.starts)
+        if not all(0 <= node < interfaces for node in self.beyond):
+            raise CircuitError(
+                f"RSPMN: interface nodes beyond the log: expected 0 to {interfaces - 1}, found "
+                f"{self.beyond}"
+            )
         strange = [n for n in self.set_aside if n not in self.schema.information_sets[0]]
         if strange:
             raise CircuitError(

@@ -5,7 +5,8 @@
 Version 2 adds decisions that were never tried. Version 3 adds where decisions were never taken, and
 laws in the schema. Version 4 adds the counts behind the weights of S_L. Version 5 adds the names of
 variables that were set aside. Version 6 adds factored latents. Version 7 adds the counts behind
-soft boxes. Models without them are written as version 1.
+soft boxes. Version 8 adds interface nodes beyond the log. Models without them are written as
+version 1.
 """
 
 import gzip
@@ -30,7 +31,7 @@ from rspmn.values import as_value
 
 FORMAT = "rspmn"
 #: Increased whenever an older rspmn could misread a newer file.
-VERSION = 7
+VERSION = 8
 
 
 def save(model: RSPMN | SPMN, path: str | Path) -> None:
@@ -55,6 +56,8 @@ def save(model: RSPMN | SPMN, path: str | Path) -> None:
             parts["soft_counts"] = dumps(_fields_of(model.soft_counts))
         if model.set_aside:
             parts["set_aside"] = dumps(model.set_aside)
+        if model.beyond:
+            parts["beyond"] = dumps(model.beyond)
     else:
         background = model.background
         parts = {
@@ -86,6 +89,8 @@ def _fields_of(record: SuccessorCounts | SharedFactors | SoftCounts) -> dict[str
 
 def _version_of(model: RSPMN | SPMN) -> int:
     """Return the oldest version of the format that can hold a model."""
+    if isinstance(model, RSPMN) and model.beyond:
+        return 8
     if isinstance(model, RSPMN) and model.soft_counts is not None:
         return 7
     if isinstance(model, RSPMN) and any(
@@ -154,6 +159,7 @@ _KINDS = {
         "counts",
         "set_aside",
         "soft_counts",
+        "beyond",
     ],
     "spmn": ["network", "background", "rows", "never_taken", "usual"],
 }
@@ -162,15 +168,21 @@ _KINDS = {
 def _rspmn(fields: Fields, schema: Schema) -> RSPMN:
     untried = None
     if "untried" in fields.raw:
-        at = fields.numbers("untried_at")
-        if not all(number.is_integer() for number in at):
-            raise ModelFileError(f"{fields.where}, untried_at: expected whole numbers, found {at}")
-        untried = Untried(_network(fields, "untried"), tuple(map(int, at)))
+        untried = Untried(_network(fields, "untried"), _whole(fields, "untried_at"))
     top, template = _network(fields, "top"), _network(fields, "template")
     visits, never = fields.numbers("visits"), _never_taken(fields)
     aside = fields.texts("set_aside") if "set_aside" in fields.raw else ()
     counts, soft = _counts(fields), _soft_counts(fields)
-    return RSPMN(schema, top, template, visits, untried, never, counts, aside, soft)
+    beyond = _whole(fields, "beyond") if "beyond" in fields.raw else ()
+    return RSPMN(schema, top, template, visits, untried, never, counts, aside, soft, beyond)
+
+
+def _whole(fields: Fields, name: str) -> tuple[int, ...]:
+    """Read a list of whole numbers."""
+    found = fields.numbers(name)
+    if not all(number.is_integer() for number in found):
+        raise ModelFileError(f"{fields.where}, {name}: expected whole numbers, found {found}")
+    return tuple(map(int, found))
 
 
 def _soft_counts(fields: Fields) -> SoftCounts | None:

@@ -111,7 +111,20 @@ def _story(info: RSPMNInfo, stored: StoredWindows) -> list[str]:
     if info.frontier_states:
         lines.append(
             f"frontier: {info.frontier_states} states have no decision with a known successor; "
-            f"{info.frontier_visits} steps led there; they get the lowest value of all states"
+            f"{info.frontier_visits} steps led there; "
+            + (
+                "what decisions do in them is extrapolated"
+                if info.all_beyond is not None
+                else "they get the lowest value of all states"
+            )
+        )
+    if info.each_state:
+        lines.append(f"each state is an interface node: {info.each_state}")
+    if info.beyond:
+        left_out = "" if info.all_beyond else "; others were left out"
+        lines.append(
+            f"beyond the log: {info.beyond} states that it does not have may follow; what "
+            f"decisions do in them is extrapolated{left_out}"
         )
     if isinstance(info.future, FutureInfo) and info.em is None:
         lines += _about_successors(info.future, info.steps)

@@ -185,7 +185,7 @@ class Answers:
         decision, domain = self.offered(known)
         by_value = {answer.value: answer for answer in self._worths(known, t)}
         answers = [by_value[value] for value in domain]
-        if self.model is self.observed:
+        if self.model is self.observed and not self.observed.beyond:
             return answers
         return mark_extrapolated(answers, self._tried(known, decision))
 

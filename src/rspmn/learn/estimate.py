@@ -14,6 +14,7 @@ import numpy as np
 
 from rspmn.circuit import Latent, Leaf, Max, Network, NetworkBuilder, Product, Sum, Utility
 from rspmn.circuit.network import with_children
+from rspmn.circuit.rewrite import graft
 from rspmn.data.episodes import Followed
 from rspmn.data.keys import group_weights
 from rspmn.data.windows import Windows, distinct_states
@@ -26,12 +27,17 @@ from rspmn.learn.config import LearnConfig
 from rspmn.learn.flows import Flows, leaf_flows
 from rspmn.learn.shares import shares_of
 from rspmn.learn.structure.rows import RowTable, table_of
+from rspmn.learn.successors.beyond import Beyond
+from rspmn.learn.successors.extrapolate import Extrapolated, extrapolate
 from rspmn.learn.successors.transitions import SuccessorWeights, Transitions
 from rspmn.learn.successors.untried import untried_branches
 from rspmn.model import RSPMN, Untried
 from rspmn.successor_counts import SuccessorCounts
 from rspmn.types import Array, Bools, Ints
 from rspmn.values import UNKNOWN
+
+#: The visits of a state beyond the log: so few that it counts only where all others are excluded.
+NEVER_VISITED = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +51,7 @@ class Estimate:
     sites: Ints  # [sites of the transitions], their positions
     weights: SuccessorWeights
     info: object  # of the weighing
+    extrapolated: Extrapolated | None = None  # where states beyond the log are interface nodes
 
     @property
     def shared(self) -> Bools:  # [num_windows]
@@ -60,6 +67,7 @@ def estimate(
     located: Located | None = None,
     table: RowTable | None = None,
     deadline: float = math.inf,
+    beyond: Beyond | None = None,
 ) -> tuple[RSPMN, Estimate]:
     """Return the model whose parameters fit a log best, given the structure of a template.
 
@@ -77,6 +85,9 @@ def estimate(
         The windows as rows, where they were binned already.
     deadline
         The `time.monotonic()` at which the time budget is used up.
+    beyond
+        Where each state is an interface node, states that the log does not have. The template has
+        them already.
     """
     located = located or locate(template, distinct_states(windows))
     log, assigned = assign_shared(template, windows, located)
@@ -84,13 +95,21 @@ def estimate(
     flows = count(template, assigned, windows)
     transitions, sites = transitions_of(template, assigned, windows, config, table, deadline)
     weights, info = config.weighing(transitions)
-    untried = template.untried if isinstance(template, RSPMN) else None
-    if weights.factors is not None:
+    untried, extrapolated = template.untried if isinstance(template, RSPMN) else None, None
+    if beyond is not None:
+        episodes = max(1.0, float(windows.starts.sum()))
+        steps = float(windows.counts.sum()) / episodes
+        extrapolated = extrapolate(transitions, weights, beyond, steps)
+        untried = extrapolated.untried
+    elif weights.factors is not None:
         occurred = windows.counts * assigned.share
         most = config.unavailable_from if config.availability == "observed" else math.inf
         untried = untried_branches(transitions, weights, assigned.here, occurred, most)
-    model = rebuild(template, assigned.trees, flows.weighed(sites, weights), untried)
-    return model, Estimate(located, windows, assigned, transitions, sites, weights, info)
+    alone = None if extrapolated is None else extrapolated.alone
+    model = rebuild(template, assigned.trees, flows.weighed(sites, weights), untried, alone)
+    return model, Estimate(
+        located, windows, assigned, transitions, sites, weights, info, extrapolated
+    )
 
 
 def assign_shared(
@@ -194,9 +213,12 @@ def is_frontier(template: Template) -> Bools:  # [interfaces]
 
 
 def rebuild(
-    template: Template, trees: RootTrees, flows: Flows, untried: Untried | None = None
-) -> RSPMN:
+    template: Template, trees: RootTrees, flows: Flows, untried: Untried | None = None,
+    alone: Untried | None = None,
+) -> RSPMN:  # fmt: skip
     """Return the model with the parameters that the flows give it, and with untried decisions.
+
+    Untried decisions that are `alone` in their interface nodes become part of the template.
 
     Sec. 4, Step 4: the weight of an edge is the flow through it over the flow to its sum; edges
     without flow are pruned; a sum that no step reached keeps its weights. An S_L of the initial
@@ -204,13 +226,18 @@ def rebuild(
     """
     roots = len(template.template.roots)
     copy = _Copy(template, trees, flows)
-    placed = copy.roots()
+    placed = copy.roots(_grafted(copy.builder, alone))
     if copy.unknown == roots:  # an S_L that no step reached
         placed.append(unknown_root(copy.builder, template.schema, roots))
+    old = template if isinstance(template, RSPMN) else None
+    beyond = old.beyond if old else ()
+    if alone is not None:
+        beyond = tuple(sorted({*beyond, *alone.at}))
     visits = np.zeros(len(placed))
     visits[:roots] = flows.visits
     never = (flows.visits == 0) & (np.arange(roots) != template.end)
     visits[:roots][never] = flows.arrived[never]  # a frontier is only arrived at
+    visits[list(beyond)] = np.maximum(visits[list(beyond)], NEVER_VISITED)
     if flows.starts.sum() > 0:
         top = weighted_top((flows.starts / flows.starts.sum()).tolist())
     elif isinstance(template, RSPMN):
@@ -218,10 +245,20 @@ def rebuild(
     else:  # all episodes start with a step that was left out
         top = weighted_top((flows.visits / flows.visits.sum()).tolist())
     found = copy.builder.build(*placed)
-    old = template if isinstance(template, RSPMN) else None
     never, aside = (old.never_taken, old.set_aside) if old else ((), ())
     counts = _counts(copy, found, len(placed))
-    return RSPMN(template.schema, top, found, tuple(visits), untried, never, counts, aside)
+    return RSPMN(
+        template.schema, top, found, tuple(visits), untried, never, counts, aside, beyond=beyond
+    )
+
+
+def _grafted(builder: NetworkBuilder, alone: Untried | None) -> dict[int, int]:
+    """Add the decisions of interface nodes in which none was tried; return them by node."""
+    if alone is None:
+        return {}
+    placed = graft(builder, alone.network, rename=None)
+    found = (placed[root] for root in alone.network.roots)
+    return {at: root for at, root in zip(alone.at, found, strict=True) if root is not None}
 
 
 def _counts(copy: "_Copy", network: Network, interfaces: int) -> SuccessorCounts:
@@ -288,9 +325,18 @@ class _Copy:
         #: By product node that has an S_L among its children, the position of the S_L.
         self.outcomes: dict[int, int] = {}
 
-    def roots(self) -> list[int]:
-        """Add all roots, one tree after the other."""
-        return [self._add(root) for root in range(self.num_roots)]
+    def roots(self, decided: dict[int, int]) -> list[int]:
+        """Add all roots, one tree after the other; some of them with decisions of their own."""
+        return [
+            self._add(root) if root not in decided else self._state(root, decided[root])
+            for root in range(self.num_roots)
+        ]
+
+    def _state(self, position: int, decisions: int) -> int:
+        """Add a root of leaves and decisions, but with other decisions."""
+        below = range(self.first[position], self.first[position] + self.width[position])
+        leaves = [c for c in below if isinstance(self.nodes[self.node[c]], Leaf)]
+        return self.builder.product([*map(self._add, leaves), decisions])
 
     def _add(self, position: int) -> int:
         if self.site[position] >= 0:

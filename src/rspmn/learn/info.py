@@ -39,6 +39,11 @@ class RSPMNInfo:
     frontier_visits: int = 0  # steps that led to one of them
     unsupported_branches: int = 0  # decisions of an interface node without a known successor
     untried_branches: int = 0  # decisions never made in an interface node, extrapolated
+    #: Why each state is an interface node, nothing being tested; "" if that is not so.
+    each_state: str = ""
+    beyond: int = 0  # of them, states that the log does not have, but that factors say may follow
+    all_beyond: bool | None = None  # whether these are all that may follow; None: not looked for
+    never_best: int = 0  # decisions never tried that were left out, as they would not be chosen
     #: Variables of the state that nothing depends on, and what they are: interface nodes do not
     #: differ by them.
     aside: dict[str, Reason] = field(default_factory=dict)
@@ -107,6 +112,8 @@ class RSPMNInfo:
         self.untried_branches = 0 if model.untried is None else model.untried.branches
         self.pruned_edges = len(anywhere) * len(template.visits) - len(found.weights.interfaces)
         self.future = found.info
+        if found.extrapolated is not None:
+            self.never_best = found.extrapolated.never_best
 
 
 def _whole(steps: Array) -> int:

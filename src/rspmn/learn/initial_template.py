@@ -9,12 +9,12 @@ A uniform S_L over all interface nodes would be the largest part of the template
 replaced by Step 4. So it is one latent, beyond the last root; `explicit` writes it out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rspmn.circuit import Latent, Network, NetworkBuilder
+from rspmn.circuit import Categorical, Latent, Network, NetworkBuilder
 from rspmn.circuit.network import with_children
 from rspmn.circuit.rewrite import graft, with_branches
 from rspmn.data.episodes import Followed
@@ -125,6 +125,43 @@ def initial_template(
         edge, one_step.located,
     )  # fmt: skip
     return replace(template, located=_locate_in(template))
+
+
+def with_states(template: InitialTemplate, codes: Mapping[str, Ints]) -> InitialTemplate:
+    """Return the template with more states in which no decision is known, each an interface node.
+
+    Parameters
+    ----------
+    template
+        In which each state is an interface node.
+    codes
+        Of each variable, the codes of its values in the new states, from 0. Each value is that of
+        some state of the log.
+    """
+    located, size = template.located, len(template.template.roots)
+    count = len(next(iter(codes.values())))
+    builder = NetworkBuilder()
+    anywhere = builder.latent(size + count)
+    placed = graft(
+        builder, template.template, rename=None,
+        latent=lambda i: anywhere if i == size else builder.latent(i),
+    )  # fmt: skip
+    roots = [root for r in template.template.roots if (root := placed[r]) is not None]
+    columns, leaves = {}, []
+    for name, new in codes.items():
+        column = located.states.columns[name]
+        columns[name] = replace(column, data=np.append(column.data, new.astype(column.data.dtype)))
+        certain = [Categorical.certain(value) for value in column.domain]
+        added = [builder.leaf(name, value) for value in certain]
+        leaves.append([added[code] for code in new.tolist()])
+    # All lead to the first of them, which is as good: what follows them is not known.
+    undecided = builder[marked_root(builder, template.schema, [], UNKNOWN, size)].children
+    roots += [builder.product([*state, *undecided]) for state in zip(*leaves, strict=True)]
+    states = replace(located.states, columns=columns, count=located.states.count + count)
+    return replace(
+        template, template=builder.build(*roots), visits=(*template.visits, *[0.0] * count),
+        located=Located(states, np.append(located.node, size + np.arange(count))),
+    )  # fmt: skip
 
 
 def _learned_roots(

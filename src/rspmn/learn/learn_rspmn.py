@@ -18,15 +18,16 @@ from rspmn.learn.config import LearnConfig, Report
 from rspmn.learn.em import em
 from rspmn.learn.estimate import estimate
 from rspmn.learn.info import RSPMNInfo
-from rspmn.learn.initial_template import initial_template
+from rspmn.learn.initial_template import initial_template, with_states
 from rspmn.learn.large_log import count_all, sample_of
 from rspmn.learn.never_taken import never_taken
 from rspmn.learn.numbers.learn_on_grid import learn_on_grid
 from rspmn.learn.one_step import one_step_of
 from rspmn.learn.set_aside import fitted_leaves, located_without, put_back, without_variables
 from rspmn.learn.stages import Stages, tied_network
-from rspmn.learn.structure.each_state import seen_rarely
+from rspmn.learn.structure.each_state import why_each_state
 from rspmn.learn.structure.learner import Learner
+from rspmn.learn.successors.beyond import beyond_the_log
 from rspmn.learn.two_step import TwoSteps, grow_two_steps, two_step_network, wrap
 from rspmn.model import RSPMN
 from rspmn.types import Ints
@@ -92,7 +93,8 @@ def learn_rspmn(
 
     # Step 1: LearnSPMN on rows of two steps. A latent marks the place of the second step.
     learner = Learner(config, rng, two.rows, two.schema.utility, report, started, STEPS_2_TO_4)
-    each = seen_rarely(two.rows, two.schema, config)
+    info.each_state = why_each_state(two.rows, two.schema, config)
+    each = bool(info.each_state)
     network, sites = grow_two_steps(two, learner, each)
     info.structure = replace(
         learner.info, nodes=len(network), edges=network.num_edges, seconds=learner.seconds()
@@ -106,11 +108,18 @@ def learn_rspmn(
     # Step 3: a uniform S_L beside every utility; roots for what lies at the edge of the log.
     learner = Learner(config, rng, two.rows, two.schema.utility, started=started)
     template = initial_template(two, one_step, learner, each)
+    beyond = beyond_the_log(template, two) if each else None
+    if beyond is not None:
+        codes = {name: of_states - 1 for name, of_states in beyond.codes.items()}
+        template = with_states(template, codes)
+        info.beyond, info.all_beyond = len(beyond), beyond.complete
     clock = info.timed("initial", clock)
 
     # Step 4: assign the log to the template, count, weigh S_L, rebuild.
     deadline = config.deadline(started)
-    model, found = estimate(template, two.windows, config, template.located, two.table, deadline)
+    model, found = estimate(
+        template, two.windows, config, template.located, two.table, deadline, beyond
+    )
     info.count(model, template, found)
     model = _described(model, whole, found.located.of_steps(), info, config)
     clock = info.timed("estimate", clock)

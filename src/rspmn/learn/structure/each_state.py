@@ -14,32 +14,56 @@ from rspmn.learn.config import LearnConfig
 from rspmn.learn.structure.grow import AfterDecision
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.rows import Rows
-from rspmn.schema import Schema
+from rspmn.schema import Kind, Schema
 from rspmn.types import Bools, Ints
 
 #: With fewer states than this, tests are cheap, and states are merged that they do not distinguish.
 MANY_STATES = 400
 
 
-def seen_rarely(rows: Rows, schema: Schema, config: LearnConfig) -> bool:
-    """Say whether states are so many that each is an interface node.
+def why_each_state(rows: Rows, schema: Schema, config: LearnConfig) -> str:
+    """Say why states are so many that each is an interface node; "" if they are not.
 
     So if there are more than `MANY_STATES`, and fewer than `config.enough` steps for each state and
     decision that occurs. It takes factors to say what states have in common, and states that are
     known as a whole before the first decision.
+
+    Parameters
+    ----------
+    rows, schema
+        The log, and its variables.
+    config
+        How to learn.
     """
     names = schema.information_sets[0]
-    if config.successors != "factored" or not config.given_decisions or not len(rows):
-        return False
-    if config.max_nodes is not None or config.max_depth is not None:
-        return False
-    if any(schema.information_sets[1:]) or any(name in rows.table.ordered for name in names):
-        return False
-    if any((rows.codes(name) < 0).any() for name in names):
-        return False
+    if not _may_be_many(rows, schema, config):
+        return ""
     states = len(np.unique(_numbers(rows, names)))
-    pairs = len(np.unique(_numbers(rows, (*names, *schema.decisions))))
-    return states > MANY_STATES and rows.total < config.enough * pairs
+    per_pair = rows.total / len(np.unique(_numbers(rows, (*names, *schema.decisions))))
+    if states <= MANY_STATES or per_pair >= config.enough:
+        return ""
+    return f"{states} states, {per_pair:.1f} steps for each state and decision"
+
+
+def _may_be_many(rows: Rows, schema: Schema, config: LearnConfig) -> bool:
+    """Say whether states may be interface nodes: they are discrete and complete, nothing is given.
+
+    Laws and budgets are about interface nodes that tests find.
+    """
+    names = schema.information_sets[0]
+    if config.successors != "factored" or config.availability != "declared" or schema.laws:
+        return False
+    if config.max_nodes is not None or config.max_depth is not None or config.em_passes:
+        return False
+    if not config.given_decisions or not config.clustering.disjoint or config.max_seconds:
+        return False
+    columns = rows.table.columns
+    if any(name in rows.table.ordered or name in rows.table.binned for name in names):
+        return False
+    if any(columns[name].kind is Kind.CONTINUOUS for name in names):
+        return False
+    lacking = any((rows.codes(name) < 0).any() for name in names)
+    return not lacking and not any(schema.information_sets[1:]) and len(rows) > 0
 
 
 def grow_states(learner: Learner, schema: Schema, rows: Rows, finish: AfterDecision) -> int:

@@ -10,7 +10,6 @@ often.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from rspmn.circuit import NetworkBuilder
 from rspmn.data.keys import group_weights
 from rspmn.infer.compiled.layers import ranges
 from rspmn.learn.structure.contingency import distinct_weights
+from rspmn.learn.successors.predict import Asked, Predicted, Predictor
 from rspmn.learn.successors.priors import Factors, mixed_priors, too_much
 from rspmn.learn.successors.products import Products, products_of
 from rspmn.learn.successors.transitions import (
@@ -27,13 +27,10 @@ from rspmn.learn.successors.transitions import (
     Transitions,
     contexts_of,
 )
-from rspmn.learn.successors.trees import Tied
 from rspmn.model import Untried
 from rspmn.types import Array, Bools, Ints
 from rspmn.values import Value
 
-#: A branch is not extrapolated if more than this share of it leads to states of no interface node.
-MOST_LOST = 0.01
 #: With more branches than this, none is extrapolated.
 MOST_BRANCHES = 20_000
 #: So if the products of their factors are not multiplied out.
@@ -78,15 +75,36 @@ def untried_branches(
     if factors is None or not 0 < len(node) <= (MOST_SPREAD if spread else MOST_BRANCHES):
         return None
     asked = _ask(transitions, made, node, decision, here, at[here], counts[here])
-    expected_of = _predict(transitions, factors, asked, len(node))
-    then = (
-        _products(transitions, factors, expected_of)
-        if spread
-        else _edges(transitions, factors, expected_of)
-    )
+    predicted = Predictor(transitions, factors)(asked, len(node))
+    return branches_of(transitions, weights, made, node, decision, predicted)
+
+
+def branches_of(
+    transitions: Transitions, weights: SuccessorWeights, made: Contexts, node: Ints, decision: Ints,
+    predicted: Predicted,
+) -> Untried | None:  # fmt: skip
+    """Return the branches of pairs of an interface node and decisions, if any can be predicted.
+
+    Parameters
+    ----------
+    transitions, weights
+        What was logged, and the weights of all S_L.
+    made
+        All decisions that were made anywhere.
+    node, decision
+        Of each pair, the interface node, sorted, and which of the decisions. [pairs]
+    predicted
+        What would come of each pair.
+    """
+    factors = weights.factors
+    assert factors is not None, "without factors nothing is predicted"
+    if not len(node):
+        return None
+    after = _products if weights.spread is not None else _edges
+    then = after(transitions, factors, predicted)
     if then is None:
         return None
-    return _branches(transitions, made.codes[decision], node, expected_of.earned, then)
+    return _branches(transitions, made.codes[decision], node, predicted.earned, then)
 
 
 def _forbidden(
@@ -105,15 +123,6 @@ def _forbidden(
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class _Asked:
-    """Contexts that were never seen: a decision in each state of an interface node."""
-
-    contexts: Contexts  # of the state and the decisions
-    pair: Ints  # [contexts], which node and decisions
-    share: Array  # [contexts], of the pair's states; they sum to 1 for each pair
-
-
 def _ask(
     transitions: Transitions,
     made: Contexts,
@@ -122,7 +131,7 @@ def _ask(
     here: Ints,
     at: Ints,
     counts: Array,
-) -> _Asked:
+) -> Asked:
     """Put each pair's decisions to the states of its interface node."""
     names = transitions.schema.information_sets[0]
     states, state = contexts_of(transitions, names, here)
@@ -133,55 +142,14 @@ def _ask(
     codes = np.hstack([states.codes[key[place] % len(states)], made.codes[decision[pair]]])
     sizes = np.concatenate([states.sizes, made.sizes])
     share = seen[place] / group_weights(pair, seen[place])[pair]
-    return _Asked(Contexts((*names, *made.names), sizes, codes), pair, share)
-
-
-@dataclass(frozen=True, eq=False)
-class _Predicted:
-    """What would come of each pair: the contexts in which it goes on, and their leaves."""
-
-    earned: Array  # [pairs], the mean utility
-    ended: Array  # [pairs], how often the episode is over
-    pair: Ints  # [contexts]
-    going: Array  # [contexts], the share of the pair that goes on in it
-    leaves: Ints  # [components, contexts]
-
-    def lost(self, kept: Array) -> Bools:  # [pairs]
-        """Return which pairs lead to states of no interface node, by what contexts keep."""
-        pairs = len(self.earned)
-        return group_weights(self.pair, self.going * (kept <= 0), pairs) > MOST_LOST
-
-
-def _predict(transitions: Transitions, factors: Factors, asked: _Asked, pairs: int) -> _Predicted:
-    """Return what decisions would earn, whether they would end, and in what contexts they go on."""
-    utility, window = transitions.schema.utility, transitions.window
-    logged, context = contexts_of(transitions, asked.contexts.names, window)
-    code = transitions.table.codes[utility][window].astype(np.int64) + 1  # as contexts have it
-    tied = Tied.learn(logged, context, [code], transitions.counts)
-    means = tied.means(
-        logged, context, transitions.table.columns[utility].data[window], transitions.counts
-    )
-    node = tied.trees.find(asked.contexts, 0)
-    mean = group_weights(asked.pair, asked.share * means[node], pairs)
-    # Given each utility that may be earned: whether the episode ends and, if not, what follows. An
-    # episode that always ended with this utility ends here too.
-    utilities = tied.distribution(asked.contexts).tocoo()
-    full = asked.contexts.with_variable(utility, int(code.max()) + 1, utilities.row, utilities.col)
-    share, pair = asked.share[utilities.row] * utilities.data, asked.pair[utilities.row]
-    over = transitions.over
-    logged, context = contexts_of(transitions, full.names, window)
-    ends = Tied.learn(logged, context, [over.astype(np.int64)], transitions.counts, utility)
-    over_then = ends.distribution(full)[:, [1]].toarray().ravel() if over.any() else 0.0 * share
-    ended = group_weights(pair, share * over_then, pairs)
-    leaves = factors.leaves(full.only(factors.contexts.names))
-    return _Predicted(mean, ended, pair, share * (1 - over_then), leaves)
+    return Asked(Contexts((*names, *made.names), sizes, codes), pair, share)
 
 
 #: Adds what would follow a pair to a builder; None if nothing known does.
 Then = Callable[[NetworkBuilder, int], int | None]
 
 
-def _edges(transitions: Transitions, factors: Factors, found: _Predicted) -> Then | None:
+def _edges(transitions: Transitions, factors: Factors, found: Predicted) -> Then | None:
     """Return sums over the latents that would follow; None if it takes too long."""
     from scipy.sparse import csr_array
 
@@ -214,7 +182,7 @@ def _edges(transitions: Transitions, factors: Factors, found: _Predicted) -> The
     return then
 
 
-def _products(transitions: Transitions, factors: Factors, found: _Predicted) -> Then:
+def _products(transitions: Transitions, factors: Factors, found: Predicted) -> Then | None:
     """Return sums over products of factors that are not multiplied out, and END."""
     products = Products(factors, found.leaves)
     kept = products.kept[products.of_contexts]

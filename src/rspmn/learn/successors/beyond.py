@@ -1,0 +1,206 @@
+"""States beyond the log: those that factors say may follow, although the log never had them.
+
+Where states are hardly ever seen twice, part of what follows a step is in no interface node. To
+leave that part out would make it free to leave what is known: of many decisions, those would be
+chosen of which the bad outcomes were not seen. So states are added that known states lead to, by
+factors, with any decision that the log has; and states that these lead to in turn, the ones that
+are expected most often first, until there are no more or too many.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rspmn.data.episodes import Followed
+from rspmn.data.keys import group_weights, joint_key
+from rspmn.infer.compiled.layers import ranges
+from rspmn.learn.successors.factored import Learned
+from rspmn.learn.successors.predict import Asked, Predicted, Predictor
+from rspmn.learn.successors.priors import Factors
+from rspmn.learn.successors.transitions import Contexts, Transitions, contexts_of
+from rspmn.types import Array, Bools, Ints
+
+if TYPE_CHECKING:
+    from rspmn.learn.initial_template import InitialTemplate
+    from rspmn.learn.two_step import TwoSteps
+
+#: At most this many states are added, and about so many pairs of a state and decisions looked at.
+MOST_STATES, MOST_PAIRS = 8_000, 500_000
+#: A state that follows with less probability than this is left out, unless it follows elsewhere.
+LEAST_CHANCE = 1e-3
+#: So many contexts, or states that may follow them, are looked at at once.
+CHUNK = 500_000
+
+
+@dataclass(frozen=True, eq=False)
+class Beyond:
+    """States that the log does not have, and what decisions would do in them and in all others."""
+
+    codes: dict[str, Ints]  # [states], of each variable, as `Transitions.state_codes`
+    made: Contexts  # [decisions], all that the log has
+    #: Of all states, those of the log first. Pair s · decisions + d is decisions d in state s.
+    predicted: Predicted
+    tried: Bools  # [states of the log, decisions], which the log has
+    complete: bool  # whether no more states follow
+
+    def __len__(self) -> int:
+        return len(next(iter(self.codes.values())))
+
+
+def beyond_the_log(template: "InitialTemplate", two: "TwoSteps") -> Beyond | None:
+    """Return the states that may follow those of the log; none if they are too many to look at.
+
+    Each state of the log is an interface node of the template.
+    """
+    located, windows = template.located, two.windows
+    states, node = located.states, located.node
+    window = np.flatnonzero(windows.followed != Followed.UNKNOWN)
+    counts = windows.counts[window].astype(np.float64)
+    boxes = np.zeros(len(template.template.roots), dtype=bool)
+    boxes[node[states.of_steps[window]]] = True
+    transitions = Transitions(
+        two.schema, two.table, states, node, boxes, template.end, 1, np.zeros_like(window), window,
+        located.of_successors(windows, template.end)[window], counts, np.ones(len(window)),
+    )  # fmt: skip
+    goes_on = ~transitions.over
+    if not goes_on.any():
+        return None
+    return _Closure(transitions, Learned(transitions, goes_on).factors).beyond()
+
+
+class _Closure:
+    """States and what follows them, generation by generation."""
+
+    def __init__(self, transitions: Transitions, factors: Factors) -> None:
+        schema, window = transitions.schema, transitions.window
+        self.factors = factors
+        self.predict = Predictor(transitions, factors)
+        self.names = schema.information_sets[0]
+        self.made, decision = contexts_of(transitions, schema.decisions, window)
+        taken = group_weights(decision, transitions.counts, len(self.made))
+        self.share = taken / taken.sum()
+        states = transitions.states
+        codes = [transitions.state_codes[name] for name in self.names]
+        self.codes = np.stack(codes, axis=1)  # [states, variables]
+        self.sizes = self.codes.max(axis=0) + 1
+        self.values = np.stack([part.values for part in factors.components], axis=1)
+        self.known = states.count
+        self.visits = group_weights(states.of_steps[window], transitions.counts, states.count)
+        self.tried = np.zeros((states.count, len(self.made)), dtype=bool)
+        self.tried[states.of_steps[window], decision] = True
+        self.cells = _Cells(factors)
+        self.found: list[Predicted] = []
+
+    def beyond(self) -> Beyond | None:
+        """Return all states that follow, and what follows them."""
+        size, first = len(self.made), 0
+        if self.known * size > MOST_PAIRS:
+            return None
+        complete = False
+        while first < len(self.codes):
+            stop = len(self.codes)
+            values, visits = self._followed(first, stop)
+            left = max(0, min(MOST_PAIRS // size, self.known + MOST_STATES) - stop)
+            complete = len(values) <= left
+            order = np.sort(np.argsort(-visits, kind="stable")[:left])
+            self.values = np.concatenate([self.values, values[order]])
+            self.codes = np.concatenate([self.codes, self._codes_of(values[order])])
+            self.visits = np.concatenate([self.visits, visits[order]])
+            first = stop
+        codes = dict(zip(self.names, self.codes[self.known :].T, strict=True))
+        return Beyond(codes, self.made, _joined(self.found), self.tried, complete)
+
+    def _followed(self, first: int, stop: int) -> tuple[Ints, Array]:
+        """Return the values of states that follow some states and are new, and how often."""
+        size, step = len(self.made), max(1, CHUNK // (20 * len(self.made)))
+        new, often = self.values[:0], np.empty(0)
+        for start in range(first, stop, step):
+            here = np.arange(start, min(stop, start + step))
+            found = self._predicted(here)
+            self.found.append(found)
+            state, decision = here[found.pair // size], found.pair % size
+            weight = self.visits[state] * self.share[decision] * found.going
+            leaves, which = np.unique(found.leaves, axis=1, return_inverse=True)
+            weight = group_weights(which.ravel(), weight, leaves.shape[1])
+            for part in self.cells.chunks(leaves):
+                values, chance = self.cells.support(leaves[:, part], weight[part])
+                new, often = self._new(new, often, values, chance)
+        return new, often
+
+    def _predicted(self, states: Ints) -> Predicted:
+        """Return what all decisions would do in some states."""
+        size = len(self.made)
+        pair = np.arange(len(states) * size)
+        codes = np.hstack([self.codes[states[pair // size]], self.made.codes[pair % size]])
+        sizes = np.concatenate([self.sizes, self.made.sizes])
+        contexts = Contexts((*self.names, *self.made.names), sizes, codes)
+        return self.predict(Asked(contexts, pair, np.ones(len(pair))), len(pair))
+
+    def _new(self, new: Ints, often: Array, values: Ints, chance: Array) -> tuple[Ints, Array]:
+        """Add states to the new ones, unless they are known."""
+        rows = np.concatenate([self.values, new, values])
+        weights = np.concatenate([np.zeros(len(self.values)), often, chance])
+        sizes = [part.size for part in self.factors.components]
+        key = joint_key([(rows[:, k], size) for k, size in enumerate(sizes)])
+        _, at, which = np.unique(key, return_index=True, return_inverse=True)
+        unknown = np.flatnonzero(at >= len(self.values))
+        unknown = unknown[np.argsort(at[unknown])]
+        return rows[at[unknown]], group_weights(which.ravel(), weights, len(at))[unknown]
+
+    def _codes_of(self, values: Ints) -> Ints:  # [states, variables]
+        """Return the codes of the variables of states, given the values of components."""
+        found = np.zeros((len(values), len(self.names)), dtype=np.int64)
+        for k, part in enumerate(self.factors.components):
+            member = np.zeros(part.size, dtype=np.int64)
+            member[self.values[: self.known, k]] = np.arange(self.known)
+            at = [self.names.index(name) for name in part.names]
+            found[:, at] = self.codes[member[values[:, k]]][:, at]
+        return found
+
+
+class _Cells:
+    """The values that may follow in each leaf, and how likely each is."""
+
+    def __init__(self, factors: Factors) -> None:
+        node, value, weight = factors.tied.trees.cells
+        order = np.argsort(node, kind="stable")
+        self.value = value[order]
+        self.chance = weight[order] / factors.tied.totals[node[order]]
+        nodes = np.arange(len(factors.tied.totals) + 1)
+        self.starts = np.searchsorted(node[order], nodes)
+
+    def chunks(self, leaves: Ints) -> list[slice]:
+        """Divide combinations of leaves so that not too many states follow each part."""
+        width = np.diff(self.starts)[leaves].astype(np.float64).prod(axis=0)
+        width = np.minimum(width, 2 / LEAST_CHANCE)
+        part = (np.cumsum(width) // CHUNK).astype(np.int64)
+        starts = np.flatnonzero(np.diff(part, prepend=-1)).tolist()
+        return [slice(a, b) for a, b in zip(starts, [*starts[1:], len(part)], strict=True)]
+
+    def support(self, leaves: Ints, weight: Array) -> tuple[Ints, Array]:
+        """Return the values of states that follow combinations of leaves, and how often."""
+        row, chance = np.arange(leaves.shape[1]), np.ones(leaves.shape[1])
+        values = np.empty((len(row), 0), dtype=np.int64)
+        for leaf in leaves:
+            node = leaf[row]
+            cell, first = ranges(self.starts[node], self.starts[node + 1])
+            back = np.repeat(np.arange(len(row)), np.diff(first))
+            longer = chance[back] * self.chance[cell]
+            kept = longer >= LEAST_CHANCE
+            back, cell, chance = back[kept], cell[kept], longer[kept]
+            values = np.column_stack([values[back], self.value[cell]])
+            row = row[back]
+        return values, weight[row] * chance
+
+
+def _joined(found: list[Predicted]) -> Predicted:
+    """Return what comes of several lists of pairs, one after the other."""
+    before = np.cumsum([0, *(len(part.earned) for part in found)])
+    return Predicted(
+        np.concatenate([part.earned for part in found]),
+        np.concatenate([part.ended for part in found]),
+        np.concatenate([part.pair + n for part, n in zip(found, before, strict=False)]),
+        np.concatenate([part.going for part in found]),
+        np.concatenate([part.leaves for part in found], axis=1),
+    )

@@ -1,0 +1,97 @@
+"""Branches of states in which decisions, or all decisions, were never tried.
+
+Where states are many, so are their untried decisions. Then only those are kept that are best for
+some number of steps to go, up to the length of an episode: others would never be chosen. That is
+found out by planning with what factors predict alone.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rspmn.data.keys import group_weights
+from rspmn.learn.successors.beyond import Beyond
+from rspmn.learn.successors.products import Products
+from rspmn.learn.successors.transitions import SuccessorWeights, Transitions
+from rspmn.learn.successors.untried import MOST_BRANCHES, branches_of
+from rspmn.model import Untried
+from rspmn.types import Array, Bools, Ints
+
+#: Plans are not longer than this.
+MOST_STEPS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Extrapolated:
+    """What decisions would do that were never tried."""
+
+    untried: Untried | None  # in interface nodes where others were
+    #: In interface nodes where none was: states that were only arrived at, and beyond the log.
+    alone: Untried | None
+    never_best: int  # decisions that were left out, as they would not be chosen
+
+
+def extrapolate(
+    transitions: Transitions, weights: SuccessorWeights, beyond: Beyond, steps: float
+) -> Extrapolated:
+    """Return the branches of decisions never tried, where each state is an interface node.
+
+    Parameters
+    ----------
+    transitions
+        What was logged, with all states: those beyond the log, too.
+    weights
+        Of all S_L, with factors of the next state.
+    beyond
+        What decisions would do in all states.
+    steps
+        The mean length of an episode.
+    """
+    factors, node = weights.factors, transitions.of_states
+    if factors is None:
+        return Extrapolated(None, None, 0)
+    tried = np.zeros((len(node), len(beyond.made)), dtype=bool)
+    tried[: len(beyond.tried)] = beyond.tried
+    wanted, all_of_them = ~tried, int((~tried).sum())
+    if all_of_them > MOST_BRANCHES:
+        plan = _Plan(Products(factors, beyond.predicted.leaves), beyond, node)
+        horizon = int(min(MOST_STEPS, np.ceil(steps)))
+        some = tried.any(axis=1, keepdims=True)
+        wanted &= plan.best(~some | tried, horizon) | plan.best(np.ones_like(tried), horizon)
+    acted = np.asarray(tried.any(axis=1))
+
+    def branches(here: Bools) -> Untried | None:
+        state, decision = np.nonzero(wanted & here[:, None])
+        predicted = beyond.predicted.of(state * len(beyond.made) + decision)
+        return branches_of(transitions, weights, beyond.made, node[state], decision, predicted)
+
+    return Extrapolated(branches(acted), branches(~acted), all_of_them - int(wanted.sum()))
+
+
+class _Plan:
+    """The best decisions by what factors predict, where each state is an interface node."""
+
+    def __init__(self, products: Products, beyond: Beyond, node: Ints) -> None:
+        self.expect, self.node, self.found = products.expect, node, beyond.predicted
+        self.product = products.of_contexts
+        self.lost = self.found.lost(products.kept[self.product])
+
+    def best(self, allowed: Bools, horizon: int) -> Bools:  # [states, decisions]
+        """Return which decisions are the best of those allowed, for some number of steps to go."""
+        chosen = np.zeros_like(allowed)
+        values = np.zeros(int(self.node.max()) + 1)
+        size = self.expect.factors.interfaces
+        for _ in range(horizon):
+            worth = np.where(allowed, self._worth(np.resize(values, size), allowed.shape), -np.inf)
+            best = worth.argmax(axis=1)
+            chosen[np.arange(len(best)), best] = True
+            values[self.node] = worth.max(axis=1)
+        return chosen
+
+    def _worth(self, values: Array, shape: tuple[int, int]) -> Array:  # [states, decisions]
+        """Return what decisions are worth, given what interface nodes are."""
+        with np.errstate(invalid="ignore"):  # of products that keep nothing
+            after = np.nan_to_num(self.expect(values)[self.product])
+        then = group_weights(self.found.pair, self.found.going * after, len(self.found.earned))
+        worst = (1 - self.found.ended) * values.min()  # where nothing known follows
+        return np.asarray(self.found.earned + np.where(self.lost, worst, then)).reshape(shape)

@@ -1,0 +1,97 @@
+"""What decisions would do in states in which they were never made, as factors predict it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rspmn.data.keys import group_weights
+from rspmn.learn.successors.priors import Factors
+from rspmn.learn.successors.transitions import Contexts, Transitions, contexts_of
+from rspmn.learn.successors.trees import Tied
+from rspmn.types import Array, Bools, Ints
+
+#: A branch is not extrapolated if more than this share of it leads to states of no interface node.
+MOST_LOST = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Contexts that were never seen: decisions in states. A pair is an interface node and those."""
+
+    contexts: Contexts  # of the state and the decisions
+    pair: Ints  # [contexts]
+    share: Array  # [contexts], of the pair's states; they sum to 1 for each pair
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """What would come of each pair: the contexts in which it goes on, and their leaves."""
+
+    earned: Array  # [pairs], the mean utility
+    ended: Array  # [pairs], how often the episode is over
+    pair: Ints  # [contexts]
+    going: Array  # [contexts], the share of the pair that goes on in it
+    leaves: Ints  # [components, contexts]
+
+    def lost(self, kept: Array) -> Bools:  # [pairs]
+        """Return which pairs lead to states of no interface node, by what contexts keep."""
+        pairs = len(self.earned)
+        return group_weights(self.pair, self.going * (kept <= 0), pairs) > MOST_LOST
+
+    def of(self, chosen: Ints) -> "Predicted":
+        """Return what comes of some pairs only, sorted."""
+        place = np.full(len(self.earned), -1)
+        place[chosen] = np.arange(len(chosen))
+        here = np.flatnonzero(place[self.pair] >= 0)
+        return Predicted(
+            self.earned[chosen], self.ended[chosen], place[self.pair[here]], self.going[here],
+            self.leaves[:, here],
+        )  # fmt: skip
+
+
+class Predictor:
+    """Predicts what decisions would earn, whether they would end, and in what contexts they go on.
+
+    Parameters
+    ----------
+    transitions
+        What was logged.
+    factors
+        Of the next state.
+    """
+
+    def __init__(self, transitions: Transitions, factors: Factors) -> None:
+        schema, window, counts = transitions.schema, transitions.window, transitions.counts
+        self.factors, self.utility = factors, schema.utility
+        names = (*schema.information_sets[0], *schema.decisions)
+        logged, context = contexts_of(transitions, names, window)
+        code = transitions.table.codes[schema.utility][window].astype(np.int64) + 1
+        self.sizes = int(code.max()) + 1  # of the utility's codes, as contexts have them
+        self.earned = Tied.learn(logged, context, [code], counts)
+        data = transitions.table.columns[schema.utility].data[window]
+        self.means = self.earned.means(logged, context, data, counts)
+        # An episode that always ended with some utility ends with it elsewhere too.
+        over = transitions.over
+        self.ends = None
+        if over.any():
+            logged, context = contexts_of(transitions, (*names, schema.utility), window)
+            self.ends = Tied.learn(logged, context, [over.astype(np.int64)], counts, self.utility)
+
+    def __call__(self, asked: Asked, pairs: int) -> Predicted:
+        """Return what would come of pairs, given each utility that may be earned."""
+        node = self.earned.trees.find(asked.contexts, 0)
+        mean = group_weights(asked.pair, asked.share * self.means[node], pairs)
+        if self.ends is None and self.utility not in self.factors.contexts.names:
+            leaves = self.factors.leaves(asked.contexts.only(self.factors.contexts.names))
+            return Predicted(mean, np.zeros(pairs), asked.pair, asked.share, leaves)
+        utilities = self.earned.distribution(asked.contexts).tocoo()
+        full = asked.contexts.with_variable(
+            self.utility, self.sizes, utilities.row, utilities.col
+        )  # fmt: skip
+        share, pair = asked.share[utilities.row] * utilities.data, asked.pair[utilities.row]
+        over = np.zeros(len(share))
+        if self.ends is not None:
+            over = self.ends.distribution(full)[:, [1]].toarray().ravel()
+        ended = group_weights(pair, share * over, pairs)
+        leaves = self.factors.leaves(full.only(self.factors.contexts.names))
+        return Predicted(mean, ended, pair, share * (1 - over), leaves)

@@ -1,0 +1,125 @@
+"""States beyond the log: which are added, and what is done in them."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rspmn import Windows, load, refit
+from rspmn.data.episodes import Episodes
+from rspmn.envs.mdp import MDP
+from rspmn.envs.sys_admin import sys_admin
+from rspmn.evaluate import Tabular, true_value
+from rspmn.learn import LearnConfig, learn_rspmn
+from rspmn.learn.info import RSPMNInfo
+from rspmn.learn.structure import each_state
+from rspmn.learn.successors import extrapolate
+from rspmn.model import RSPMN
+
+HORIZON = 10
+Learned = tuple[MDP, Episodes, RSPMN, RSPMNInfo]
+
+
+@pytest.fixture(scope="module")
+def few_steps() -> Learned:
+    """A ring of five machines of which most states were never seen."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(each_state, "MANY_STATES", 5)
+        world = sys_admin(5)
+        log = world.generate(8, HORIZON, 1, "final")
+        return world, log, *learn_rspmn(log)
+
+
+def test_each_state_is_a_node_and_all_that_may_follow_are_added(few_steps: Learned) -> None:
+    world, log, model, info = few_steps
+    assert "steps for each state and decision" in info.each_state
+    seen = Tabular.fit(log).states.count
+    assert seen < len(world.states)
+    assert info.all_beyond
+    assert seen + info.beyond == len(world.states)
+    assert model.num_state_interfaces == len(world.states)
+    assert info.future.outside == pytest.approx(0, abs=1e-12)
+
+
+def test_a_policy_decides_in_states_that_the_log_never_had(few_steps: Learned) -> None:
+    world, log, model, _ = few_steps
+    policy = model.policy(HORIZON)
+    table = Tabular.fit(log)
+    by_table = world.evaluate(table.policy_for(world, HORIZON), HORIZON)
+    assert true_value(world, policy, HORIZON) > by_table
+    names = world.schema.state_variables
+    seen = set(zip(*(table.states.columns[name].decode() for name in names), strict=True))
+    never = next(state for state in world.states if state not in seen)
+    answers = policy.action_values(dict(zip(names, never, strict=True)))
+    assert {answer.tried for answer in answers if answer.available} == {False}
+    known = next(iter(seen))
+    answers = policy.action_values(dict(zip(names, known, strict=True)))
+    assert any(answer.tried and answer.steps > 0 for answer in answers if answer.available)
+
+
+def test_such_a_model_is_kept_in_a_file(few_steps: Learned, tmp_path: Path) -> None:
+    *_, model, _ = few_steps
+    model.save(tmp_path / "model.json")
+    again = load(tmp_path / "model.json")
+    assert isinstance(again, RSPMN)
+    assert again.beyond == model.beyond
+    assert again == model
+
+
+def test_decisions_that_are_never_best_change_nothing(
+    few_steps: Learned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, log, model, info = few_steps
+    assert info.never_best == 0
+    monkeypatch.setattr(each_state, "MANY_STATES", 5)
+    monkeypatch.setattr(extrapolate, "MOST_BRANCHES", 0)
+    fewer, pruned = learn_rspmn(log)
+    assert pruned.never_best > 0
+    assert pruned.untried_branches < info.untried_branches
+    for untried in (False, True):
+        values = [
+            true_value(world, m.policy(HORIZON, allow_untried=untried), HORIZON)
+            for m in (model, fewer)
+        ]
+        assert values[0] == pytest.approx(values[1], rel=0.05)
+
+
+NOT_SO: dict[str, Callable[[], LearnConfig]] = {
+    "counts": lambda: LearnConfig(successors="counts"),
+    "paper": LearnConfig.paper,
+    "observed": lambda: LearnConfig(availability="observed"),
+    "budget": lambda: LearnConfig(max_nodes=10_000),
+}
+
+
+@pytest.mark.parametrize("name", NOT_SO)
+def test_tests_find_nodes_where_states_may_not_be_added(
+    name: str, few_steps: Learned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(each_state, "MANY_STATES", 5)
+    _, info = learn_rspmn(few_steps[1], NOT_SO[name]())
+    assert info.each_state == ""
+    assert info.beyond == 0
+
+
+def test_states_that_were_seen_often_are_found_by_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(each_state, "MANY_STATES", 5)
+    log = sys_admin(3).generate(300, HORIZON, 0, "final")
+    assert learn_rspmn(log)[1].each_state == ""
+
+
+def test_draws_from_the_posterior_know_states_beyond_the_log(few_steps: Learned) -> None:
+    model = few_steps[2]
+    found = model.policy(HORIZON).honest_value(draws=20)
+    assert np.isfinite([found.point, found.low, found.high]).all()
+
+
+def test_refit_counts_what_new_episodes_did_beyond_the_log(few_steps: Learned) -> None:
+    world, _, model, _ = few_steps
+    more = world.generate(40, HORIZON, 5, "final")
+    again, _ = refit(model, Windows.from_episodes(more))
+    assert again.num_interfaces == model.num_interfaces
+    visited = np.array(again.visits)[list(model.beyond)]
+    assert visited.max() >= 1  # some of them are known now
+    assert np.isfinite(true_value(world, again.policy(HORIZON), HORIZON))
