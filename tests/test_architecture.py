@@ -26,6 +26,7 @@ LAYERS: list[set[str]] = [
     {"doctor", "evaluate", "testing"},
     {"__init__"},
     {"report"},
+    {"serve"},
     {"cli"},
     {"__main__"},
 ]

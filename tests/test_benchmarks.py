@@ -25,6 +25,7 @@ ARGUMENTS = {
     "noise": "--worlds GridUniverse --columns 3 --episodes 100",
     "rings": "--machines 4 --episodes 100",
     "scale": "--steps 10000 --runs 1",
+    "serve": "--rows 10 --batches 2 --singles 10 --episodes 300",
     "soft_boxes": "--seeds 1 --only hospital",
     "trust": "--seeds 1 --cases GridUniverse --most 100 --draws 10",
 }

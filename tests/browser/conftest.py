@@ -40,6 +40,10 @@ def opened(browser: Any) -> Iterator[Open]:
     said: list[str] = []
     contexts = []
 
+    def failed(request: Any) -> None:
+        if "ABORTED" not in request.failure:  # the page has changed its question
+            said.append(f"{request.url}: {request.failure}")
+
     def open_page(address: Path | str, view: str = "", **options: Any) -> Any:
         options.setdefault("viewport", {"width": 1200, "height": 900})
         context = browser.new_context(**options)
@@ -47,7 +51,7 @@ def opened(browser: Any) -> Iterator[Open]:
         page = context.new_page()
         page.on("console", lambda m: said.append(m.text) if m.type != "log" else None)
         page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("requestfailed", lambda request: said.append(f"failed: {request.url}"))
+        page.on("requestfailed", failed)
         where = address.as_uri() if isinstance(address, Path) else address
         page.goto(f"{where}#{view}" if view else where)
         page.wait_for_selector("main")

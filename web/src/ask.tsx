@@ -3,6 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 import { Actions, NodeLink } from "./actions";
 import { answer, influences, knownBefore, nextDecision, taken, type Answer } from "./answer";
 import { report, type State, type Value, type Variable } from "./data";
+import { useServer } from "./live";
 import { decidedText, percent, plural, shown, stateText } from "./words";
 
 const START = Symbol("start");
@@ -11,7 +12,7 @@ type Asked = State | typeof START;
 export function Ask() {
   const [entered, setEntered] = useState<Record<string, string>>(firstState);
   const [start, setStart] = useState(false);
-  if (!report.states) {
+  if (!report.states && !report.live) {
     return (
       <section>
         <h2>Ask about a state</h2>
@@ -25,8 +26,8 @@ export function Ask() {
   return (
     <section aria-labelledby="about-ask">
       <h2 id="about-ask">Ask about a state</h2>
-      <p>Enter what is known; leave the rest empty. The answer is computed here, from the numbers in
-        this page.</p>
+      <p>Enter what is known; leave the rest empty.{" "}
+        {!report.live && "The answer is computed here, from the numbers in this page."}</p>
       <form class="ask" onSubmit={(event) => event.preventDefault()}>
         {fields(known).map((variable) => (
           <Field
@@ -125,8 +126,13 @@ function Field(props: {
 
 function Answered(props: { asked: Asked }) {
   const known = props.asked === START ? null : (props.asked as State);
-  const found = useMemo(() => answer(known), [JSON.stringify(known)]);
-  if (!found) return <p>Nothing is left to decide.</p>;
+  const here = useMemo(() => answer(known), [JSON.stringify(known)]);
+  const served = useServer(known);
+  const found = served ?? here;
+  if (!found) {
+    const open = nextDecision(known ?? {}) !== undefined;
+    return <p>{open ? "The server is asked." : "Nothing is left to decide."}</p>;
+  }
   if (!found.places.length) {
     return (
       <p class="warnings warning">
@@ -141,6 +147,7 @@ function Answered(props: { asked: Asked }) {
       <h3>
         {best ? <>{found.decision}: <strong>{shown(best.value)}</strong></> : "Nothing is known to do"}
       </h3>
+      {served && <p class="calm">Answered by the server, with intervals.</p>}
       <Doubts found={found} />
       <Actions
         decision={found.decision}
@@ -171,7 +178,7 @@ function Doubts(props: { found: Answer }) {
   if (!found.certain && report.nodes.some((node) => node.tooClose || node.point !== null) && found.places.length > 1) {
     doubts.push("It may be in several states: intervals are those of single states, and not shown here");
   }
-  if (report.model.laws.length) {
+  if (report.model.laws.length && !report.live) {
     doubts.push(`Laws are not checked in this page: ${report.model.laws.join("; ")}`);
   }
   return doubts.length ? <ul class="warnings">{doubts.map((text) => <li class="note">{text}.</li>)}</ul> : null;

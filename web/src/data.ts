@@ -193,7 +193,8 @@ export interface Report {
   states: States | null;
   tree: Tree | null;
   episodes: null | { steps: number; policy: Episode[]; practice: Episode[] };
-  live?: { act: string; explain: string };
+  /** Whether the page comes from a server that can be asked. */
+  live?: boolean;
 }
 
 export const report: Report = JSON.parse(document.getElementById("data")!.textContent!);

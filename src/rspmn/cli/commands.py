@@ -108,6 +108,27 @@ def report() -> list[click.Parameter]:
     ]  # fmt: skip
 
 
+def serve() -> list[click.Parameter]:
+    """Parameters of `serve`."""
+    return [
+        Argument("models", "model files, or NAME=FILE", nargs=-1, required=True,
+                 metavar="MODEL..."),
+        options.horizon(),
+        options.discount(),
+        Option("--host", default="127.0.0.1", metavar="ADDRESS",
+               help="address to listen at; default 127.0.0.1: only this machine can ask"),
+        Option("--port", type=Number(0, 65535), default=8000, metavar="N",
+               help="port to listen at, default 8000"),
+        Option("--token", metavar="TEXT", envvar="RSPMN_TOKEN",
+               help="what requests must bring; made up if another address than this machine's is "
+               "listened at; also read from RSPMN_TOKEN"),
+        Option("--max-bytes", type=Number(1), default=8_000_000, metavar="N",
+               help="largest body of a request, default 8000000"),
+        Option("--max-seconds", type=Number(0, whole=False), default=5.0, metavar="SECONDS",
+               help="longest time of a decision or a batch, default 5"),
+    ]  # fmt: skip
+
+
 def draw() -> list[click.Parameter]:
     """Parameters of `draw`."""
     return [
@@ -435,6 +456,13 @@ COMMANDS: dict[str, Declared] = {
             "rspmn report lake.json --horizon 30 -o lake.html",
             "rspmn report lake.json --horizon 30 --log log.csv --title 'A lake' -o report.html",
         ), report,
+    ),
+    "serve": Declared(
+        LOOK, "serving.serve", "answer questions about models over HTTP, with the page of each",
+        (
+            "rspmn serve lake.json --horizon 30",
+            "rspmn serve lake=lake.json oil.json --port 8080",
+        ), serve,
     ),
     "draw": Declared(
         LOOK, "queries.draw", "draw a model as .svg, .png or .dot",

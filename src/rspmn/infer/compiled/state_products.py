@@ -298,16 +298,16 @@ class Products:
         cells go on to the longer beginnings that the product's leaf allows.
         """
         cells = len(placed.row)
+        if not cells:
+            return np.zeros(1, np.int64), np.zeros(0, np.int64)
         begun = np.zeros(cells, dtype=np.int64)  # [cells], the number of its beginning
         at, product = np.zeros(len(self.node), dtype=np.int64), np.arange(len(self.node))
-        count = min(1, cells)
+        count = 1
         for here in sorted((self._here(placed, n) for n in self.names), key=lambda h: h.share):
             keys, longer = np.unique(begun * here.size + here.code, return_inverse=True)
             further = Relation.of_keys(keys, count, here.size)
             pair, entry = here.goes_on(at, self.leaf[here.name][product], further)
             at, product, begun, count = entry, product[pair], longer, len(keys)
-        if not cells:
-            return np.zeros(1, np.int64), np.zeros(0, np.int64)
         number = np.empty(count, dtype=np.int64)  # of the joint cell of each beginning
         number[begun] = np.arange(cells)
         keys = np.sort(number[at] * len(self.node) + product)

@@ -1,0 +1,136 @@
+"""The questions that a served model answers, as JSON has them."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from rspmn.infer.actions import ActionValue
+from rspmn.infer.policy import Policy
+from rspmn.infer.sample import Decide
+from rspmn.model import RSPMN
+from rspmn.report.plain import plain
+from rspmn.report.played import as_practised
+from rspmn.serve.answering import Loaded
+from rspmn.values import UNKNOWN
+
+#: The most states of a batch, and the most steps of a simulation.
+MOST_STATES, MOST_STEPS = 100_000, 100_000
+
+Value = str | bool | int | float | None
+State = Annotated[
+    dict[str, Value] | None,
+    Field(description="values of variables; null, or left out: not known; null as a whole: the "
+          "start of an episode"),
+]  # fmt: skip
+Time = Annotated[int, Field(ge=0, description="the time step, for policies with a horizon")]
+
+
+class Question(BaseModel):
+    """What every question may have: nothing else is accepted."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class AboutState(Question):
+    """A question about a state."""
+
+    state: State = None
+    t: Time = 0
+
+
+class AboutWorth(Question):
+    """What a state is worth."""
+
+    state: State = None
+    horizon: Annotated[int | None, Field(ge=1, le=10_000)] = None
+
+
+class Batch(Question):
+    """What to do in many states: a column for each variable, or a list of states."""
+
+    columns: dict[str, list[Value]] | None = None
+    states: Annotated[list[dict[str, Value]] | None, Field(max_length=MOST_STATES)] = None
+    t: Time = 0
+
+
+class Simulation(Question):
+    """Episodes drawn from the model."""
+
+    episodes: Annotated[int, Field(ge=1, le=10_000)] = 10
+    horizon: Annotated[int, Field(ge=1, le=10_000)] = 20
+    seed: Annotated[int, Field(ge=0)] = 0
+    policy: Literal["recommended", "practice", "uniform"] = "recommended"
+
+
+def act(asked: AboutState, found: Loaded) -> dict[str, Any]:
+    """Return what to do."""
+    made = found.policy.act(asked.state, asked.t)
+    decisions = found.model.schema.decisions
+    return {"decided": plain(made if len(decisions) > 1 else {decisions[0]: made})}
+
+
+def action_values(asked: AboutState, found: Loaded) -> dict[str, Any]:
+    """Return what every value of the next decision is worth."""
+    return {"actions": [_facts(each) for each in found.policy.action_values(asked.state, asked.t)]}
+
+
+def explain(asked: AboutState, found: Loaded) -> dict[str, Any]:
+    """Return why the policy decides as it does."""
+    return found.policy.explain(asked.state, asked.t).to_dict()
+
+
+def meu(asked: AboutWorth, found: Loaded) -> dict[str, Any]:
+    """Return the maximum expected utility."""
+    worth = found.over(asked.horizon).value(asked.state)
+    facts = {"supported": worth.supported, "steps": worth.steps, "bound": worth.bound}
+    return dict(plain({"meu": float(worth), **facts}))
+
+
+def batch(asked: Batch, found: Loaded) -> dict[str, Any]:
+    """Return what to do in many states, as columns; null where the model knows nothing to do."""
+    names = found.policy.index.names
+    table = asked.columns
+    if table is None:
+        rows = asked.states or []
+        table = {name: [row.get(name) for row in rows] for name in names}
+    decisions = found.model.schema.decisions
+    several = len(decisions) > 1
+    unknown: Any = dict.fromkeys(decisions, UNKNOWN) if several else UNKNOWN
+    made = found.policy.act_many(table, asked.t, unknown)
+    columns = made if several else {decisions[0]: made}
+    return {"decided": {name: _known(column.tolist()) for name, column in columns.items()}}
+
+
+def simulate(asked: Simulation, found: Loaded) -> dict[str, Any]:
+    """Return episodes as a long table, by column."""
+    import numpy as np
+
+    rng = np.random.default_rng(asked.seed)
+    if not isinstance(found.model, RSPMN):
+        policy = found.policy if asked.policy == "recommended" else _decides(asked, found, rng)
+        return {"columns": plain(found.model.sample(asked.episodes, rng, policy))}
+    decide: Policy | Decide | None = None
+    if asked.policy == "recommended":
+        decide = found.over(asked.horizon)
+    else:
+        decide = _decides(asked, found, rng)
+    log = found.model.sample(asked.episodes, asked.horizon, rng, decide)
+    return {"columns": plain(log.to_long())}
+
+
+def _decides(asked: Simulation, found: Loaded, rng: Any) -> Decide | None:
+    return as_practised(found.policy, rng) if asked.policy == "practice" else None
+
+
+def _facts(answer: ActionValue) -> dict[str, Any]:
+    facts: dict[str, Any] = plain({
+        "decision": answer.decision, "value": answer.value, "utility": answer.utility,
+        "best": answer.best, "available": answer.available, "known": answer.known,
+        "supported": answer.supported, "steps": answer.steps,
+        "averaged_over": answer.averaged_over, "never_taken": [*map(str, answer.never_taken)],
+    })  # fmt: skip
+    return facts
+
+
+def _known(values: list[Any]) -> list[Any]:
+    return [None if value is UNKNOWN else value for value in values]

@@ -1,0 +1,51 @@
+"""The page that a server gives asks it."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from rspmn.model import RSPMN
+
+pytestmark = pytest.mark.browser
+
+HORIZON = 20
+
+
+@pytest.fixture(scope="module")
+def address(model: RSPMN, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    uvicorn = pytest.importorskip("uvicorn")
+    from rspmn.serve import Served, make_app
+
+    path: Path = tmp_path_factory.mktemp("served") / "lake.json"
+    model.save(path)
+    app = make_app([Served("lake", path, HORIZON)], token="secret")
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
+    thread = Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    server.should_exit = True
+    thread.join()
+
+
+def test_it_is_answered_by_the_server(opened: Any, address: str, model: RSPMN) -> None:
+    page = opened(f"{address}/models/lake?token=secret", "ask")
+    page.select_option("#ask-cell", "")
+    page.wait_for_selector("text=Answered by the server")
+    best = model.policy(HORIZON).explain({}).actions[0]
+    assert f"{best.low:.4g} to {best.high:.4g}" in page.inner_text("tr.taken")
+    assert page.inner_text("h3") == f"action: {best.value}"
+
+
+def test_models_are_listed(browser: Any, address: str) -> None:
+    page = browser.new_page()
+    page.goto(f"{address}/?token=secret")
+    page.click("text=lake")
+    page.wait_for_selector("h1")
+    assert page.inner_text("h1") == "lake"
+    page.close()
