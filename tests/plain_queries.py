@@ -11,6 +11,7 @@ from rspmn.infer import Decide
 from rspmn.infer.bellman import future_values, update
 from rspmn.infer.evaluation import Evaluation, evaluate
 from rspmn.infer.evidence import Known
+from rspmn.infer.meu import ExpectedUtility, meu
 from rspmn.model import RSPMN, Evidence
 from rspmn.types import Array
 from rspmn.values import END, UNKNOWN, Value
@@ -40,6 +41,15 @@ def evaluate_from_start(
     for step in reversed(steps):
         future = update(model, future, discount, step)
     return evaluate(model.top, {}, future.roots)[model.top.root]
+
+
+def meu_of_network(
+    model: RSPMN, state: Evidence | None, horizon: int, discount: float = 1.0
+) -> ExpectedUtility:
+    """Return the maximum expected utility by one pass of the network of a step."""
+    network = model.from_start if state is None else model.from_anywhere
+    future = future_values(model, horizon - 1, discount)
+    return meu(network, state, future.discounted(discount))
 
 
 def evidence_of(episodes: Episodes, episode: int) -> list[Evidence]:

@@ -37,6 +37,7 @@ from rspmn.values import END, UNKNOWN, Value
 if TYPE_CHECKING:
     from rspmn.infer.actions import ActionValue
     from rspmn.infer.compiled.bellman import Bellman
+    from rspmn.infer.compiled.offers import Offers
     from rspmn.infer.compiled.state_index import StateIndex
     from rspmn.infer.constraints import Rules
     from rspmn.infer.criterion import Criterion
@@ -324,6 +325,13 @@ class RSPMN:
         from rspmn.infer.compiled.bellman import compile_bellman
 
         return compile_bellman(self.template, self.unknown)
+
+    @cached_property
+    def offers(self) -> "Offers":
+        """Which branches of the template offer the values of its decisions."""
+        from rspmn.infer.compiled.offers import Offers
+
+        return Offers(self.template)
 
     @cached_property
     def state_index(self) -> "StateIndex":

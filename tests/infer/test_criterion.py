@@ -283,7 +283,7 @@ def test_the_checks_find_what_is_wrong() -> None:
     ]:
         with pytest.raises(AssertionError, match=message):
             check_criterion(Wrong(scores))
-    with pytest.raises(EvidenceError, match="expected a score for each of 2 branches"):
+    with pytest.raises(EvidenceError, match="expected a score for each of 3 branches"):
         chain([{"l": (0.0, {1: 1.0}), "r": (0.0, {1: 1.0})}], end=True).meu(
             None, 1, criterion=Wrong(lambda _, __: np.zeros(1))
         )

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from plain_queries import settled
+from plain_queries import meu_of_network, settled
 from random_models import simplex
 from rspmn.circuit import Categorical, NetworkBuilder
 from rspmn.data.episodes import Episodes, Followed
@@ -191,9 +191,11 @@ def test_plain_and_compiled_know_as_much(seed: int) -> None:
         assert model.bellman.values(steps, discount)[-1] == pytest.approx(values[steps], abs=1e-12)
     policy = model.policy(4, discount)
     for state in (None, {}, {"x": 0}, {"x": 3}):
-        one, other = policy.value(state), model.meu(state, 4, discount)
-        assert one == pytest.approx(other, abs=1e-12, nan_ok=True)
-        assert one.supported == pytest.approx(other.supported, abs=1e-12)
+        by_network = meu_of_network(model, state, 4, discount)
+        for found in (policy.value(state), model.meu(state, 4, discount)):
+            assert found == pytest.approx(by_network, abs=1e-12, nan_ok=True)
+            assert found.supported == pytest.approx(by_network.supported, abs=1e-12)
+            assert found.steps == by_network.steps
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -220,3 +220,15 @@ def moves_of(model: RSPMN) -> list[Moves]:
             branches[value] = (utility.mean, dict(zip(to, leads.weights, strict=True)))  # type: ignore[union-attr]
         found.append(branches)
     return found
+
+
+def test_delays_are_computed_only_where_actions_tie() -> None:
+    moves: list[Moves] = [
+        {"a": (1.0, {1: 1.0}), "b": (0.0, {1: 1.0})},
+        {"a": (1.0, {0: 1.0}), "b": (1.0, {0: 1.0})},
+    ]
+    policy = chain(moves).policy(50)
+    assert policy.act({"x": 0}) == "a"
+    assert "_settled" not in policy.planned.__dict__
+    assert policy.act({"x": 1}) == "a"
+    assert "_settled" in policy.planned.__dict__

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from rspmn.circuit.network import Network, NetworkBuilder
+from rspmn.circuit.network import Network, NetworkBuilder, with_children
 from rspmn.circuit.nodes import FactoredLatents, Latent, Leaf, Max, Node, Product, Sum, Utility
 from rspmn.circuit.traverse import fold_up
 
@@ -37,8 +37,11 @@ def graft(
         is left out too (Sec. 3.2, on the bottom-most template). Below a max node the constant 1
         replaces it, so that the decision is kept. Without `latent`, latents stay what they are.
     """
+    unchanged = rename is None and latent is None
 
     def copy(node: Node, below: list[int | None]) -> int | None:
+        if unchanged:  # so that nothing is left out
+            return builder.add(with_children(node, tuple(below)))  # type: ignore[arg-type]
         match node:
             case Latent() | FactoredLatents():
                 return builder.add(node) if latent is None else _linked(builder, node, latent)

@@ -14,7 +14,6 @@ from rspmn.data.windows import fair_endings
 from rspmn.errors import DataError, EvidenceError
 from rspmn.evaluate.places import Places, places_of
 from rspmn.infer.compiled.draws import Draws, Sampler
-from rspmn.infer.compiled.offers import Offers
 from rspmn.model import RSPMN
 from rspmn.schema import Schema
 from rspmn.types import Array, Ints
@@ -138,7 +137,7 @@ def _decisions(model: RSPMN, log: Episodes) -> tuple[Ints, tuple[Joint, ...]]:
 
 def _offered(model: RSPMN) -> list[Joint]:
     """Return the joint decisions that a model offers anywhere."""
-    offers, names = Offers(model.template), model.schema.decisions
+    offers, names = model.offers, model.schema.decisions
     found: dict[tuple[int, Joint], None] = dict.fromkeys(
         (number, ()) for number in offers.first.tolist() if number >= 0
     )

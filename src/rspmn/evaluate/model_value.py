@@ -16,7 +16,6 @@ from rspmn.errors import EvidenceError
 from rspmn.evaluate.logged import Situations
 from rspmn.infer.compiled.bellman import Level
 from rspmn.infer.compiled.layers import ranges
-from rspmn.infer.compiled.offers import Offers
 from rspmn.model import RSPMN
 from rspmn.trust.draws import Source, Worlds
 from rspmn.trust.rules import Mixed, Rule
@@ -32,7 +31,7 @@ class Paths:
 
     def __init__(self, model: RSPMN, situations: Situations) -> None:
         self.model, self.situations = model, situations
-        offers, names = Offers(model.template), model.schema.decisions
+        offers, names = model.offers, model.schema.decisions
         lone = offers.first < 0
         lone[[number for number in (model.end, model.unknown) if number is not None]] = False
         if lone.any():

@@ -281,7 +281,7 @@ class Answers:
 
     @cached_property
     def _observed_offers(self) -> Offers:
-        return Offers(self.observed.template)
+        return self.observed.offers
 
 
 def _network(model: RSPMN, known: Known | None) -> Network:

@@ -7,6 +7,7 @@ to go there. That is a guess for planning: a step that leads there is not suppor
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -94,13 +95,29 @@ def values(
     criterion: Criterion = MEU,
 ) -> list[float]:
     """Return the maximum expected utility of every interface node; NaN where nothing is known."""
-    found = future_values(model, horizon, discount, criterion).roots
-    return [root.utility if root.utility > -math.inf else math.nan for root in found]
+    found = future_arrays(model, horizon, discount, criterion).values
+    return [float(value) for value in np.where(np.isneginf(found), np.nan, found)]
+
+
+class FutureArrays(NamedTuple):
+    """What the interface nodes are worth with some steps to go, as arrays."""
+
+    values: Array  # [interfaces]
+    delays: Array  # [interfaces]
+    supports: Array  # [interfaces]
+    bound: float
 
 
 def future_values(
     model: RSPMN, horizon: int | None, discount: float = 1.0, criterion: Criterion = MEU
 ) -> Future:
+    """Return what each interface node is worth with `horizon` steps to go."""
+    return Future.of_arrays(*future_arrays(model, horizon, discount, criterion))
+
+
+def future_arrays(
+    model: RSPMN, horizon: int | None, discount: float = 1.0, criterion: Criterion = MEU
+) -> FutureArrays:
     """Return what each interface node is worth with `horizon` steps to go.
 
     Horizon 0 is the end: nothing follows. None means in the limit of many steps. Delays, which
@@ -129,7 +146,7 @@ def future_values(
 
             settled = settled_over(bellman, found, steps, discount, choose, all_known)
             delays, supports = (part[steps] for part in settled)
-    return Future.of_arrays(utilities, delays, supports, bound)
+    return FutureArrays(utilities, delays, supports, bound)
 
 
 def check_discount(discount: float) -> None:

@@ -196,6 +196,8 @@ def constraints(
     >>> grid.meu({"x": 0, "y": 0}, horizon=4, criterion=kept)
     6.0
     """
+    if not _each(forbid) and not _each(only) and not min_support:
+        return criterion
     values: dict[str, dict[str, None]] = {name: {} for name in schema.decisions}
     for node in template.nodes:
         if isinstance(node, Max):

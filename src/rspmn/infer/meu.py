@@ -8,14 +8,20 @@ An answer is the value over what is supported, with the share that is.
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from rspmn.circuit import Network
-from rspmn.infer.bellman import check_steps, future_values
+from rspmn.infer.bellman import Future, FutureArrays, check_steps, future_arrays
 from rspmn.infer.criterion import MEU, TIE, Criterion
 from rspmn.infer.evaluation import Evaluation, evaluate
-from rspmn.infer.evidence import as_state, known_values
+from rspmn.infer.evidence import Known, as_state, known_values
 from rspmn.model import RSPMN, Evidence
 from rspmn.values import show_steps
+
+if TYPE_CHECKING:
+    from rspmn.infer.compiled.beliefs import Beliefs
 
 
 class ExpectedUtility(float):
@@ -89,11 +95,69 @@ def recurrent_meu(
     From the start distribution, or from a state observed at any time of an episode. The state
     may be partial, and may hold decisions already made in this step.
     """
-    known = None if state is None else as_state(state, model.schema)
-    network = model.from_start if known is None else model.from_anywhere
-    if known is not None:
-        known_values(known, network)  # refuses bad evidence before anything is computed
+    given = None if state is None else known_values(as_state(state, model.schema), model.template)
     left = None if horizon is None else check_steps(horizon, least=1) - 1
-    future = future_values(model, left, discount, criterion)
-    result = meu(network, known, future.discounted(discount), criterion)
-    return ExpectedUtility(result, result.supported, result.steps, discount * future.bound)
+    future = future_arrays(model, left, discount, criterion)
+    beliefs = _beliefs(model, given)
+    if beliefs is not None:
+        return _mean(model, beliefs, future, left, discount, criterion)
+    network = model.from_start if given is None else model.from_anywhere
+    following = Future.of_arrays(*future).discounted(discount)
+    found = evaluate(network, given or {}, following, criterion)[network.root]
+    return ExpectedUtility(
+        found.utility, found.supported, found.logged_steps, discount * future.bound
+    )
+
+
+def _beliefs(model: RSPMN, known: Known | None) -> "Beliefs | None":
+    """Return how probable interface nodes are; None if only the network knows what they are worth.
+
+    That is where more than a state is known, or something is earned beside decisions.
+    """
+    from rspmn.infer.compiled.beliefs import Beliefs
+
+    if known is None:
+        with np.errstate(divide="ignore"):
+            found = Beliefs.of_one(np.arange(model.num_interfaces), np.log(model.starts))
+    elif set(known) <= set(model.schema.information_sets[0]):
+        found = model.state_index.belief(known)
+    else:
+        return None
+    return found if (model.offers.first[found.nodes] >= 0).all() else None
+
+
+def _mean(
+    model: RSPMN,
+    beliefs: "Beliefs",
+    future: FutureArrays,
+    left: int | None,
+    discount: float,
+    criterion: Criterion,
+) -> ExpectedUtility:
+    """Return what interface nodes are worth, on average over where one may be."""
+    from rspmn.infer.compiled.logged_steps import logged_steps
+
+    bellman, last, nodes = model.bellman, left == 0, beliefs.nodes
+    if not len(nodes):
+        return ExpectedUtility(math.nan, 0.0)
+    choices = bellman.choose(future.values, future.delays, discount, last, criterion)
+    values, known = (a[nodes] for a in bellman.known_at_roots(choices.values, choices.shares))
+    supports = np.ones(len(nodes))
+    if choices.shares is not None:
+        supports = bellman.supports(choices, future.supports, discount, last)[0][nodes]
+    branches = {
+        node: int(chosen - start) if best[chosen] else None
+        for level, best, chosens in zip(bellman.levels, choices.best, choices.chosen, strict=True)
+        for node, start, chosen in zip(level.nodes.tolist(), level.starts, chosens, strict=True)
+    }
+    roots = model.template.roots
+    steps = sum(
+        logged_steps(model.template, roots[k], branches.__getitem__) for k in nodes.tolist()
+    )
+    shares, weights = beliefs.weights * known, beliefs.weights
+    value = math.nan
+    if shares.any():
+        value = float(shares @ np.where(known > 0, values, 0.0) / shares.sum())
+    support = float(weights @ supports / weights.sum())
+    steps = 0.0 if math.isinf(steps) else steps
+    return ExpectedUtility(value, support, steps, discount * future.bound)

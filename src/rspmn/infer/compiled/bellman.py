@@ -231,7 +231,7 @@ class Bellman:
         """
         for part in self.factored:
             given = numbers[: self.interfaces]
-            if shares is None or shares[: self.interfaces].all():
+            if shares is None or shares[part.expect.factors.to].all():
                 numbers[part.slots] = part.expect(given)
                 continue
             known = shares[: self.interfaces]
@@ -254,9 +254,20 @@ class Bellman:
         return shares
 
     def _at_roots(self, values: Array, shares: Array | None) -> Array:  # [interfaces]
+        return self.known_at_roots(values, shares)[0]
+
+    def known_at_roots(
+        self, values: Array, shares: Array | None
+    ) -> tuple[Array, Array]:  # [interfaces] each
+        """Return what interface nodes are worth, given all unknowns, and how much is known of it.
+
+        A frontier is worth -∞.
+        """
         found, known = self.roots(values, shares)
         found = found + self.roots.earned
-        return found if known is None else np.where(known > 0, found, -np.inf)
+        if known is None:
+            return found, np.ones(len(found))
+        return np.where(known > 0, found, -np.inf), known
 
     def _copied(self, found: Array) -> Ints:  # [interfaces]
         """Return the interface node that each one is worth as much as.
@@ -296,7 +307,8 @@ class Bellman:
             promised = np.where(np.isfinite(after), after, 0.0)
             late = self._future(delays + promised, discount, last)
         self.spread(values, shares)
-        self.spread(late, shares)
+        if delays is not None:
+            self.spread(late, shares)
         kept: list[tuple[Array, Array | None, Array, Bools, Ints, Array | None]] = []
         for number, level in enumerate(self.levels):
             worth, known = level.worth(values, shares)
@@ -314,8 +326,8 @@ class Bellman:
             kept.append((worth, known, delay, found.best, chosen, taken))
         lists = zip(*kept, strict=True) if kept else [()] * 6
         worths, knowns, delay_of, bests, chosens, takens = (tuple(each) for each in lists)
-        pairs = zip(bests, self.levels, strict=True)
-        ties = any(has_ties(best, level.branches) for best, level in pairs)
+        parts = zip(bests, worths, self.levels, strict=True)  # of what nothing is known of, any do
+        ties = any(has_ties(best & (worth > -np.inf), at.branches) for best, worth, at in parts)
         return Choices(values, late, shares, worths, knowns, delay_of, bests, chosens, ties, takens)
 
     def settle(self, choices: Choices) -> tuple[Array, Array]:  # [interfaces] each

@@ -6,13 +6,14 @@ from functools import cached_property
 
 import numpy as np
 
-from rspmn.circuit import Max, Product, Sum, Utility
+from rspmn.circuit import Max
 from rspmn.errors import EvidenceError
 from rspmn.infer.bellman import Future, check_discount, check_steps
 from rspmn.infer.compiled.bellman import Bellman, Choices
 from rspmn.infer.compiled.finite_horizon import StepValues, settled_over, values_over
 from rspmn.infer.compiled.infinite_horizon import limit, supports_of_limit
 from rspmn.infer.compiled.layers import ranges
+from rspmn.infer.compiled.logged_steps import logged_steps
 from rspmn.infer.compiled.offers import Offers
 from rspmn.infer.compiled.ties import delays_of_limit
 from rspmn.infer.criterion import Criterion
@@ -39,8 +40,6 @@ class At:
     supported: Array
     steps: Array  # [branches + 1], NaN where it was not asked for
     _tables: dict[str, Array] = field(default_factory=dict)
-    #: Of interface nodes that were asked for, the best decisions and what they are worth.
-    made: dict[int, tuple[dict[str, Value], float]] = field(default_factory=dict)
 
     def table(self, offers: Offers, decision: str) -> Array:  # [max nodes, 1 + 5 · values]
         """Return 1, and numbers of each value of a decision, all values of one kind adjacent.
@@ -58,6 +57,16 @@ class At:
             parts = [one, branch >= 0, known, worth, delay, supported]
             self._tables[decision] = np.hstack(parts)
         return self._tables[decision]
+
+
+@dataclass
+class _First:
+    """The first of the best branches with some number of steps to go; ties are not broken."""
+
+    choices: Choices
+    tied: list[Ints]  # of each level, the number of best branches of each max node
+    #: Of interface nodes that were asked for, the best decisions and what they are worth.
+    made: dict[int, tuple[dict[str, Value], float]] = field(default_factory=dict)
 
 
 def _numbers(bellman: Bellman, found: Choices) -> list[list[int]]:
@@ -91,8 +100,9 @@ class Planned:
         self.horizon = None if horizon is None else check_steps(horizon, least=1)
         self.bound = 0.0  # how far values may be off
         self._kept: dict[int, At] = {}
+        self._firsts: dict[int, _First] = {}
         self.together = _made_together(model.schema)
-        self.offers = Offers(model.template)
+        self.offers = model.offers
         self._values = self._plan()
 
     def _plan(self) -> StepValues:
@@ -152,7 +162,7 @@ class Planned:
             if len(self._kept) >= KEPT:
                 self._kept.clear()
             delays = delays or "_settled" in self.__dict__
-            found = None if delays else self._choose(after)
+            found = None if delays else self._first_of(after).choices
             if found is None or found.has_ties:
                 found, delays = self._choose(after, self._settled[0][after]), True
             kept = self._kept[after] = self._at(after, found, delays)
@@ -203,10 +213,26 @@ class Planned:
 
         They are those up to what is observed between two decisions.
         """
-        known = self.at(after).made
+        known = self._first_of(after).made
         if node not in known:
             known[node] = self._decisions(node, after)
         return known[node]
+
+    def _first_of(self, after: int) -> _First:
+        """Return the first of the best branches: enough where none tie, and found at once."""
+        after = self._settled_from(after)
+        if after not in self._firsts:
+            if len(self._firsts) >= KEPT:
+                self._firsts.clear()
+            kept = self._kept.get(after)
+            found = self._choose(after) if kept is None else kept.choices
+            parts = zip(found.best, found.worth, self.model.bellman.levels, strict=True)
+            tied = [
+                np.add.reduceat(best & (worth > -np.inf), level.starts, dtype=np.int64)
+                for best, worth, level in parts
+            ]
+            self._firsts[after] = _First(found, tied)
+        return self._firsts[after]
 
     def _decisions(self, node: int, after: int) -> tuple[dict[str, Value], float]:
         at = self.first(node)
@@ -217,7 +243,7 @@ class Planned:
         while at is not None:
             decided = self.model.template.nodes[at]
             assert isinstance(decided, Max)
-            best = self.best_branch(at, after)
+            best = self._branch_taken(at, after)
             if best is None or isinstance(decided.values[best], Mark):
                 break
             made[decided.decision] = decided.values[best]
@@ -245,7 +271,16 @@ class Planned:
         """Return what a max node is worth."""
         level, k = self._place[at]
         slots = self.model.bellman.levels[level].slots
-        return float(self.at(after).choices.values[slots.start + k])
+        return float(self._first_of(after).choices.values[slots.start + k])
+
+    def _branch_taken(self, at: int, after: int) -> int | None:
+        """Return what `best_branch` does; delays are computed only if branches tie here."""
+        (level, k), found = self._place[at], self._first_of(after)
+        if found.tied[level][k] > 1:
+            return self.best_branch(at, after)
+        chosen = found.choices.chosen[level][k]
+        first = self.model.bellman.levels[level].starts[k]
+        return int(chosen - first) if found.choices.best[level][chosen] else None
 
     def best(self, at: int, after: int) -> tuple[float, float, float]:
         """Return what a max node is worth, how much is known of it, and how much is supported."""
@@ -283,19 +318,7 @@ class Planned:
         return 0.0 if math.isinf(steps) else steps
 
     def _steps(self, index: int, after: int) -> float:
-        node = self.model.template.nodes[index]
-        match node:
-            case Utility():
-                return node.count
-            case Max():
-                best = self.best_branch(index, after)
-                return 0.0 if best is None else self._steps(node.children[best], after)
-            case Product():
-                return min((self._steps(c, after) for c in node.children), default=math.inf)
-            case Sum():
-                return sum(self._steps(c, after) for c in node.children)
-            case _:
-                return math.inf
+        return logged_steps(self.model.template, index, lambda at: self.best_branch(at, after))
 
 
 def _made_together(schema: Schema) -> list[str]:

@@ -26,6 +26,7 @@ from rspmn.infer.compiled.layers import CompiledLikelihood, compile_likelihood
 from rspmn.infer.compiled.leaf_tables import Distinct
 from rspmn.infer.compiled.relations import ranges
 from rspmn.infer.compiled.state_products import Products, products_below
+from rspmn.infer.node_values import values_in_node
 from rspmn.schema import Schema
 from rspmn.types import Array, Ints
 from rspmn.values import Value
@@ -97,6 +98,11 @@ class StateIndex:
     def _compiled(self) -> CompiledLikelihood:
         """The likelihood of states under every root, where these have too many products."""
         return compile_likelihood(self.network)
+
+    @cached_property
+    def node_values(self) -> list[dict[str, Value]]:
+        """The values of the variables in each interface node, several as one string."""
+        return [values_in_node(self.network, root) for root in self.network.roots]
 
     def belief(self, known: Mapping[str, Value]) -> Beliefs:
         """Return which nodes a state, or part of one, may be in; each node is there once."""

@@ -1,0 +1,39 @@
+"""The states of an interface node in words: the values that its variables have."""
+
+from collections.abc import Iterable
+
+from rspmn.circuit import Distribution, Leaf, Network
+from rspmn.infer.number_ranges import joined, number_range, range_text
+from rspmn.values import Value, show
+
+#: So many values are written out where states that behave alike are one interface node.
+SHOWN = 6
+
+
+def values_in_node(states: Network, root: int) -> dict[str, Value]:
+    """Return the values of the variables in an interface node; several are one text.
+
+    Numbers are ranges, "2.39 to 2.57", without the tails of their densities.
+    """
+    found: dict[str, dict[Distribution, None]] = {}
+    waiting = [root]
+    for here in waiting:
+        node = states.nodes[here]
+        waiting.extend(node.children)
+        if isinstance(node, Leaf):
+            found.setdefault(node.variable, {})[node.distribution] = None
+    return {name: _shown(held) for name, held in found.items()}
+
+
+def _shown(held: Iterable[Distribution]) -> Value:
+    values: dict[Value, None] = {}
+    ranges = []
+    for distribution in held:
+        if distribution.atoms() is None:
+            ranges.append(number_range(distribution))
+        else:
+            values |= dict.fromkeys(distribution.span())
+    values |= {range_text(*each): None for each in joined(ranges)}
+    if len(values) == 1:
+        return next(iter(values))
+    return " | ".join(map(show, [*values][:SHOWN])) + (" | ..." if len(values) > SHOWN else "")
