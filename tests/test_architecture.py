@@ -13,7 +13,7 @@ SOURCE = Path(rspmn.__file__).parent
 LAYERS: list[set[str]] = [
     {"errors", "types", "files"},
     {"expressions", "values"},
-    {"availability", "log_format"},
+    {"availability", "display", "log_format"},
     {"schema"},
     {"circuit"},
     {"data", "end_nodes", "successor_counts"},

@@ -14,9 +14,10 @@ from effort import SOAK
 from reproductions.single_shot import oil_wildcatter
 from rspmn import Schema, learn_spmn, load
 from rspmn.cli import COMMANDS, main
-from rspmn.cli.console import table_lines, wants_colour
+from rspmn.cli.console import wants_colour
 from rspmn.cli.framework import Commands
 from rspmn.data.write import write_episodes
+from rspmn.display import table_lines
 from rspmn.envs.frozen_lake import frozen_lake
 from rspmn.envs.paper_grid import paper_grid
 from rspmn.errors import DataError

@@ -27,6 +27,7 @@ from rspmn.circuit import (
 from rspmn.circuit.rewrite import at_step, graft, with_branches
 from rspmn.circuit.validity import latent_violations, refuse, schema_violations
 from rspmn.data.episodes import Episodes
+from rspmn.display import facts_html
 from rspmn.end_nodes import marked_interface, visits_of_states
 from rspmn.errors import CircuitError, warn_renamed
 from rspmn.schema import Schema
@@ -185,6 +186,25 @@ class RSPMN:
                 f"RSPMN: counts name interface node {max(counts.to)}, but the template has "
                 f"{self.num_interfaces} roots"
             )
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """Variables and sizes, as `rspmn info` shows them."""
+        return {
+            "state variables": list(self.schema.state_variables),
+            "decisions": list(self.schema.decisions),
+            "utility": self.schema.utility,
+            "set aside": list(self.set_aside),
+            "interface nodes": self.num_state_interfaces,
+            "END interface node": self.end,
+            "top nodes": len(self.top),
+            "template nodes": len(self.template),
+            "template edges": self.template.num_edges,
+            "logged steps": round(sum(self.visits)),
+        }
+
+    def _repr_html_(self) -> str:
+        return facts_html("Recurrent sum-product-max network", self.facts)
 
     def __repr__(self) -> str:
         return (

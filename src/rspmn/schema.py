@@ -15,6 +15,7 @@ from typing import Any, Unpack
 import tomli_w
 
 from rspmn.availability import Available, Law, laws_of
+from rspmn.display import table_html
 from rspmn.errors import DataError, SchemaError, did_you_mean
 from rspmn.expressions import Expression, is_computed, missing_of, summed
 from rspmn.files import write_atomically
@@ -116,6 +117,17 @@ class Schema:
         object.__setattr__(self, "log", log or LogFormat())
         known = {name: self.known_before(name) for name in made}
         object.__setattr__(self, "laws", laws_of(available or {}, made, known))
+
+    def _repr_html_(self) -> str:
+        names = [*self.variables]
+        roles = dict.fromkeys(self.decisions, "decision") | {self.utility: "utility"}
+        group = {name: number for number, group in enumerate(self.order, 1) for name in group}
+        return table_html({
+            "known in turn": [group.get(name, len(self.order) + 1) for name in names],
+            "variable": names,
+            "role": [roles.get(name, "state") for name in names],
+            "kind": [str(self.kinds.get(name) or "") for name in names],
+        }, "Schema", most=len(names))  # fmt: skip
 
     def __repr__(self) -> str:
         kinds = {name: str(kind) for name, kind in self.known_kinds}

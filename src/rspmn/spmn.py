@@ -24,6 +24,7 @@ from rspmn.circuit import (
 )
 from rspmn.circuit.validity import refuse, schema_violations
 from rspmn.data.columns import Column
+from rspmn.display import facts_html
 from rspmn.end_nodes import end_root, weighted_top
 from rspmn.errors import CircuitError, EvidenceError, warn_renamed
 from rspmn.model import RSPMN, Evidence
@@ -70,6 +71,21 @@ class SPMN:
         object.__setattr__(self, "usual", tuple(map(float, self.usual)))
         if any(not a <= b for a, b in pairwise(self.usual)):
             raise CircuitError(f"SPMN: usual: expected increasing numbers, found {self.usual}")
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """Variables and sizes, as `rspmn info` shows them."""
+        return {
+            "state variables": list(self.schema.state_variables),
+            "decisions": list(self.schema.decisions),
+            "utility": self.schema.utility,
+            "nodes": len(self.network),
+            "edges": self.network.num_edges,
+            "rows": self.rows,
+        }
+
+    def _repr_html_(self) -> str:
+        return facts_html("Sum-product-max network", self.facts)
 
     def __repr__(self) -> str:
         return f"SPMN({len(self.network)} nodes, learned from {self.rows:g} rows)"

@@ -17,7 +17,7 @@ from rspmn.circuit.nodes import (
     Sum,
     Utility,
 )
-from rspmn.errors import CircuitError
+from rspmn.errors import CircuitError, MissingExtraError
 from rspmn.values import Mark, Value
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 
 V = TypeVar("V", bound=Value)
+
+#: Networks of more nodes do not draw themselves in notebooks.
+MOST_SHOWN = 120
 
 
 def value_type(value: Value) -> str:
@@ -121,6 +124,14 @@ class Network:
         from rspmn.circuit.draw import render
 
         return render(self, "svg").decode()
+
+    def _repr_svg_(self) -> str | None:  # None: too large to be read, or without matplotlib
+        if len(self) > MOST_SHOWN:
+            return None
+        try:
+            return self.svg()
+        except (CircuitError, MissingExtraError):
+            return None
 
     def png(self) -> bytes:
         """Return the picture as PNG; needs `rspmn[plot]`."""

@@ -1,4 +1,4 @@
-"""What is printed: colours for those who see them, and tables that fit the width."""
+"""What is printed: colours for those who see them, and tables that fit the terminal."""
 
 import os
 import shutil
@@ -6,6 +6,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import IO, Any
+
+from rspmn.display import table_lines
 
 
 class ExitCode(IntEnum):
@@ -21,8 +23,6 @@ class ExitCode(IntEnum):
 
 #: What a kind of text looks like on a terminal, as the parameters of an escape sequence.
 STYLES = {"heading": "1", "best": "1;32", "warning": "33", "error": "1;31", "dim": "2"}
-#: Cells of tables are shortened to this where the width is limited.
-LONGEST_CELL = 40
 
 
 def wants_colour(stream: IO[str] | None = None) -> bool:
@@ -51,80 +51,5 @@ def width_of_output() -> int | None:
 
 def print_table(table: Mapping[str, Sequence[Any]]) -> None:
     """Print columns side by side, in blocks one below the other if they are too wide."""
-    for line in table_lines(table, width_of_output()):
+    for line in table_lines(table, width_of_output(), lambda line: styled(line, "heading")):
         print(line)
-
-
-def table_lines(table: Mapping[str, Sequence[Any]], width: int | None = None) -> list[str]:
-    """Return the lines of a table.
-
-    Parameters
-    ----------
-    table
-        Columns by their names.
-    width
-        The number of characters in a line. Long cells are shortened, and columns that do not fit
-        are continued in a block of their own, below. Without it, nothing is.
-
-    Examples
-    --------
-    >>> table_lines({"cell": [0, 14], "action": ["up", "down"]})
-    ['cell  action', '   0  up', '  14  down']
-    >>> table_lines({"cell": [0, 14], "action": ["up", "down"]}, width=8)
-    ['cell', '   0', '  14', '', 'action', 'up', 'down']
-    """
-    columns = [_laid_out(name, column, width) for name, column in table.items()]
-    lines: list[str] = []
-    for block in _blocks(columns, width):
-        lines += [""] if lines else []
-        rows = ["  ".join(row).rstrip() for row in zip(*block, strict=True)]
-        lines += [styled(rows[0], "heading"), *rows[1:]]
-    return lines
-
-
-def _laid_out(name: str, column: Sequence[Any], width: int | None) -> list[str]:
-    """Return the cells of a column, all of one length: numbers to the right, text to the left."""
-    cells = [name, *map(cell_text, column)]
-    if width is not None:
-        cells = [shortened(cell, min(LONGEST_CELL, width)) for cell in cells]
-    longest = max(map(len, cells))
-    if all(map(_is_number, column)):
-        return [cell.rjust(longest) for cell in cells]
-    return [cell.ljust(longest) for cell in cells]
-
-
-def _is_number(value: Any) -> bool:
-    """Tell whether a cell is a number, or a share in percent."""
-    try:
-        float(cell_text(value).removesuffix("%") or 0)
-    except ValueError:
-        return isinstance(value, bool)
-    return True
-
-
-def _blocks(columns: list[list[str]], width: int | None) -> list[list[list[str]]]:
-    """Return the columns in groups, each of which fits the width."""
-    blocks: list[list[list[str]]] = [[]]
-    used = 0
-    for column in columns:
-        needed = len(column[0]) + (2 if blocks[-1] else 0)
-        if width is not None and blocks[-1] and used + needed > width:
-            blocks.append([])
-            used, needed = 0, len(column[0])
-        blocks[-1].append(column)
-        used += needed
-    return blocks
-
-
-def shortened(text: str, length: int) -> str:
-    """Return a text of at most a length."""
-    return text if len(text) <= length else f"{text[: length - 1]}…"
-
-
-def cell_text(value: Any) -> str:
-    """Return a value as tables show it."""
-    if isinstance(value, float):
-        from rspmn.values import short  # with numpy: not before there is a number to show
-
-        return short(value)
-    return "" if value is None else str(value)

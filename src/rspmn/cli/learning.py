@@ -1,9 +1,6 @@
 """Commands that learn: from a log of episodes, and from a table of past decisions."""
 
 import json
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, replace
 from time import perf_counter
 from typing import Any
@@ -17,13 +14,11 @@ from rspmn.errors import DataError
 from rspmn.learn import (
     FutureInfo,
     LearnConfig,
-    Progress,
     RSPMNInfo,
     learn_rspmn,
     learn_spmn,
 )
 from rspmn.learn.aside import told
-from rspmn.learn.config import Report
 from rspmn.model import RSPMN
 from rspmn.schema import Schema
 
@@ -50,8 +45,8 @@ def learn(arguments: Arguments) -> None:
         arguments.log, schema, memory_limit=arguments.memory_limit, **options
     ) as stored:
         log = Episodes.from_log(stored.source, schema) if config.em_passes else stored
-        with _progress_bar(arguments.json or arguments.quiet) as report:
-            model, info = learn_rspmn(log, config, arguments.seed, report=report)
+        progress = False if arguments.json or arguments.quiet else None
+        model, info = learn_rspmn(log, config, arguments.seed, progress=progress)
         model.save(arguments.output)
         if arguments.json:
             print(json.dumps({"model": arguments.output, **_facts(info)}))
@@ -215,7 +210,10 @@ def learn_single_shot(arguments: Arguments) -> None:
     schema = Schema.load(arguments.schema)
     config = _config(arguments)
     table = as_table(arguments.table)
-    model, info = learn_spmn(table, schema, config, arguments.seed, weights=arguments.weights)
+    model, info = learn_spmn(
+        table, schema, config, arguments.seed, weights=arguments.weights,
+        progress=False if arguments.json or arguments.quiet else None,
+    )  # fmt: skip
     model.save(arguments.output)
     if arguments.json:
         print(json.dumps({"model": arguments.output, "meu": float(model.meu()), **asdict(info)}))
@@ -243,21 +241,3 @@ def _config(arguments: Arguments) -> LearnConfig:
         max_depth=arguments.max_depth,
         max_seconds=arguments.max_seconds,
     )
-
-
-@contextmanager
-def _progress_bar(quiet: bool = False) -> Iterator[Report | None]:
-    """Show on a terminal how many rows have been processed."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from tqdm import tqdm
-
-    with tqdm(desc="learning", unit=" rows", unit_scale=True, leave=False) as bar:
-
-        def report(progress: Progress) -> None:
-            bar.total = progress.rows
-            bar.set_postfix(nodes=progress.nodes, refresh=False)
-            bar.update(progress.rows_done - bar.n)
-
-        yield report

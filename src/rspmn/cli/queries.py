@@ -10,6 +10,7 @@ from typing import Any
 from rspmn.circuit import Leaf, Max, Network
 from rspmn.cli.console import ExitCode, warn
 from rspmn.cli.framework import Arguments
+from rspmn.display import fact_text
 from rspmn.errors import ConvergenceError, EvidenceError, ModelFileError
 from rspmn.files import write_atomically
 from rspmn.infer import log_likelihood
@@ -55,34 +56,12 @@ def check(arguments: Arguments) -> None:
 def show_info(arguments: Arguments) -> None:
     """Say what a model holds."""
     model = load(arguments.model)
-    facts: dict[str, object] = {
-        "kind": "rspmn" if isinstance(model, RSPMN) else "spmn",
-        "state variables": list(model.schema.state_variables),
-        "decisions": list(model.schema.decisions),
-        "utility": model.schema.utility,
-    }
-    if isinstance(model, RSPMN):
-        facts |= {
-            "set aside": list(model.set_aside),
-            "interface nodes": model.num_state_interfaces,
-            "END interface node": model.end,
-            "top nodes": len(model.top),
-            "template nodes": len(model.template),
-            "template edges": model.template.num_edges,
-            "logged steps": round(sum(model.visits)),
-        }
-    else:
-        facts |= {
-            "nodes": len(model.network),
-            "edges": model.network.num_edges,
-            "rows": model.rows,
-        }
+    facts = {"kind": "rspmn" if isinstance(model, RSPMN) else "spmn", **model.facts}
     if arguments.json:
         print(json.dumps(facts))
         return
     for name, fact in facts.items():
-        shown = ", ".join(fact) if isinstance(fact, list) else fact
-        print(f"{name:>18}: {'none' if shown in (None, '') else shown}")
+        print(f"{name:>18}: {fact_text(fact)}")
 
 
 def show_meu(arguments: Arguments) -> int:

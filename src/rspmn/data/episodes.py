@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.data.columns import Column
+from rspmn.display import MOST_ROWS, table_html
 from rspmn.errors import DataError
 from rspmn.log_format import LogOptions
 from rspmn.schema import Schema, schema_of_log
@@ -42,6 +43,17 @@ class Episodes:
 
     def __len__(self) -> int:
         return len(self.endings)
+
+    def _repr_html_(self) -> str:
+        steps: dict[str, list[Any]] = {}
+        for number, episode in enumerate(self[k] for k in range(min(len(self), MOST_ROWS))):
+            for time, step in enumerate(episode):
+                for name, value in {"episode": self.ids[number], "time": time, **step}.items():
+                    steps.setdefault(name, []).append(value)
+            if len(steps.get("time", ())) >= MOST_ROWS:
+                break
+        shown = {name: column[:MOST_ROWS] for name, column in steps.items()}
+        return table_html(shown, repr(self))
 
     def __repr__(self) -> str:
         ends = ", ".join(

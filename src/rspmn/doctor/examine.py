@@ -1,6 +1,7 @@
 """The examination of a log: everything that is checked, and what was found."""
 
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any, Unpack
 
 import narwhals as nw
@@ -15,6 +16,7 @@ from rspmn.data.sources.episode_stats import EpisodeStats, episode_stats
 from rspmn.data.sources.open import open_source
 from rspmn.data.sources.text_numbers import with_numbers
 from rspmn.data.sources.window_groups import Lengths
+from rspmn.display import text_html
 from rspmn.doctor.findings import Finding, column_findings
 from rspmn.doctor.law_or_habit import habit_findings
 from rspmn.doctor.markov import MarkovTest, markov_test
@@ -58,6 +60,16 @@ class Diagnosis:
     )  # what nothing depends on, and what it is
     coverage: Coverage | None = None  # of states that differ in what matters
     markov: MarkovTest | None = None
+    log: str = ""  # its name
+    is_proposed: bool = False  # no schema was given
+
+    def __str__(self) -> str:
+        from rspmn.doctor.text import diagnosis_lines
+
+        return "\n".join(diagnosis_lines(self))
+
+    def _repr_html_(self) -> str:
+        return text_html(str(self))
 
     @property
     def is_sound(self) -> bool:
@@ -121,6 +133,9 @@ def examine(
         except DataError as error:
             advice = "Correct the log, or its format in the schema, and examine it again"
             found.findings.append(Finding("error", "log", str(error).rstrip("."), advice))
+    found.is_proposed = schema is None
+    if isinstance(source, str | Path):
+        found.log = str(source)
     order = {"error": 0, "warning": 1, "note": 2}
     found.findings.sort(key=lambda finding: order[finding.level])
     return found

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from rspmn.display import text_html
+from rspmn.errors import MissingExtraError
 from rspmn.values import Mark, Value
 
 if TYPE_CHECKING:
@@ -126,6 +128,13 @@ class Explanation:
         from rspmn.explain.text import as_text
 
         return as_text(self)
+
+    def _repr_html_(self) -> str:
+        try:
+            picture = self.picture("svg").decode()
+        except MissingExtraError:
+            return text_html(str(self))
+        return text_html(str(self)) + picture[picture.index("<svg") :]
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as JSON has it: no NaN, no objects."""

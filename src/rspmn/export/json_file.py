@@ -1,6 +1,7 @@
 """A policy as JSON."""
 
 import json
+import math
 from typing import Any
 
 from rspmn.export.scores import scores_of
@@ -28,7 +29,16 @@ def to_json(policy: BasePolicy, t: int = 0) -> str:
         facts["stages"] = [_stage(stage) for stage in stages_of(policy, t)]
     else:
         facts["scores"] = scores_of(policy, t).to_dict()
-    return json.dumps(facts) + "\n"
+    return json.dumps(_finite(facts)) + "\n"
+
+
+def _finite(facts: Any) -> Any:
+    """Return facts as JSON has them: bounds that are infinite are null."""
+    if isinstance(facts, dict):
+        return {name: _finite(fact) for name, fact in facts.items()}
+    if isinstance(facts, list | tuple):
+        return [_finite(fact) for fact in facts]
+    return None if isinstance(facts, float) and math.isinf(facts) else facts
 
 
 def _stage(stage: Stage) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from rspmn.data.tables import as_table
+from rspmn.display import table_html
 from rspmn.errors import EvidenceError
 from rspmn.infer.act_many import decisions_of_rows
 from rspmn.infer.actions import ActionValue, shown_share
@@ -79,6 +80,9 @@ class BasePolicy:
         self._planned = planner(self.model, horizon, discount, criterion)
         self.horizon, self.discount = self._planned.horizon, discount
         self._answers = Answers(self._planned, self._observed)
+
+    def _repr_html_(self) -> str:
+        return table_html(self.table(), repr(self))
 
     def __repr__(self) -> str:
         steps = "for ever" if self.horizon is None else f"{self.horizon} steps"

@@ -23,6 +23,7 @@ from rspmn.learn.large_log import count_all, sample_of
 from rspmn.learn.never_taken import never_taken
 from rspmn.learn.numbers.learn_on_grid import learn_on_grid
 from rspmn.learn.one_step import one_step_of
+from rspmn.learn.progress import progress_bar
 from rspmn.learn.set_aside import fitted_leaves, located_without, put_back, without_variables
 from rspmn.learn.stages import Stages, tied_network
 from rspmn.learn.structure.each_state import why_each_state
@@ -42,6 +43,7 @@ def learn_rspmn(
     rng: np.random.Generator | int = 0,
     *,
     report: Report | None = None,
+    progress: bool | None = None,
     keep_stages: bool = False,
 ) -> tuple[RSPMN, RSPMNInfo]:
     """Learn a recurrent sum-product-max network from a log.
@@ -59,6 +61,8 @@ def learn_rspmn(
         A generator or seed, for tests and clusterings that draw at random.
     report
         The progress callback; it is called with a `Progress`.
+    progress
+        Whether to show a bar; by default on a terminal and in notebooks.
     keep_stages
         Keep the networks of each step in `info.stages`, for figures and study.
 
@@ -76,6 +80,18 @@ def learn_rspmn(
     """
     config = config or LearnConfig()
     _check_arguments(log, config)
+    with progress_bar(progress, report) as shown:
+        return _learn(log, config, rng, shown, keep_stages)
+
+
+def _learn(
+    log: Episodes | Windows | StoredWindows,
+    config: LearnConfig,
+    rng: np.random.Generator | int,
+    report: Report | None,
+    keep_stages: bool,
+) -> tuple[RSPMN, RSPMNInfo]:
+    """Learn in four steps."""
     if isinstance(log, StoredWindows) and len(log) > config.max_windows:
         return _learn_large(log, config, rng, report, keep_stages)
     started, info, rng = time.monotonic(), RSPMNInfo(), np.random.default_rng(rng)
@@ -217,7 +233,7 @@ def _learn_large(
     taken = time.monotonic() - clock
     if config.max_seconds is not None:
         config = replace(config, max_seconds=max(0.0, config.max_seconds - taken))
-    model, info = learn_rspmn(sample, config, rng, report=report, keep_stages=keep_stages)
+    model, info = _learn(sample, config, rng, report, keep_stages)
     info.seconds["sample"], clock = taken, time.monotonic()
     if not info.numbers.grid:  # what follows soft boxes is a regression: the sample is enough
         model = count_all(model, log, sample, config, sampled, deadline)

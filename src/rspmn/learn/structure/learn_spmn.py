@@ -14,6 +14,7 @@ from rspmn.circuit import Network
 from rspmn.infer.compiled.decisions import CompiledDecision
 from rspmn.learn.config import LearnConfig, LearnInfo, Report
 from rspmn.learn.never_taken import never_taken
+from rspmn.learn.progress import progress_bar
 from rspmn.learn.structure.grow import Codes, grow_spmn
 from rspmn.learn.structure.held_out import best_classes
 from rspmn.learn.structure.laws import law_columns
@@ -37,6 +38,7 @@ def learn_spmn(
     *,
     weights: str | None = None,
     report: Report | None = None,
+    progress: bool | None = None,
 ) -> tuple[SPMN, LearnInfo]:
     """Learn a sum-product-max network from a table of past decisions.
 
@@ -55,6 +57,8 @@ def learn_spmn(
         A column that says how often each row occurred.
     report
         A progress callback; it is called with a `Progress`.
+    progress
+        Whether to show a bar; by default on a terminal and in notebooks.
 
     Examples
     --------
@@ -77,7 +81,8 @@ def learn_spmn(
     if config.classes is None:
         grown = rows.with_open_ends(known.state_variables)
         config = replace(config, classes=best_classes(_learned, grown, known, config, rng))
-    learner, root = _learned(grown, known, config, rng, report, started)
+    with progress_bar(progress, report) as shown:
+        learner, root = _learned(grown, known, config, rng, shown, started)
     network = learner.builder.build(root)
     info = learner.info
     info.nodes, info.edges, info.seconds = len(network), network.num_edges, learner.seconds()
