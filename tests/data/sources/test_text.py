@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from rspmn.data.sources import csv
+from rspmn.data.sources.connect import connect
+from rspmn.data.sources.csv import load_text
 from rspmn.data.tables import as_table
 from rspmn.errors import DataError
 
@@ -100,3 +103,31 @@ def test_signs_between_cells(tmp_path: Path) -> None:
         path.write_bytes(f"\ufeffa{sign}b c\r\n1{sign}x\r\n".encode())
         assert as_table(path).names == ["a", "b c"]
         assert as_table(path).cells("b c").present.tolist() == ["x"]
+
+
+#: Cells of a column; the first two suggest a type.
+LATE = [
+    "1 2 3 4", "1 2 3 1.5", "1 2 3 1_000", "1 2 3 0x10", "1 2 3 +5", '1 2 3 ""', "1 2 3 ",
+    "1 2 3 1234567890123456789", "1 2 3 12345678901234567890", ".5 2 3 1e-05", "0.5 2 3 1e-05",
+    "0.5 2 3 nan", "0.5 2 3 1_0.5", "0.5 2 3 x", "true false True FALSE", "true false true tRue",
+    "true false true 1", "a b 3 4", "  3 4", "   ",
+]  # fmt: skip
+
+
+def test_first_rows_only_suggest_types(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the first two rows are, types are those of all cells."""
+    path = tmp_path / "log.csv"
+    with connect(None) as connection:
+
+        def loaded() -> tuple[list[str], list[tuple[str, ...]]]:
+            query = load_text([str(path)], f"['{path}']", "log", connection)
+            found = connection.sql(query)
+            return [str(t) for t in found.types], [tuple(map(str, r)) for r in found.fetchall()]
+
+        for column in [*(cells.split(" ") for cells in LATE), ["1", "2", "3", " 5 "]]:
+            path.write_text("k,x\n" + "".join(f"{k},{cell}\n" for k, cell in enumerate(column)))
+            found = []
+            for rows in (20_480, 2):
+                monkeypatch.setattr(csv, "FIRST_ROWS", rows)
+                found.append(loaded())
+            assert found[0] == found[1], column

@@ -8,7 +8,7 @@ and stay text.
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rspmn.data.sources.connect import list_of, literal, quoted
@@ -23,6 +23,16 @@ if TYPE_CHECKING:
 UNLIKE_LINE_ENDS = ("invalid state", "unterminated quote")
 #: The first line is looked for in this many bytes.
 FIRST_BYTES = 1 << 20
+#: So many rows suggest the types of columns.
+FIRST_ROWS = 20_480
+#: How most programs write cells of each type; nothing else is read by them as that type.
+PLAIN = {
+    "BIGINT": "-?[0-9]{1,18}",
+    "DOUBLE": r"-?[0-9]{1,18}(\.[0-9]+)?([eE][-+]?[0-9]{1,2})?",
+    "BOOLEAN": "true|false|True|False|TRUE|FALSE",
+}
+#: Columns that say whether a cell is written in another way.
+ODD = "rspmn: odd"
 #: Possible delimiters; a file's is the most frequent one in its header.
 DELIMITERS = ",;\t|"
 
@@ -30,47 +40,96 @@ DELIMITERS = ",;\t|"
 def load_text(
     paths: Sequence[str], files: str, name: str, connection: "duckdb.DuckDBPyConnection"
 ) -> str:
-    """Load text files into a table; return a query of it in which columns have types."""
+    """Load text files into a table; return a query of it in which columns have types.
+
+    The first rows suggest the types. If all cells are written plainly, the table is made with these
+    types in one pass. Else all cells are loaded as text, and looked at again.
+    """
     sign, names = _columns(paths)
     columns = ", ".join(f"{literal(column)}: 'VARCHAR'" for column in names)
     options = (
         f"auto_detect = false, header = true, delim = {literal(sign)}, quote = '\"', "
         f"escape = '\"', columns = {{{columns}}}, hive_partitioning = false"
     )
-    _load(paths, files, name, options, connection)
+
+    def load(cells: str, limit: str = "") -> None:
+        _load(paths, files, f"CREATE OR REPLACE TABLE {name} AS SELECT {cells} FROM", options,
+              limit, connection)  # fmt: skip
+
+    load("*", f" LIMIT {FIRST_ROWS}")
+    types = _types(name, names, connection)
+    ((rows,),) = connection.execute(f"SELECT count(*) FROM {name}").fetchall()
+    if rows == FIRST_ROWS:
+        for _ in range(2):  # integers, at first sight, may be numbers
+            load(_plain_cells(types))
+            odd = _odd_columns(name, names, connection)
+            if not odd:
+                return f"SELECT {', '.join(map(quoted, names))} FROM {name}"
+            types |= {c: "DOUBLE" for c in odd if types[c] == "BIGINT"}
+        load("*")
+        types = _types(name, names, connection)
+    shown = [
+        f"CAST({_cell(c)} AS {dtype}) AS {c}" if dtype in PLAIN else c
+        for c, dtype in zip(map(quoted, names), types.values(), strict=True)
+    ]
+    return f"SELECT {', '.join(shown)} FROM {name}"
+
+
+def _types(
+    name: str, names: Sequence[str], connection: "duckdb.DuckDBPyConnection"
+) -> dict[str, str]:
+    """Return the type of each column of text, by all of its cells: "" is text, "NULL" no cells."""
     tests = {"BIGINT": _whole, "DOUBLE": _number, "BOOLEAN": _boolean}
     checks = ", ".join(test(c) for c in map(quoted, names) for test in tests.values())
     ((*found,),) = connection.execute(f"SELECT {checks} FROM {name}").fetchall()
-    types = [
-        next((dtype for dtype, passed in zip(tests, found[k:], strict=False) if passed), "")
-        for k in range(0, len(found), len(tests))
-    ]
-    shown = [
-        f"CAST({_cell(c)} AS {dtype}) AS {c}" if dtype else c
-        for c, dtype in zip(map(quoted, names), types, strict=True)
-    ]
-    return f"SELECT {', '.join(shown)} FROM {name}"
+    types = {}
+    for k, column in enumerate(names):
+        passed = found[k * len(tests) : (k + 1) * len(tests)]
+        dtype = next((dtype for dtype, ok in zip(tests, passed, strict=True) if ok), "")
+        types[column] = "NULL" if passed[0] is None else dtype
+    return types
+
+
+def _plain_cells(types: Mapping[str, str]) -> str:
+    """Return columns with types, and for each of them whether a cell is not written plainly."""
+    cells = []
+    for k, (name, dtype) in enumerate(types.items()):
+        column = quoted(name)
+        plain = f"regexp_full_match({column}, '{PLAIN[dtype]}')" if dtype in PLAIN else "false"
+        odd = f"{column} IS NOT NULL AND NOT {plain}" if dtype else "false"
+        value = f"TRY_CAST({column} AS {dtype})" if dtype in PLAIN else column
+        cells += [f"{value} AS {column}", f"({odd}) AS {quoted(f'{ODD} {k}')}"]
+    return ", ".join(cells)
+
+
+def _odd_columns(
+    name: str, names: Sequence[str], connection: "duckdb.DuckDBPyConnection"
+) -> list[str]:
+    """Return the columns with cells that are not written plainly."""
+    checks = ", ".join(f"bool_or({quoted(f'{ODD} {k}')})" for k in range(len(names)))
+    ((*found,),) = connection.execute(f"SELECT {checks} FROM {name}").fetchall()
+    return [column for column, odd in zip(names, found, strict=True) if odd]
 
 
 def _load(
     paths: Sequence[str],
     files: str,
-    name: str,
+    create: str,
     options: str,
+    limit: str,
     connection: "duckdb.DuckDBPyConnection",
 ) -> None:
     """Load text files into a table; those whose lines end in different ways, from copies."""
     import duckdb
 
-    create = f"CREATE TABLE {name} AS SELECT * FROM read_csv"
     try:
-        connection.execute(f"{create}({files}, {options})")
+        connection.execute(f"{create} read_csv({files}, {options}){limit}")
     except duckdb.InvalidInputException as error:
         if not any(sign in str(error) for sign in UNLIKE_LINE_ENDS):
             raise
         ((folder,),) = connection.execute("SELECT current_setting('temp_directory')").fetchall()
         copies = with_one_line_end(paths, folder)
-        connection.execute(f"{create}({list_of(copies)}, {options})")
+        connection.execute(f"{create} read_csv({list_of(copies)}, {options}){limit}")
 
 
 def _cell(column: str) -> str:
