@@ -1,11 +1,11 @@
 """Instances of the planning competition IPPC 2011: learned policies beside the exact optimum.
 
-`python benchmarks/ippc.py --episodes 100 1000 -o docs` learns from random episodes of instances
-whose states can be enumerated (`rddl.py`), and writes docs/ippc_figures.md: what the policies of a
-table of counts and of `learn_rspmn` are worth, as shares of the way from the random policy to the
-optimal one, and the CPU seconds of learning and of the policy. What was run is kept in build/ippc,
-and only what is not there is run: remove the folder to start over. `--profile` prints the five
-functions in which learning spends most, case by case. It needs the extra `rddl`.
+`python benchmarks/ippc.py --episodes 100 1000 --seeds 2 -o docs` learns from random episodes of
+instances whose states can be enumerated (`rddl.py`), and writes docs/ippc_figures.md: what the
+policies of a table of counts and of `learn_rspmn` are worth, as shares of the way from the random
+policy to the optimal one, and the CPU seconds of learning and of the policy. What was run is kept
+in build/ippc, and only what is not there is run: remove the folder to start over. `--profile`
+prints the five functions in which learning spends most, case by case. It needs the extra `rddl`.
 """
 
 import argparse
@@ -75,6 +75,7 @@ class Run:
     seed: int
     windows: int
     nodes: int
+    beyond: int  # of them, states that the log does not have
     table: float  # this and the two below: share of the way from random to optimal
     learned: float
     untried: float  # if the policy may do what was never tried in a state
@@ -105,7 +106,7 @@ def run(world: World, episodes: int, seed: int) -> Run:
         daring = true_value(mdp, model.policy(steps, allow_untried=True), steps)
     return Run(
         mdp.name, len(mdp.states), len(mdp.actions), episodes, seed, info.windows,
-        model.num_state_interfaces, world.share(mdp.evaluate(tabled, steps)),
+        model.num_state_interfaces, info.beyond, world.share(mdp.evaluate(tabled, steps)),
         world.share(learned), world.share(daring), table_seconds, learn_seconds,
         policy_seconds + act_seconds, _successors(info.future), _slowest(info.seconds),
     )  # fmt: skip
@@ -158,8 +159,9 @@ def _where(code: CodeType | str) -> str:
 
 
 HEAD = (
-    "instance", "states", "actions", "episodes", "seed", "windows", "interface nodes", "table",
-    "learned", "untried allowed", "table, s", "learn, s", "policy, s", "successors", "stages",
+    "instance", "states", "actions", "episodes", "seed", "windows", "interface nodes",
+    "beyond the log", "table", "learned", "untried allowed", "table, s", "learn, s", "policy, s",
+    "successors", "stages",
 )  # fmt: skip
 
 INTRODUCTION = """# Instances of IPPC 2011
@@ -168,7 +170,9 @@ Made by `{command}`. Random episodes of the instance's own horizon; the state af
 kept. "table" (a table of counts, `rspmn.evaluate.Tabular`), "learned" (`learn_rspmn` as it is by
 default) and "untried allowed" (the same model, whose policy may do what was never tried in a state)
 are exact values of policies, as shares of the way from the random policy, 0, to the optimal one, 1.
-Where a policy knows nothing of a state it does nothing, the table's too. Seconds are CPU seconds on
+Where a policy knows nothing of a state it does nothing, the table's too. "beyond the log" are those
+of the interface nodes that are states which the log does not have, but factors say may follow
+([factored futures](factored_futures.md#states-beyond-the-log)). Seconds are CPU seconds on
 one core, those of the table with its policy. "stages" are those in which learning spends most.
 
 """

@@ -1,6 +1,7 @@
 """States beyond the log: which are added, and what is done in them."""
 
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from rspmn.learn.info import RSPMNInfo
 from rspmn.learn.structure import each_state
 from rspmn.learn.successors import extrapolate
 from rspmn.model import RSPMN
+from rspmn.schema import Schema
 
 HORIZON = 10
 Learned = tuple[MDP, Episodes, RSPMN, RSPMNInfo]
@@ -23,11 +25,11 @@ Learned = tuple[MDP, Episodes, RSPMN, RSPMNInfo]
 
 @pytest.fixture(scope="module")
 def few_steps() -> Learned:
-    """A ring of five machines of which most states were never seen."""
+    """A ring of five machines of which a third of the states were never seen."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(each_state, "MANY_STATES", 5)
         world = sys_admin(5)
-        log = world.generate(8, HORIZON, 1, "final")
+        log = world.generate(20, HORIZON, 1, "final")
         return world, log, *learn_rspmn(log)
 
 
@@ -123,3 +125,29 @@ def test_refit_counts_what_new_episodes_did_beyond_the_log(few_steps: Learned) -
     visited = np.array(again.visits)[list(model.beyond)]
     assert visited.max() >= 1  # some of them are known now
     assert np.isfinite(true_value(world, again.policy(HORIZON), HORIZON))
+
+
+def test_no_state_is_added_with_values_that_exclude_each_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A token is in one of five places; a lamp beside it is on or off, by chance."""
+    monkeypatch.setattr(each_state, "MANY_STATES", 3)
+    rng = np.random.default_rng(0)
+    places = [f"at_{k}" for k in range(5)]
+    schema = Schema([[*places, "lamp_1", "lamp_2"], ["a"]], ["a"], "u")
+    rows = []
+    for episode in range(6):
+        at = 0
+        for time in range(8):
+            lamps = (rng.random(2) < 0.3).tolist()
+            moved = bool(rng.integers(2))
+            rows.append((episode, time, *(at == k for k in range(5)), *lamps, moved, float(at)))
+            at = (at + (moved and rng.random() < 0.7)) % 5
+    names = ["episode", "time", *places, "lamp_1", "lamp_2", "a", "u"]
+    log = Episodes.from_long(dict(zip(names, zip(*rows, strict=True), strict=True)), schema,
+                             ending="cut")  # fmt: skip
+    model, info = learn_rspmn(log)
+    assert info.beyond > 0
+    known = [model.state_index.belief({one: True, other: True}).nodes
+             for one, other in combinations(places, 2)]  # fmt: skip
+    assert not any(map(len, known))

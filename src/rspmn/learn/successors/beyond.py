@@ -5,12 +5,16 @@ leave that part out would make it free to leave what is known: of many decisions
 chosen of which the bad outcomes were not seen. So states are added that known states lead to, by
 factors, with any decision that the log has; and states that these lead to in turn, the ones that
 are expected most often first, until there are no more or too many.
+
+Factors are independent, so that they may put a robot in two places. States are added only if each
+two components of them have values that some state of the log has together.
 """
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rspmn.data.episodes import Followed
 from rspmn.data.keys import group_weights, joint_key
@@ -90,6 +94,7 @@ class _Closure:
         self.tried = np.zeros((states.count, len(self.made)), dtype=bool)
         self.tried[states.of_steps[window], decision] = True
         self.cells = _Cells(factors)
+        self.apart = self._never_together()
         self.found: list[Predicted] = []
 
     def beyond(self) -> Beyond | None:
@@ -101,6 +106,8 @@ class _Closure:
         while first < len(self.codes):
             stop = len(self.codes)
             values, visits = self._followed(first, stop)
+            plausible = self._is_plausible(values)
+            values, visits = values[plausible], visits[plausible]
             left = max(0, min(MOST_PAIRS // size, self.known + MOST_STATES) - stop)
             complete = len(values) <= left
             order = np.sort(np.argsort(-visits, kind="stable")[:left])
@@ -147,6 +154,28 @@ class _Closure:
         unknown = np.flatnonzero(at >= len(self.values))
         unknown = unknown[np.argsort(at[unknown])]
         return rows[at[unknown]], group_weights(which.ravel(), weights, len(at))[unknown]
+
+    def _never_together(self) -> NDArray[np.float32]:  # [values, values]
+        """Return 1 for each two values that no state of the log has together."""
+        seen = self._indicators(self.values)
+        return np.asarray((seen.T @ seen == 0).astype(np.float32))
+
+    def _is_plausible(self, values: Ints) -> Bools:  # [states]
+        """Return in which states each two components have values that were seen together."""
+        found = np.ones(len(values), dtype=bool)
+        for start in range(0, len(values), CHUNK // 50):
+            part = slice(start, start + CHUNK // 50)
+            has = self._indicators(values[part])
+            found[part] = ((has @ self.apart) * has).sum(axis=1) == 0
+        return found
+
+    def _indicators(self, values: Ints) -> NDArray[np.float32]:  # [states, values of components]
+        """Return which values states have, one column for each value of each component."""
+        sizes = [part.size for part in self.factors.components]
+        found = np.zeros((len(values), sum(sizes)), dtype=np.float32)
+        at = values + np.cumsum([0, *sizes[:-1]])
+        found[np.arange(len(values))[:, None], at] = 1.0
+        return found
 
     def _codes_of(self, values: Ints) -> Ints:  # [states, variables]
         """Return the codes of the variables of states, given the values of components."""
