@@ -1,7 +1,5 @@
 """Growths that run together: what is counted at once is what each would count by itself."""
 
-from dataclasses import astuple
-
 import numpy as np
 import pytest
 
@@ -9,11 +7,12 @@ from rspmn.envs.domains import DOMAINS
 from rspmn.learn import learn_rspmn
 from rspmn.learn.structure import grow
 from rspmn.learn.structure.contingency import contingency
-from rspmn.learn.structure.count_ahead import count_ahead
+from rspmn.learn.structure.count_ahead import count_ahead, kept_means
 from rspmn.learn.structure.grouped_statistics import grouped_statistics
 from rspmn.learn.structure.independence import PairStatistics, _pair_by_pair, pair_statistics
+from rspmn.learn.structure.relevance import mean_p_values
 from rspmn.learn.structure.rows import Rows, read_columns
-from rspmn.learn.structure.together import Fork, Growth, Need, run_alone, run_together
+from rspmn.learn.structure.together import Fork, Growth, MeanNeed, Need, run_alone, run_together
 
 LEFT, RIGHT = ("x0", "x1", "x2", "x4"), ("x3", "x4", "x5", "x6")
 FIELDS = ("g", "x2", "freedom", "weight")
@@ -62,8 +61,27 @@ def test_what_is_counted_ahead_is_what_each_would_count() -> None:
         kept = pair_statistics(need.rows, need.left, RIGHT, need.strata)
         fresh = Rows(need.rows.table, need.rows.index, need.rows.weights)
         alone = pair_statistics(fresh, need.left, RIGHT, need.strata)
-        for one, other in zip(astuple(kept), astuple(alone), strict=True):
+        for field in FIELDS:
+            one, other = getattr(kept, field), getattr(alone, field)
             np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-11)
+        assert np.array_equal(kept.significant(0.01), alone.p_values() < 0.01)
+
+
+def test_means_that_are_tested_ahead_are_those_of_each() -> None:
+    rng = np.random.default_rng(1)
+    parts = []
+    for size in (5, 40, 200):
+        columns = {f"x{k}": rng.integers(0, 3, size) for k in range(3)}
+        rows = read_columns({**columns, "u": rng.normal(size=size)}, None, 10)
+        parts.append((rows, rng.integers(0, 4, len(rows))))
+    count_ahead([MeanNeed(rows, ("x0", "x2"), "u", strata) for rows, strata in parts])
+    for rows, strata in parts:
+        kept = mean_p_values(rows, ("x0", "x2"), "u", strata)
+        fresh = Rows(rows.table, rows.index, rows.weights)
+        alone = mean_p_values(fresh, ("x0", "x2"), "u", strata)
+        np.testing.assert_allclose(kept, alone, rtol=1e-9)
+        assert kept_means(rows, strata) is not None
+        assert kept_means(fresh, strata) is None
 
 
 def test_only_statistics_above_their_mean_are_significant() -> None:

@@ -15,6 +15,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import lt
 
 import numpy as np
 
@@ -73,6 +74,11 @@ class LatentFactors:
             found.update(repr(part.shape).encode() + part.tobytes())
         return found.digest()
 
+    @cached_property
+    def _sizes(self) -> list[int]:
+        """The number of rows of each table."""
+        return [len(table) for table in self.tables]
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LatentFactors) and self._content == other._content
 
@@ -81,11 +87,9 @@ class LatentFactors:
 
     def check_rows(self, rows: Sequence[int]) -> None:
         """Refuse rows that are not one of each table."""
-        fits = len(rows) == len(self.tables) and all(
-            0 <= row < len(table) for row, table in zip(rows, self.tables, strict=True)
-        )
+        sizes = self._sizes
+        fits = len(rows) == len(sizes) and min(rows, default=0) >= 0 and all(map(lt, rows, sizes))
         if not fits:
-            sizes = [len(table) for table in self.tables]
             raise CircuitError(
                 f"FactoredLatents: expected a row of each of tables of {sizes} rows, found "
                 f"{tuple(rows)}"

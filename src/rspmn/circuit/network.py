@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rspmn.circuit.distributions import Distribution
 from rspmn.circuit.latent_factors import LatentFactors
@@ -91,6 +91,11 @@ class Network:
         from rspmn.circuit.scope import compute_scopes
 
         return compute_scopes(self)
+
+    @cached_property
+    def checked(self) -> dict[str, Any]:
+        """What checks of validity have found, so that a network is checked once."""
+        return {}
 
     @cached_property
     def value_types(self) -> "dict[str, frozenset[str]]":

@@ -3,8 +3,10 @@
 Every check returns the violations that it found, each with node and path.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
+from typing import Concatenate, ParamSpec
 
 from rspmn.circuit.network import Network
 from rspmn.circuit.nodes import FactoredLatents, Latent, Leaf, Max, Node, Product, Sum, Utility
@@ -35,6 +37,25 @@ class Violation:
         return f"node {self.node} (path {way}) is not {self.definition}: {self.message}"
 
 
+P = ParamSpec("P")
+
+
+def _once(
+    check: Callable[Concatenate[Network, P], list[Violation]],
+) -> Callable[Concatenate[Network, P], list[Violation]]:
+    """Return a check that remembers what it found: networks never change."""
+
+    @wraps(check)
+    def found(network: Network, *args: P.args, **named: P.kwargs) -> list[Violation]:
+        kept = network.checked.get(check.__name__)
+        if kept is None or kept[0] != (args, named):
+            kept = network.checked[check.__name__] = (args, named), check(network, *args, **named)
+        return [*kept[1]]
+
+    return found
+
+
+@_once
 def validity_violations(network: Network) -> list[Violation]:
     """Return everything that keeps a network from being a valid SPMN (Sec. 2).
 
@@ -52,6 +73,7 @@ def validity_violations(network: Network) -> list[Violation]:
     )
 
 
+@_once
 def soundness_violations(template: Network) -> list[Violation]:
     """Return everything that keeps a template from being sound (Def. 8)."""
     return validity_violations(template) + _with_paths(
@@ -63,6 +85,7 @@ def soundness_violations(template: Network) -> list[Violation]:
     )
 
 
+@_once
 def latent_violations(network: Network, interfaces: int) -> list[Violation]:
     """Return the latents of a network that are mapped to no root of a template."""
     found = latents_mapped(network, interfaces)
@@ -93,6 +116,7 @@ def order_violations(
     return _with_paths(network, {"in the partial order (Sec. 2)": in_order(network, known_before)})
 
 
+@_once
 def schema_violations(
     network: Network, schema: Schema, recurrent: bool, given: Collection[str] = ()
 ) -> list[Violation]:

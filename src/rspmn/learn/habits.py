@@ -26,7 +26,7 @@ import numpy as np
 from rspmn.data.keys import group_weights
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.structure.independence import pair_statistics, pooled_codes, stratum_statistics
-from rspmn.learn.structure.relevance import MOST_GIVEN, mean_p_value
+from rspmn.learn.structure.relevance import MOST_GIVEN, mean_p_values
 from rspmn.learn.structure.rows import Rows
 from rspmn.learn.structure.targets import Target, targets_after
 from rspmn.learn.two_step import TwoSteps
@@ -230,7 +230,7 @@ class _Suspect:
             ]
         utility = self.two.schema.utility
         if utility in target.names and utility in self.rows.table.binned:
-            p_mean = mean_p_value(self.rows, self.name, utility, target.strata)
+            (p_mean,) = mean_p_values(self.rows, (self.name,), utility, target.strata)
             found.append(_Test(target, utility, target.strata, p_mean))
         return found
 

@@ -24,8 +24,9 @@ from rspmn.data.columns import Column
 from rspmn.data.keys import group_weights
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.habits import within
+from rspmn.learn.structure.contingency import distinct_weights
 from rspmn.learn.structure.independence import pair_statistics
-from rspmn.learn.structure.relevance import MOST_GIVEN, mean_p_value
+from rspmn.learn.structure.relevance import MOST_GIVEN, mean_p_values
 from rspmn.learn.structure.rows import Rows, with_columns
 from rspmn.learn.two_step import TwoSteps
 from rspmn.schema import Kind
@@ -141,7 +142,7 @@ class _System:
         strata = [given, *(within(rows, given, (name,)) for name in left), *joint]
         p = [_tested(rows, self.others, target, s) for s in strata]
         if target == self.two.schema.utility and target in rows.table.binned:
-            p += [np.array([mean_p_value(rows, n, target, given) for n in self.others])]
+            p += [np.array(mean_p_values(rows, self.others, target, given))]
         return np.asarray(np.min(p, axis=0) * len(p))
 
     def _given(self, target: str) -> tuple[Ints, list[str]]:
@@ -201,12 +202,10 @@ class _System:
 def _tested(rows: Rows, names: Sequence[str], target: str, strata: Ints) -> Array:  # [names]
     """Return the p-values that a target depends on variables, from strata in which it varies."""
     stratum = np.unique(strata, return_inverse=True)[1]
-    codes = rows.codes(target)
-    low, high = np.full(stratum.max() + 1, rows.table.sizes[target]), np.full(stratum.max() + 1, -1)
-    known = codes >= 0
-    np.minimum.at(low, stratum[known], codes[known])
-    np.maximum.at(high, stratum[known], codes[known])
-    varies = (low < high)[stratum]
+    codes, size = rows.codes(target), rows.table.sizes[target]
+    key = (stratum * size + codes)[codes >= 0]
+    seen = distinct_weights(key, np.ones(len(key)))[0] if len(key) else key
+    varies = (np.bincount(seen // size, minlength=int(stratum.max()) + 1) > 1)[stratum]
     if not varies.any():
         return np.ones(len(names))
     return pair_statistics(rows.where(varies), names, (target,), stratum[varies]).p_values()[:, 0]

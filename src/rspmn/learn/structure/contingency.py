@@ -11,7 +11,7 @@ import numpy as np
 
 from rspmn.data.keys import group_weights
 from rspmn.learn.structure.rows import Rows
-from rspmn.types import Array, Ints
+from rspmn.types import Array, Bools, Ints
 
 #: Values of less weight than this are pooled: in a table of nearly empty cells the statistics
 #: are not distributed as the tests assume.
@@ -136,6 +136,12 @@ def contingency(rows: Rows, left: Sequence[str], right: Sequence[str], strata: I
         weights[0][:] += one.sum(axis=0)
         counts[number[0] : number[-1] + 1] += stratum_products(one, other, starts)
     return Contingency(a, b, counts, *weights)
+
+
+def occurs_again(strata: Ints) -> Bools:  # [n]
+    """Return which rows are in a stratum of several."""
+    number, size = np.unique(strata, return_inverse=True, return_counts=True)[1:]
+    return np.asarray(size[number] > 1)
 
 
 def stratum_products(one: Array, other: Array, starts: Ints) -> Array:  # [strata, a, b]

@@ -1,16 +1,22 @@
 """Statistics that many growths need, counted at once and kept with the rows of each."""
 
 import math
+import weakref
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from typing import TypeVar
 
 import numpy as np
 
 from rspmn.learn.structure.code_table import Codes
+from rspmn.learn.structure.f_test import f_tests
 from rspmn.learn.structure.grouped_statistics import grouped_statistics
 from rspmn.learn.structure.independence import PairStatistics, keep_statistics
 from rspmn.learn.structure.rows import Rows
-from rspmn.learn.structure.together import Need
+from rspmn.learn.structure.together import MeanNeed, Need, Needs
+from rspmn.types import Ints
+
+N = TypeVar("N", Need, MeanNeed)
 
 #: What has more rows, or more cells, is counted by itself.
 FEW_ROWS, FEW_CELLS = 4_000, 10_000
@@ -18,9 +24,11 @@ FEW_ROWS, FEW_CELLS = 4_000, 10_000
 MOST = 1_000_000
 
 
-def count_ahead(needs: Sequence[Need]) -> None:
+def count_ahead(needs: Needs) -> None:
     """Count what several growths need, where one count of all is faster than many."""
-    small = [need for need in needs if _is_small(need)]
+    for means in _batches([n for n in needs if isinstance(n, MeanNeed) and _has_means(n)]):
+        _test_means(means)
+    small = [need for need in needs if isinstance(need, Need) and _is_small(need)]
     small.sort(key=lambda need: (need.right, len(need.left), need.left))
     for right, several in groupby(small, key=lambda need: need.right):
         for batch in _batches([*several]):
@@ -36,12 +44,12 @@ def _is_small(need: Need) -> bool:
     return math.prod(cells) <= FEW_CELLS
 
 
-def _batches(needs: Sequence[Need]) -> Iterator[list[Need]]:
+def _batches(needs: Sequence[N]) -> Iterator[list[N]]:
     """Divide needs so that the indicators of all variables of a batch fit into memory."""
-    batch: list[Need] = []
+    batch: list[N] = []
     rows, names = 0, 0
     for need in needs:
-        size = len(need.left) + len(need.right)
+        size = len(need.left) + len(need.right) if isinstance(need, Need) else len(need.names)
         if batch and (rows + len(need.rows)) * 2 * max(names, size) > MOST:
             yield batch
             batch, rows, names = [], 0, 0
@@ -64,9 +72,46 @@ def _count(needs: Sequence[Need], right: tuple[str, ...]) -> None:
     )  # fmt: skip
     if found is None:
         return
+    every = PairStatistics(found.g, found.x2, found.freedom, found.weight).screened()
     for k, need in enumerate(needs):
-        own = PairStatistics(found.g[k], found.x2[k], found.freedom[k], found.weight[k])
-        keep_statistics(need.rows, left, right, need.strata, own)
+        keep_statistics(need.rows, left, right, need.strata, every.at(k))
+
+
+def _has_means(need: MeanNeed) -> bool:
+    """Say whether means can be tested with those of other rows: nothing is missing."""
+    rows = need.rows
+    if not need.names or not 0 < len(rows) <= FEW_ROWS:
+        return False
+    return bool((rows.codes_of(need.names).codes >= 0).all())
+
+
+def _test_means(needs: Sequence[MeanNeed]) -> None:
+    """Test the means of the utility in several sets of rows, and keep p-values with each."""
+    names = tuple(dict.fromkeys(name for need in needs for name in need.names))
+    rows = [need.rows for need in needs]
+    codes = np.maximum(_codes(rows, names).codes, 0).astype(np.int64)  # others are not read
+    group = np.repeat(np.arange(len(rows)), [len(part) for part in rows])
+    strata = np.concatenate([need.strata for need in needs])
+    earned = [need.rows.column(need.utility) for need in needs]
+    within = [
+        0.0 if column.spread is None else float(part.weights @ column.spread)
+        for part, column in zip(rows, earned, strict=True)
+    ]
+    found = f_tests(
+        codes, group * (int(strata.max()) + 1) + strata,
+        np.concatenate([column.data for column in earned]),
+        np.concatenate([part.weights for part in rows]), np.array(within), group,
+    )  # fmt: skip
+    for need, p_values in zip(needs, found.p_value.tolist(), strict=True):
+        of_names = dict(zip(names, p_values, strict=True))
+        own = {name: of_names[name] for name in need.names}
+        need.rows.memo["means", id(need.strata)] = weakref.ref(need.strata), own
+
+
+def kept_means(rows: Rows, strata: Ints) -> dict[str, float] | None:
+    """Return p-values of means by variable, if they were tested ahead."""
+    owner, found = rows.memo.get(("means", id(strata)), (None, None))
+    return found if owner is not None and owner() is strata else None
 
 
 def _codes(rows: Sequence[Rows], names: tuple[str, ...]) -> Codes:

@@ -38,27 +38,76 @@ def f_test(codes: Ints, strata: Ints, target: Array, weights: Array, within: flo
     >>> round(test.explained, 9), round(test.p_value, 6)  # 16 between, 4 within: F = 16 / (4 / 2)
     (14.0, 0.105573)
     """
+    group = np.zeros(len(codes), dtype=np.int64)
+    found = f_tests(codes[:, None], strata, target, weights, np.array([within]), group)
+    return FTest(float(found.explained[0, 0]), float(found.p_value[0, 0]))
+
+
+class FTests(NamedTuple):
+    """How far the mean of a number depends on each of several variables, in sets of rows."""
+
+    explained: Array  # [groups, variables]
+    p_value: Array  # [groups, variables]
+
+
+def f_tests(
+    codes: Ints, strata: Ints, target: Array, weights: Array, within: Array, group: Ints
+) -> FTests:
+    """Test for equal means at all codes of each of several variables, in several sets of rows.
+
+    Parameters
+    ----------
+    codes
+        The values of the variables, from 0. [n, variables]
+    strata
+        What is given; all rows of a stratum are in one group. [n]
+    target, weights
+        As in `f_test`. [n] each
+    within
+        The sum of squares within the rows of each group. [groups]
+    group
+        The set that each row is in. [n]
+    """
     from scipy.special import fdtrc
 
+    groups, variables = len(within), codes.shape[1]
     stratum = np.unique(strata, return_inverse=True)[1]
-    cell = np.unique(stratum * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1]
-    between = float(cell.max(initial=0) - stratum.max(initial=0))
-    left_free = float(weights.sum() - cell.max(initial=0) - 1)
-    u = target - weights @ target / weights.sum()  # against cancellation
-    total = float(weights @ u**2) + within
-    of_cells = _explained(cell, weights, u)
-    explained, left = of_cells - _explained(stratum, weights, u), total - of_cells
-    if between <= 0 or left_free <= 0 or not explained > 1e-12 * total:
-        return FTest(0.0, 1.0)
-    if not left > 1e-12 * total:
-        return FTest(explained, 0.0)
-    noise = left / left_free
-    return FTest(
-        explained - between * noise,
-        float(fdtrc(between, left_free, (explained / between) / noise)),
-    )
+    of_stratum = np.zeros(int(stratum.max(initial=-1)) + 1, dtype=np.int64)
+    of_stratum[stratum] = group  # [strata], the group of each
+    in_all = group_weights(group, weights, groups)
+    middle = group_weights(group, weights * target, groups) / np.maximum(in_all, 1e-300)
+    u = target - middle[group]  # against cancellation
+    total = (group_weights(group, weights * u**2, groups) + within)[:, None]
+    of_cells, cells = _explained(codes, stratum, of_stratum, groups, weights, u)
+    none = np.zeros((len(u), 1), dtype=np.int64)
+    of_strata, num_strata = _explained(none, stratum, of_stratum, groups, weights, u)
+    between, left_free = cells - num_strata, in_all[:, None] - cells  # [groups, variables]
+    explained, left = of_cells - of_strata, total - of_cells
+    tested = (between > 0) & (left_free > 0) & (explained > 1e-12 * total)
+    certain = tested & ~(left > 1e-12 * total)
+    tested &= ~certain
+    noise = np.where(tested, left, 0.0) / np.where(tested, left_free, 1.0)
+    p_value = np.where(certain, 0.0, np.ones((groups, variables)))
+    ratio = explained[tested] / between[tested] / noise[tested]
+    p_value[tested] = fdtrc(between[tested], left_free[tested], ratio)
+    return FTests(np.where(tested | certain, explained - between * noise, 0.0), p_value)
 
 
-def _explained(group: Ints, weights: Array, u: Array) -> float:
-    """Return the sum of squares that the groups' means explain."""
-    return float((group_weights(group, weights * u) ** 2 / group_weights(group, weights)).sum())
+def _explained(
+    codes: Ints, stratum: Ints, of_stratum: Ints, groups: int, weights: Array, u: Array
+) -> tuple[Array, Array]:  # [groups, variables] each
+    """Return the sum of squares that means of cells explain, and the number of cells."""
+    variables, strata = codes.shape[1], len(of_stratum)
+    size = int(codes.max(initial=0)) + 1
+    key = ((np.arange(variables) * strata + stratum[:, None]) * size + codes).ravel()
+    found = np.arange(variables * strata * size)
+    if len(found) > 4 * len(key) + 1000:  # hardly any cell has a row
+        found, key = np.unique(key, return_inverse=True)
+    each, earned = (np.repeat(part, variables) for part in (weights, weights * u))
+    weight, mass = group_weights(key, each, len(found)), group_weights(key, earned, len(found))
+    used = np.flatnonzero(weight)
+    variable, of = np.divmod(found[used] // size, strata)
+    owner = of_stratum[of] * variables + variable
+    squares = group_weights(owner, mass[used] ** 2 / weight[used], groups * variables)
+    cells = np.bincount(owner, minlength=groups * variables).astype(np.float64)
+    return squares.reshape(groups, variables), cells.reshape(groups, variables)

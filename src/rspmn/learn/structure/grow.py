@@ -8,6 +8,7 @@ the successor state for recurrent ones.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Protocol
 
 import numpy as np
@@ -25,6 +26,7 @@ from rspmn.learn.structure.targets import targets_after
 from rspmn.learn.structure.together import Fork, Growth, run_alone, run_together
 from rspmn.schema import Schema
 from rspmn.types import Ints
+from rspmn.values import Value
 
 Codes = NDArray[np.int32] | Ints
 
@@ -183,24 +185,46 @@ class _Growth:
         return learner.builder.sum(children, found.weights.tolist())
 
     def decision(self, rows: Rows, place: int, depth: int) -> Growth[int]:
-        """Add a max node over the values of the next decision that were seen."""
-        decision = self.schema.decisions[place]
-        codes = rows.codes(decision)
-        domain = rows.table.columns[decision].domain
-        names = self.schema.information_sets[place + 1]
-        low = int(codes.min())
-        if int(codes.max()) == low:
-            branch = yield from self.information(rows, place + 1, names, depth)
-            return self.learner.builder.max(decision, {domain[low]: branch})
-        last = place + 1 == len(self.schema.decisions) and not names
-        known = self.finish.certain(self.learner, rows, codes) if last else {}
-        every = np.unique(codes).tolist()
+        """Add max nodes over the values of the next decisions that were seen.
+
+        Of a recurrent problem they are all decisions before anything else is observed.
+        """
+        end = self._next_observation(place)
+        decisions, names = self.schema.decisions[place:end], self.schema.information_sets[end]
+        joint = rows.joint_codes(decisions)
+        numbers, first = np.unique(joint, return_index=True)
+        made = rows.table.codes.take(rows.index[first], decisions).tolist()
+        every = numbers.tolist()
+        last = end == len(self.schema.decisions) and not names
+        known = self.finish.certain(self.learner, rows, joint) if last and len(every) > 1 else {}
         others = [code for code in every if code not in known]
         grown = yield Fork(
-            [self.information(rows.where(codes == c), place + 1, names, depth) for c in others]
+            [self.information(rows.where(joint == c), end, names, depth) for c in others]
         )
         known |= dict(zip(others, grown, strict=True))
-        return self.learner.builder.max(decision, {domain[code]: known[code] for code in every})
+        domains = [rows.table.columns[name].domain for name in decisions]
+        values = ([d[c] for d, c in zip(domains, codes, strict=True)] for codes in made)
+        branches = [(of, known[code]) for of, code in zip(values, every, strict=True)]
+        return self._max(decisions, branches)
+
+    def _next_observation(self, place: int) -> int:
+        """Return the number of the information set before which decisions are made together."""
+        end = place + 1
+        while self.finish.recurs and end < len(self.schema.decisions):
+            if self.schema.information_sets[end]:
+                break
+            end += 1
+        return end
+
+    def _max(self, decisions: tuple[str, ...], branches: list[tuple[list[Value], int]]) -> int:
+        """Add the max nodes of several decisions, one below the other; values are in order."""
+        if not decisions:
+            return branches[0][1]
+        parts = {
+            value: self._max(decisions[1:], [(values[1:], child) for values, child in several])
+            for value, several in groupby(branches, key=lambda branch: branch[0][0])
+        }
+        return self.learner.builder.max(decisions[0], parts)
 
     def with_factors(
         self, rows: Rows, place: int, factors: Sequence[int], depth: int

@@ -7,9 +7,9 @@ over its values.
 
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -95,6 +95,20 @@ class PairStatistics:
     x2: Array  # [left, right]
     freedom: Array  # [left, right]
     weight: Array  # [left, right], of the rows that have both
+    #: P-values that were computed ahead, 1 where a statistic is below its mean. [left, right]
+    ahead: Array | None = None
+
+    def at(self, where: Any) -> "PairStatistics":
+        """Return some of the statistics."""
+        ahead = None if self.ahead is None else self.ahead[where]
+        return PairStatistics(
+            self.g[where], self.x2[where], self.freedom[where], self.weight[where], ahead
+        )
+
+    def screened(self) -> "PairStatistics":
+        """Return the same statistics with p-values computed ahead."""
+        tested = (self.freedom > 0) & (self._statistic > self.freedom)
+        return replace(self, ahead=self._p_values(tested))
 
     def p_values(self) -> Array:  # [left, right]
         """Return the larger of the two tests' p-values; 1 where nothing varies.
@@ -109,10 +123,11 @@ class PairStatistics:
         A statistic below its mean, the degrees of freedom, has a p-value above .3, which needs not
         be computed.
         """
-        tested = self.freedom > 0
-        if level <= 0.3:
-            tested &= self._statistic > self.freedom
-        return np.asarray(self._p_values(tested) < level)
+        if level > 0.3:
+            return np.asarray(self.p_values() < level)
+        found = self.screened().ahead if self.ahead is None else self.ahead
+        assert found is not None
+        return np.asarray(found < level)
 
     @cached_property
     def _statistic(self) -> Array:  # [left, right]
@@ -166,10 +181,10 @@ class _Kept:
         """Return the statistics of some variables, if those of more are cached."""
         for (ones, others), found in self.statistics.items():
             if set(left) <= set(ones) and set(right) <= set(others):
-                at = np.ix_([ones.index(n) for n in left], [others.index(n) for n in right])
-                return PairStatistics(
-                    found.g[at], found.x2[at], found.freedom[at], found.weight[at]
-                )
+                some = found.at([ones.index(n) for n in left])
+                if right == others:
+                    return some
+                return some.at((slice(None), [others.index(n) for n in right]))
         return None
 
 
@@ -179,13 +194,18 @@ def components(names: Sequence[V], dependent: Bools) -> list[tuple[V, ...]]:
     >>> components("abc", np.array([[0, 0, 1], [0, 0, 0], [0, 0, 0]], dtype=bool))
     [('a', 'c'), ('b',)]
     """
-    from scipy.sparse.csgraph import connected_components
-
-    count, label = connected_components(dependent | dependent.T, directed=False)
-    return [
-        tuple(name for name, group in zip(names, label, strict=True) if group == number)
-        for number in range(count)
-    ]
+    linked = dependent | dependent.T
+    free = np.ones(len(names), dtype=bool)
+    found = []
+    while free.any():
+        group = np.zeros(len(names), dtype=bool)
+        new = np.arange(len(names)) == int(free.argmax())
+        while new.any():
+            group |= new
+            new = linked[new].any(axis=0) & ~group
+        free &= ~group
+        found.append(tuple(names[k] for k in np.flatnonzero(group)))
+    return found
 
 
 def _statistics_of(

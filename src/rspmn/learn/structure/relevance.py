@@ -10,14 +10,15 @@ from itertools import combinations
 
 import numpy as np
 
-from rspmn.learn.structure.contingency import Contingency, contingency
-from rspmn.learn.structure.count_ahead import FEW_ROWS
-from rspmn.learn.structure.f_test import f_test
+from rspmn.data.keys import group_weights
+from rspmn.learn.structure.contingency import Contingency, contingency, occurs_again
+from rspmn.learn.structure.count_ahead import FEW_ROWS, kept_means
+from rspmn.learn.structure.f_test import f_tests
 from rspmn.learn.structure.independence import components
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.rows import Rows, with_joint_variable
 from rspmn.learn.structure.targets import Target, Targets, has_unavailable_choice
-from rspmn.learn.structure.together import Growth, Need
+from rspmn.learn.structure.together import Growth, MeanNeed, Need
 from rspmn.types import Array, Bools, Ints
 
 #: A variable of more values than this is not conditioned on: its strata would be too small.
@@ -34,10 +35,9 @@ def relevant_variables(
     yield [Need(rows, names, target.names, target.strata) for target in targets.compared]
     for target in targets.compared:
         dependent = learner.test(rows, names, target.names, target.strata).dependent
-        for name, pairs in zip(names, dependent, strict=True):
-            found[name] |= bool(pairs.any())
+        _mark(found, names, dependent)
     if learner.config.given_decisions:  # the paper tests pairs only
-        _mark_by_mean(learner, rows, targets, found)
+        yield from _mark_by_mean(learner, rows, targets, found)
         _mark_by_availability(rows, targets, found)
         yield from _mark_given_another(learner, rows, targets, found)
         _mark_all_together(learner, rows, targets, found)
@@ -47,11 +47,21 @@ def relevant_variables(
     return tuple(name for name in names if found[name])
 
 
-def _mark_by_mean(learner: Learner, rows: Rows, targets: Targets, found: dict[str, bool]) -> None:
+def _mark(found: dict[str, bool], names: Sequence[str], dependent: Bools) -> None:
+    """Mark the variables that anything depends on."""
+    for name, any_depends in zip(names, dependent.any(axis=1).tolist(), strict=True):
+        found[name] |= any_depends
+
+
+def _mark_by_mean(
+    learner: Learner, rows: Rows, targets: Targets, found: dict[str, bool]
+) -> Growth[None]:
     """Mark variables on which the mean of the utility depends."""
     level = learner.config.mean_alpha / len(found)
-    for name in [name for name in found if not found[name]]:
-        p = mean_p_value(rows, name, str(learner.utility), targets.outcomes[-1].strata)
+    left = tuple(name for name in found if not found[name])
+    yield [MeanNeed(rows, left, str(learner.utility), targets.outcomes[-1].strata)]
+    p_values = mean_p_values(rows, left, str(learner.utility), targets.outcomes[-1].strata)
+    for name, p in zip(left, p_values, strict=True):
         found[name] = p < level
 
 
@@ -105,8 +115,7 @@ def _mark_given_another(
             strata = ahead.get((given, target))
             strata = _refined(rows, given, target) if strata is None else strata
             dependent = learner.test(rows, left, names, strata).dependent
-            for name, pairs in zip(left, dependent, strict=True):
-                found[name] |= bool(pairs.any())
+            _mark(found, left, dependent)
 
 
 def _mark_by_bayes_factor(
@@ -159,21 +168,32 @@ def with_dependents(
     return tuple(name for name in names if name in kept)
 
 
-def mean_p_value(rows: Rows, name: str, utility: str, strata: Ints) -> float:
-    """Return the p-value of the F-test for equal means at all values of a variable.
+def mean_p_values(
+    rows: Rows, names: Sequence[str], utility: str, strata: Ints
+) -> list[float]:  # [names]
+    """Return the p-values of F-tests for equal means at all values of each variable.
 
     Tests of independence use bins of the utility, which do not show how large its tail is;
     decisions depend on its mean.
     """
-    codes = rows.codes(name)
-    here = np.flatnonzero(codes >= 0)
-    if not len(here):
-        return 1.0
-    earned, weights = rows.column(utility), rows.weights[here]
-    within = 0.0 if earned.spread is None else float(weights @ earned.spread[here])
-    return f_test(
-        codes[here].astype(np.int64), strata[here], earned.data[here], weights, within
-    ).p_value
+    if not names:
+        return []
+    ahead = kept_means(rows, strata)
+    if ahead is not None:
+        return [ahead[name] for name in names]
+    earned, of_names = rows.column(utility), rows.codes_of(names)
+    found = np.ones(len(names))
+    for chosen, present in of_names.classes():
+        here = slice(None) if present is None else np.flatnonzero(present)
+        codes, weights = of_names.codes[here][:, chosen].astype(np.int64), rows.weights[here]
+        if len(weights):
+            within = 0.0 if earned.spread is None else float(weights @ earned.spread[here])
+            group = np.zeros(len(weights), dtype=np.int64)
+            test = f_tests(
+                codes, strata[here], earned.data[here], weights, np.array([within]), group
+            )
+            found[chosen] = test.p_value[0]
+    return [float(p) for p in found]
 
 
 def log_bayes_factors(
@@ -190,8 +210,12 @@ def log_bayes_factors(
     """
     gains = []
     for later in outcomes:
-        table = contingency(rows, names, later.names, later.strata)
-        gains.append(_gain(table).sum(axis=0))  # [names, later]
+        several = occurs_again(later.strata)  # one row by itself is as likely either way
+        if several.any():
+            table = contingency(rows.where(several), names, later.names, later.strata[several])
+            gains.append(_gain(table).sum(axis=0))  # [names, later]
+        else:
+            gains.append(np.zeros((len(names), len(later.names))))
     found = np.hstack(gains)
     none = np.abs(found).max(axis=1) < 1e-9
     return np.where(none, 0.0, found.max(axis=1))
@@ -201,10 +225,19 @@ def observed_enough(rows: Rows, names: Sequence[str], target: Target, least: flo
     """Return which variables have every value observed so often with each decision in between."""
     if not target.names:
         return np.ones(len(names), dtype=bool)
-    table = contingency(rows, names, (target.names[0],), target.strata)
-    weight = table.counts.sum(axis=2)  # [strata, cells]
-    often = (weight >= least).all(axis=0) | (table.left_weights == 0)
-    return np.logical_and.reduceat(often, table.left.starts)
+    stratum = np.unique(target.strata, return_inverse=True)[1]
+    of_names = rows.codes_of(names)
+    first, cells = np.cumsum(of_names.sizes) - of_names.sizes, int(of_names.sizes.sum())
+    known = of_names.codes >= 0
+    place = (of_names.codes + (first + stratum[:, None] * cells))[known]
+    followed = np.where(rows.codes(target.names[0]) >= 0, rows.weights, 0.0)
+    shape = int(stratum.max(initial=0)) + 1, cells
+    each = np.broadcast_to(followed[:, None], known.shape)[known]
+    weight = group_weights(place, each, shape[0] * shape[1]).reshape(shape)
+    occurs = np.zeros(cells, dtype=bool)
+    occurs[place % cells] = True
+    often = (weight >= least).all(axis=0) | ~occurs
+    return np.logical_and.reduceat(often, first)
 
 
 def _gain(table: Contingency) -> Array:  # [strata, left, right]

@@ -96,12 +96,19 @@ class Rows:
 
     def varying(self, names: Sequence[str]) -> list[str]:
         """Return the variables that have several values."""
+        if not names:
+            return []
         coded = [name for name in names if name not in self.table.ordered]
         codes = self.table.codes.take(self.index, coded)
-        several = (codes != codes[:1]).any(axis=0).tolist()
-        differ = dict(zip(coded, several, strict=True))
-        # a code that only some rows have may be that of a missing value
-        return [name for name in names if differ.get(name, True) and self.varies(name)]
+        differ = (codes != codes[:1]).any(axis=0).tolist()
+        lacks = (codes < 0).any(axis=0).tolist()  # then a code that differs may be no value
+        varied = {
+            name
+            for name, differs, lacking in zip(coded, differ, lacks, strict=True)
+            if differs and (not lacking or self.varies(name))
+        }
+        numbers = self.table.ordered
+        return [n for n in names if n in varied or (n in numbers and self.varies(n))]
 
     def varies(self, name: str) -> bool:
         """Return whether a variable has several values, even if they are in one bin."""

@@ -1,7 +1,7 @@
 """Growths that run together, so that the tables of many of them are counted at once.
 
-A growth is a generator. It yields the statistics that it is about to need (`Need`), or the growths
-of its children (`Fork`), whose results it is sent. What it needs it then asks for itself, as if
+A growth is a generator. It yields the tests that it is about to need (`Needs`), or the growths of
+its children (`Fork`), whose results it is sent. What it needs it then asks for itself, as if
 nobody had counted: to answer a need only makes that faster. Run one by one, growths need nothing
 to be counted ahead.
 """
@@ -27,13 +27,24 @@ class Need:
 
 
 @dataclass(frozen=True, eq=False)
+class MeanNeed:
+    """Tests of whether the mean of the utility depends on some variables, given strata."""
+
+    rows: Rows
+    names: tuple[str, ...]
+    utility: str
+    strata: Ints  # [n]
+
+
+@dataclass(frozen=True, eq=False)
 class Fork:
     """The growths of children; their results are sent in this order."""
 
     children: "Sequence[Growth[Any]]"
 
 
-Growth: TypeAlias = Generator[Fork | list[Need], Any, T]
+Needs: TypeAlias = Sequence[Need | MeanNeed]
+Growth: TypeAlias = Generator[Fork | Needs, Any, T]
 
 
 @dataclass(eq=False)
@@ -57,12 +68,12 @@ def run_alone(growth: Growth[T]) -> T:
         answer = [run_alone(child) for child in asked.children] if isinstance(asked, Fork) else None
 
 
-def run_together(growth: Growth[T], count: Callable[[list[Need]], None]) -> T:
+def run_together(growth: Growth[T], count: Callable[[Needs], None]) -> T:
     """Run a growth and its children, all that can go on at the same time."""
     root = _Task(growth, None, 0)
     ready = [root]
     while ready:
-        needs: list[Need] = []
+        needs: list[Need | MeanNeed] = []
         blocked: list[_Task] = []
         while ready:
             task = ready.pop()
