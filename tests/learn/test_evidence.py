@@ -12,7 +12,7 @@ from rspmn.envs.mdp import MDP
 from rspmn.envs.taxi import taxi
 from rspmn.evaluate import true_value
 from rspmn.learn import LearnConfig, learn_rspmn
-from rspmn.learn.structure.relevance import log_bayes_factors, observed_enough
+from rspmn.learn.structure.bayes_factors import log_bayes_factors, observed_enough
 from rspmn.learn.structure.rows import Rows, read_rows
 from rspmn.learn.structure.targets import Target
 

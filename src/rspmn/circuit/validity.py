@@ -46,7 +46,7 @@ def _once(
     """Return a check that remembers what it found: networks never change."""
 
     @wraps(check)
-    def found(network: Network, *args: P.args, **named: P.kwargs) -> list[Violation]:
+    def found(network: Network, /, *args: P.args, **named: P.kwargs) -> list[Violation]:
         kept = network.checked.get(check.__name__)
         if kept is None or kept[0] != (args, named):
             kept = network.checked[check.__name__] = (args, named), check(network, *args, **named)

@@ -8,15 +8,15 @@ from typing import TypeVar
 
 import numpy as np
 
-from rspmn.learn.structure.code_table import Codes
+from rspmn.learn.structure.bayes_factors import evidence_together
 from rspmn.learn.structure.f_test import f_tests
 from rspmn.learn.structure.grouped_statistics import grouped_statistics
 from rspmn.learn.structure.independence import PairStatistics, keep_statistics
-from rspmn.learn.structure.rows import Rows
-from rspmn.learn.structure.together import MeanNeed, Need, Needs
+from rspmn.learn.structure.rows import Rows, codes_together
+from rspmn.learn.structure.together import BayesNeed, MeanNeed, Need, Needs
 from rspmn.types import Ints
 
-N = TypeVar("N", Need, MeanNeed)
+N = TypeVar("N", Need, MeanNeed, BayesNeed)
 
 #: What has more rows, or more cells, is counted by itself.
 FEW_ROWS, FEW_CELLS = 4_000, 10_000
@@ -28,6 +28,11 @@ def count_ahead(needs: Needs) -> None:
     """Count what several growths need, where one count of all is faster than many."""
     for means in _batches([n for n in needs if isinstance(n, MeanNeed) and _has_means(n)]):
         _test_means(means)
+    rare = [need for need in needs if isinstance(need, BayesNeed) and _is_comparable(need)]
+    rare.sort(key=_outcome_sizes)
+    for _, alike in groupby(rare, key=_outcome_sizes):
+        for rows in _batches([*alike]):
+            evidence_together(rows)
     small = [need for need in needs if isinstance(need, Need) and _is_small(need)]
     small.sort(key=lambda need: (need.right, len(need.left), need.left))
     for right, several in groupby(small, key=lambda need: need.right):
@@ -66,8 +71,9 @@ def _count(needs: Sequence[Need], right: tuple[str, ...]) -> None:
     sizes = [len(part) for part in rows]
     group = np.repeat(np.arange(len(needs)), sizes)
     strata = np.concatenate([need.strata for need in needs])
+    strata += group * (int(strata.max()) + 1)
     found = grouped_statistics(
-        _codes(rows, left), _codes(rows, right), group * (int(strata.max()) + 1) + strata,
+        codes_together(rows, left), codes_together(rows, right), strata,
         np.concatenate([part.weights for part in rows]), group, len(needs),
     )  # fmt: skip
     if found is None:
@@ -75,6 +81,20 @@ def _count(needs: Sequence[Need], right: tuple[str, ...]) -> None:
     every = PairStatistics(found.g, found.x2, found.freedom, found.weight).screened()
     for k, need in enumerate(needs):
         keep_statistics(need.rows, left, right, need.strata, every.at(k))
+
+
+def _is_comparable(need: BayesNeed) -> bool:
+    """Say whether Bayes factors are computed with those of other rows."""
+    names = [name for outcome in need.outcomes for name in outcome.names]
+    if not need.names or not names or not need.outcomes[-1].names:
+        return False
+    return all(_is_small(Need(need.rows, need.names, t.names, t.strata)) for t in need.outcomes)
+
+
+def _outcome_sizes(need: BayesNeed) -> tuple[tuple[str, int], ...]:
+    """Return what has to be the same in Bayes factors that are computed together."""
+    sizes = need.rows.table.sizes
+    return tuple((name, sizes[name]) for outcome in need.outcomes for name in outcome.names)
 
 
 def _has_means(need: MeanNeed) -> bool:
@@ -89,7 +109,7 @@ def _test_means(needs: Sequence[MeanNeed]) -> None:
     """Test the means of the utility in several sets of rows, and keep p-values with each."""
     names = tuple(dict.fromkeys(name for need in needs for name in need.names))
     rows = [need.rows for need in needs]
-    codes = np.maximum(_codes(rows, names).codes, 0).astype(np.int64)  # others are not read
+    codes = np.maximum(codes_together(rows, names).codes, 0).astype(np.int64)  # others are not read
     group = np.repeat(np.arange(len(rows)), [len(part) for part in rows])
     strata = np.concatenate([need.strata for need in needs])
     earned = [need.rows.column(need.utility) for need in needs]
@@ -112,15 +132,3 @@ def kept_means(rows: Rows, strata: Ints) -> dict[str, float] | None:
     """Return p-values of means by variable, if they were tested ahead."""
     owner, found = rows.memo.get(("means", id(strata)), (None, None))
     return found if owner is not None and owner() is strata else None
-
-
-def _codes(rows: Sequence[Rows], names: tuple[str, ...]) -> Codes:
-    """Return the codes of rows that may be of different tables, one after the other."""
-    tables, parts = [], []
-    for _, several in groupby(rows, key=lambda part: id(part.table.codes)):
-        same = [*several]
-        tables.append(same[0].table)
-        index = np.concatenate([part.index for part in same])
-        parts.append(same[0].table.codes.take(index, names))
-    sizes = [max(table.sizes[name] for table in tables) for name in names]
-    return Codes(np.concatenate(parts), np.array(sizes, dtype=np.int64))

@@ -7,6 +7,7 @@ strata is read few times, in blocks that fit a cache.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -20,6 +21,8 @@ BLOCK = 150_000
 #: Variables that lack values in different rows are tested class by class, if there are at most so
 #: many pairs of classes.
 FEW_CLASSES = 6
+#: Rows of more cells are added up one by one.
+LONG = 300
 #: Added before a logarithm is taken, so that 0 · log 0 is 0; it changes no number above 1e-280.
 TINY = 1e-300
 
@@ -67,7 +70,7 @@ def grouped_statistics(
             total = group_weights(part, weight, groups)
             found.weight[:, names[:, None], other_names] = total[:, None, None]
             if len(one.kept) and len(other.kept):
-                given = _Strata.of(strata, group, rows)
+                given = Strata.of(strata, group, rows)
                 _add_complete(found, one, other, given, weights)
     return found
 
@@ -129,7 +132,7 @@ def _pooled_cells(
 
 
 @dataclass(frozen=True, eq=False)
-class _Strata:
+class Strata:
     """Rows in the order of their strata; only strata of several rows."""
 
     rows: Ints  # [n]
@@ -137,7 +140,7 @@ class _Strata:
     group: Ints  # [strata]
 
     @classmethod
-    def of(cls, strata: Ints, group: Ints, rows: Ints | None) -> "_Strata":
+    def of(cls, strata: Ints, group: Ints, rows: Ints | None) -> "Strata":
         """Divide rows into strata."""
         order = np.argsort(strata if rows is None else strata[rows], kind="stable")
         order = order if rows is None else rows[order]
@@ -150,17 +153,17 @@ class _Strata:
         ends = np.cumsum(sizes)
         return cls(order, np.append(0, ends), group[order[ends - sizes]])
 
-    def blocks(self, cells: int) -> Iterator["_Strata"]:
+    def blocks(self, cells: int) -> Iterator["Strata"]:
         """Divide the strata into blocks that have so many cells in each stratum."""
         step = max(1, BLOCK // cells)
         for first in range(0, len(self.group), step):
             starts = self.starts[first : first + step + 1]
             rows = self.rows[starts[0] : starts[-1]]
-            yield _Strata(rows, starts - starts[0], self.group[first : first + step])
+            yield Strata(rows, starts - starts[0], self.group[first : first + step])
 
 
 def _add_complete(
-    found: GroupedStatistics, left: _Cells, right: _Cells, strata: _Strata, weights: Array
+    found: GroupedStatistics, left: _Cells, right: _Cells, strata: Strata, weights: Array
 ) -> None:
     """Add the statistics of variables that no row lacks."""
     at = (slice(None), left.kept[:, None], right.kept)
@@ -172,7 +175,7 @@ def _add_complete(
 
 
 def _block_statistics(
-    left: _Cells, right: _Cells, block: _Strata, weights: Array, first: Ints
+    left: _Cells, right: _Cells, block: Strata, weights: Array, first: Ints
 ) -> tuple[Array, Array, Array]:  # [groups, left, right] each
     """Return G, X² and degrees of freedom; `first` is the first stratum of each group."""
     one, other = left.indicators(block.rows), right.indicators(block.rows)
@@ -187,14 +190,11 @@ def _block_statistics(
     def by_group(of_strata: Array) -> Array:
         return np.asarray(np.add.reduceat(of_strata, first, axis=0))
 
-    def by_pair(cells: Array) -> Array:  # [groups, left cells, right cells] -> [.., left, right]
-        of_right = np.add.reduceat(by_group(cells), right.starts, axis=2)
+    def by_pair(cells: Array) -> Array:  # [strata, left cells, right cells] -> [.., left, right]
+        of_right = np.add.reduceat(_summed(cells, first), right.starts, axis=2)
         return np.asarray(np.add.reduceat(of_right, left.starts, axis=1))
 
-    logs = counts + TINY
-    np.log(logs, out=logs)
-    logs *= counts
-    g = by_pair(logs)
+    g = by_pair(_sparse_xlogx(counts))
     g -= by_group(np.add.reduceat(_xlogx(row), left.starts, axis=1))[:, :, None]
     g -= by_group(np.add.reduceat(_xlogx(column), right.starts, axis=1))[:, None, :]
     g += by_group(_xlogx(total))[:, None, None]
@@ -209,6 +209,25 @@ def _block_statistics(
     also = np.add.reduceat((column > 0).astype(np.float64), right.starts, axis=1) - 1
     freedom = by_group(seen[:, :, None] * also[:, None, :])
     return np.maximum(2 * g, 0.0), np.maximum(x2, 0.0), freedom
+
+
+def _summed(cells: Array, first: Ints) -> Array:  # [groups, ..]
+    """Return the sums of the strata of each group; row after row, where rows are long."""
+    if cells[0].size < LONG:
+        return np.asarray(np.add.reduceat(cells, first, axis=0))
+    found = np.empty((len(first), *cells.shape[1:]))
+    for k, (start, stop) in enumerate(pairwise([*first.tolist(), len(cells)])):
+        np.add.reduce(cells[start:stop], axis=0, out=found[k])
+    return found
+
+
+def _sparse_xlogx(counts: Array) -> Array:
+    """Return n · log n; most counts are 0 or 1, of which it is 0."""
+    found = np.zeros_like(counts)
+    several = np.flatnonzero((counts != 0) & (counts != 1))
+    numbers = counts.ravel()[several]
+    found.ravel()[several] = numbers * np.log(numbers)
+    return found
 
 
 def _xlogx(x: Array) -> Array:

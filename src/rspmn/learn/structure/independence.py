@@ -204,7 +204,7 @@ def components(names: Sequence[V], dependent: Bools) -> list[tuple[V, ...]]:
             group |= new
             new = linked[new].any(axis=0) & ~group
         free &= ~group
-        found.append(tuple(names[k] for k in np.flatnonzero(group)))
+        found.append(tuple(names[k] for k in np.flatnonzero(group).tolist()))
     return found
 
 

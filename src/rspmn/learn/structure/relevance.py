@@ -10,21 +10,18 @@ from itertools import combinations
 
 import numpy as np
 
-from rspmn.data.keys import group_weights
-from rspmn.learn.structure.contingency import Contingency, contingency, occurs_again
+from rspmn.learn.structure.bayes_factors import evidence
 from rspmn.learn.structure.count_ahead import FEW_ROWS, kept_means
 from rspmn.learn.structure.f_test import f_tests
 from rspmn.learn.structure.independence import components
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.rows import Rows, with_joint_variable
 from rspmn.learn.structure.targets import Target, Targets, has_unavailable_choice
-from rspmn.learn.structure.together import Growth, MeanNeed, Need
-from rspmn.types import Array, Bools, Ints
+from rspmn.learn.structure.together import BayesNeed, Growth, MeanNeed, Need
+from rspmn.types import Bools, Ints
 
 #: A variable of more values than this is not conditioned on: its strata would be too small.
 MOST_GIVEN = 200
-#: The weight of the prior of Bayes factors: that of one row.
-STRENGTH = 1.0
 
 
 def relevant_variables(
@@ -42,15 +39,15 @@ def relevant_variables(
         yield from _mark_given_another(learner, rows, targets, found)
         _mark_all_together(learner, rows, targets, found)
         if targets.recurs:
-            _mark_by_bayes_factor(learner, rows, targets, found)
+            yield from _mark_by_bayes_factor(learner, rows, targets, found)
     _mark_by_law(targets, found)
     return tuple(name for name in names if found[name])
 
 
 def _mark(found: dict[str, bool], names: Sequence[str], dependent: Bools) -> None:
     """Mark the variables that anything depends on."""
-    for name, any_depends in zip(names, dependent.any(axis=1).tolist(), strict=True):
-        found[name] |= any_depends
+    for k in np.flatnonzero(dependent.any(axis=1)).tolist():
+        found[names[k]] = True
 
 
 def _mark_by_mean(
@@ -120,7 +117,7 @@ def _mark_given_another(
 
 def _mark_by_bayes_factor(
     learner: Learner, rows: Rows, targets: Targets, found: dict[str, bool]
-) -> None:
+) -> Growth[None]:
     """Mark rarely observed variables if the data are more likely with them than without.
 
     States recur, so pooling states that have nothing in common would promise in one of them what
@@ -129,12 +126,11 @@ def _mark_by_bayes_factor(
     left = [n for n in found if not found[n] and n not in rows.table.ordered]
     if not left or learner.out_of_time():
         return
-    enough = observed_enough(rows, left, targets.outcomes[-1], targets.enough)
-    left = [name for name, often in zip(left, enough, strict=True) if not often]
-    if left:
-        gains = log_bayes_factors(rows, left, targets.outcomes)
-        for name, gain in zip(left, gains, strict=True):
-            found[name] = bool(gain > -1e-9)  # 0: no two rows can be compared
+    yield [BayesNeed(rows, tuple(left), targets.outcomes, targets.enough)]
+    for name, gain in zip(
+        left, evidence(rows, left, targets.outcomes, targets.enough), strict=True
+    ):
+        found[name] = gain is not None and gain > -1e-9  # 0: no two rows can be compared
 
 
 def _mark_all_together(
@@ -194,65 +190,3 @@ def mean_p_values(
             )
             found[chosen] = test.p_value[0]
     return [float(p) for p in found]
-
-
-def log_bayes_factors(
-    rows: Rows, names: Sequence[str], outcomes: Sequence[Target]
-) -> Array:  # [names]
-    """Return the log Bayes factor of splitting on each variable, against not splitting.
-
-    It is for variables that were observed too rarely for tests: marginal likelihoods under
-    Dirichlet priors that expect few outcomes, those of each value by itself against those of all
-    values together.
-
-    It is that of the target that gains most, given the decisions in between; 0 where no two rows
-    can be compared.
-    """
-    gains = []
-    for later in outcomes:
-        several = occurs_again(later.strata)  # one row by itself is as likely either way
-        if several.any():
-            table = contingency(rows.where(several), names, later.names, later.strata[several])
-            gains.append(_gain(table).sum(axis=0))  # [names, later]
-        else:
-            gains.append(np.zeros((len(names), len(later.names))))
-    found = np.hstack(gains)
-    none = np.abs(found).max(axis=1) < 1e-9
-    return np.where(none, 0.0, found.max(axis=1))
-
-
-def observed_enough(rows: Rows, names: Sequence[str], target: Target, least: float) -> Bools:
-    """Return which variables have every value observed so often with each decision in between."""
-    if not target.names:
-        return np.ones(len(names), dtype=bool)
-    stratum = np.unique(target.strata, return_inverse=True)[1]
-    of_names = rows.codes_of(names)
-    first, cells = np.cumsum(of_names.sizes) - of_names.sizes, int(of_names.sizes.sum())
-    known = of_names.codes >= 0
-    place = (of_names.codes + (first + stratum[:, None] * cells))[known]
-    followed = np.where(rows.codes(target.names[0]) >= 0, rows.weights, 0.0)
-    shape = int(stratum.max(initial=0)) + 1, cells
-    each = np.broadcast_to(followed[:, None], known.shape)[known]
-    weight = group_weights(place, each, shape[0] * shape[1]).reshape(shape)
-    occurs = np.zeros(cells, dtype=bool)
-    occurs[place % cells] = True
-    often = (weight >= least).all(axis=0) | ~occurs
-    return np.logical_and.reduceat(often, first)
-
-
-def _gain(table: Contingency) -> Array:  # [strata, left, right]
-    """Return the log of the Bayes factor of each pair in each stratum."""
-    from scipy.special import gammaln
-
-    left, right, counts = table.left, table.right, table.counts
-    prior = STRENGTH / np.bincount(right.owner)[right.owner]  # [right cells]
-
-    def likelihood(cells: Array) -> Array:  # [strata, .., right cells] -> [strata, .., right]
-        each = gammaln(cells + prior) - gammaln(prior)
-        inside = np.add.reduceat(each, right.starts, axis=2)
-        total = np.add.reduceat(cells, right.starts, axis=2)
-        return np.asarray(inside + gammaln(STRENGTH) - gammaln(STRENGTH + total))
-
-    apart = np.add.reduceat(likelihood(counts), left.starts, axis=1)
-    together = likelihood(np.add.reduceat(counts, left.starts, axis=1))
-    return np.asarray(apart - together)

@@ -8,6 +8,7 @@ are few, quantile bins if there are many. The values themselves are kept for the
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -100,13 +101,11 @@ class Rows:
             return []
         coded = [name for name in names if name not in self.table.ordered]
         codes = self.table.codes.take(self.index, coded)
-        differ = (codes != codes[:1]).any(axis=0).tolist()
-        lacks = (codes < 0).any(axis=0).tolist()  # then a code that differs may be no value
-        varied = {
-            name
-            for name, differs, lacking in zip(coded, differ, lacks, strict=True)
-            if differs and (not lacking or self.varies(name))
-        }
+        differ = np.flatnonzero((codes != codes[:1]).any(axis=0)).tolist()
+        lacking = (codes[:, differ] < 0).any(axis=0)  # then a code that differs may be no value
+        unsure = {coded[differ[k]] for k in np.flatnonzero(lacking).tolist()}
+        varied = {coded[k] for k in differ}
+        varied -= {name for name in unsure if not self.varies(name)}
         numbers = self.table.ordered
         return [n for n in names if n in varied or (n in numbers and self.varies(n))]
 
@@ -180,6 +179,18 @@ class Rows:
             keys = joint_key(list(zip(of_table, sizes, strict=True)))
             self.table.memo[key] = np.unique(keys, return_inverse=True)[1]
         return np.asarray(self.table.memo[key][self.index])
+
+
+def codes_together(rows: Sequence[Rows], names: Sequence[str]) -> Codes:
+    """Return the codes of rows that may be of different tables, one after the other."""
+    tables, parts = [], []
+    for _, several in groupby(rows, key=lambda part: id(part.table.codes)):
+        same = [*several]
+        tables.append(same[0].table)
+        index = np.concatenate([part.index for part in same])
+        parts.append(same[0].table.codes.take(index, names))
+    sizes = [max(table.sizes[name] for table in tables) for name in names]
+    return Codes(np.concatenate(parts), np.array(sizes, dtype=np.int64))
 
 
 def rebinned(rows: Rows) -> Rows:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
 from rspmn.learn.structure.rows import Rows
+from rspmn.learn.structure.targets import Target
 from rspmn.types import Ints
 
 T = TypeVar("T")
@@ -37,13 +38,23 @@ class MeanNeed:
 
 
 @dataclass(frozen=True, eq=False)
+class BayesNeed:
+    """Bayes factors of variables that were observed too rarely for tests."""
+
+    rows: Rows
+    names: tuple[str, ...]
+    outcomes: tuple[Target, ...]
+    least: float  # a value observed less often with a decision was observed too rarely
+
+
+@dataclass(frozen=True, eq=False)
 class Fork:
     """The growths of children; their results are sent in this order."""
 
     children: "Sequence[Growth[Any]]"
 
 
-Needs: TypeAlias = Sequence[Need | MeanNeed]
+Needs: TypeAlias = Sequence[Need | MeanNeed | BayesNeed]
 Growth: TypeAlias = Generator[Fork | Needs, Any, T]
 
 
@@ -73,7 +84,7 @@ def run_together(growth: Growth[T], count: Callable[[Needs], None]) -> T:
     root = _Task(growth, None, 0)
     ready = [root]
     while ready:
-        needs: list[Need | MeanNeed] = []
+        needs: list[Need | MeanNeed | BayesNeed] = []
         blocked: list[_Task] = []
         while ready:
             task = ready.pop()
