@@ -13,6 +13,7 @@ ARGUMENTS = {
     "act": "--variables 2 --knots 3 --states 20 --rows 100",
     "bandits": "--seeds 1 --data wine",
     "domains": "--seeds 1 --episodes 100",
+    "evaluate_numbers": "--seeds 1 --only corridor --most 30",
     "explain": "--episodes 100 --states 5",
     "futures": "--seeds 1 --most 10 --domains FrozenLake --jobs 1",
     "growth": "--episodes 100 --sides 4",
@@ -34,7 +35,7 @@ ARGUMENTS = {
 @pytest.mark.soak
 @pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.py")))
 def test_it_runs(name: str, tmp_path: Path) -> None:
-    if name in ("bandits", "soft_boxes"):
+    if name in ("bandits", "soft_boxes", "evaluate_numbers"):
         pytest.importorskip("sklearn")
     if name == "ippc":
         pytest.importorskip("pyRDDLGym", reason="needs rspmn[rddl]")

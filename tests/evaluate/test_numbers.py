@@ -11,6 +11,7 @@ from rspmn import RSPMN, Episodes
 from rspmn.evaluate import compare, off_policy, practice
 from rspmn.evaluate.behaviour import estimated_behaviour
 from rspmn.evaluate.logged import logged_steps
+from rspmn.evaluate.places import knots
 from rspmn.evaluate.target_on_log import TargetOnLog
 from rspmn.evaluate.targets import Planned
 from rspmn.learn import learn_rspmn
@@ -92,6 +93,20 @@ def test_all_estimators_answer(missing: float) -> None:
         assert abs(estimate.value - earned) < 3 * error
     assert any("interpolated" in note for note in found.notes)
     assert found.coverage == pytest.approx(1)
+
+
+def test_the_recommended_policy_is_worth_its_promise() -> None:
+    """At the knot of a box the policy does what is planned in the box."""
+    model, log = walks()
+    found = off_policy(model, log, "recommended", STEPS, DISCOUNT, draws=20)
+    assert found["model"].value == pytest.approx(model.meu(horizon=STEPS, discount=DISCOUNT))
+
+
+def test_knots_belong_to_their_box_alone() -> None:
+    model, _ = walks()
+    policy = model.policy(STEPS)
+    for node, x in enumerate(knots(model)["x"].tolist()[:-1]):
+        assert policy.nodes({"x": x})[node] == pytest.approx(1)
 
 
 def test_behaviour_is_averaged_over_boxes() -> None:

@@ -44,6 +44,9 @@ def test_practice_by_hand() -> None:
     both = compare(model, log, draws=100)
     assert (both.horizon, both.episodes) == (2, 8)
     assert both.policy.promise == pytest.approx(3.0)
+    assert both.logged is not None
+    assert both.logged.value == pytest.approx(3 / 4 + 2 / 4)
+    assert both.notes == ()
     # l is right in state 0 (6 of 8), r in state 1 (2 of 8)
     assert both.agreement == pytest.approx(8 / 16)
     gains = {node.state["x"]: node for node in both.nodes}

@@ -69,12 +69,14 @@ def _show_comparison(found: Comparison, arguments: Arguments) -> None:
         print(json.dumps(_plain(facts)))
         return
     print(f"{found.horizon} steps, {found.episodes} logged episodes; {_intervals(found.level)}")
-    policy = found.policy
+    policy, logged = found.policy, found.logged
     lines = [
         ("current practice", found.practice.value, found.practice.low, found.practice.high),
         ("recommended policy", policy.point, policy.low, policy.high),
         ("difference", found.difference.value, found.difference.low, found.difference.high),
     ]
+    if logged is not None:
+        lines.insert(0, ("logged episodes", logged.value, logged.low, logged.high))
     names = ("", "value", "low", "high")
     print_table({name: [line[k] for line in lines] for k, name in enumerate(names)})
     print(
@@ -85,6 +87,8 @@ def _show_comparison(found: Comparison, arguments: Arguments) -> None:
     if nodes:
         print("\nwhere they differ most:")
         print_table(_table(nodes, found.episodes))
+    for note in found.notes:
+        print(f"note: {note}")
 
 
 def _table(nodes: Sequence[NodeComparison], episodes: int) -> dict[str, list[Any]]:

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rspmn.data.episodes import Episodes
+from rspmn.data.episodes import Episodes, Followed
+from rspmn.data.keys import group_weights
 from rspmn.evaluate.behaviour import estimated_behaviour
-from rspmn.evaluate.importance import Estimate
+from rspmn.evaluate.importance import Estimate, interval
 from rspmn.evaluate.logged import Joint, LoggedSteps, logged_steps
 from rspmn.evaluate.model_value import OwnWorld, draws_of, recentred, worths_of
 from rspmn.evaluate.practice import check_draws, estimate_of, practice_value
@@ -26,7 +27,7 @@ from rspmn.trust import HonestValue
 from rspmn.trust.honest import LEVEL, check_level
 from rspmn.trust.rules import Fixed, Rule
 from rspmn.types import Array
-from rspmn.values import Value, show
+from rspmn.values import Value, short, show
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,16 @@ class Comparison:
     horizon: int
     discount: float
     episodes: int
-    practice: Estimate
+    #: What logged episodes earned; None if some were cut before the horizon.
+    logged: Estimate | None
+    practice: Estimate  # by the model
     policy: HonestValue
     difference: Estimate  # of the honest value and that of practice
     better: float  # the probability that the policy is better
     agreement: float  # the share of logged steps that took the recommended decision
     nodes: tuple[NodeComparison, ...]  # by what the policy gains in them, the most first
     level: float = LEVEL  # of the intervals
+    notes: tuple[str, ...] = ()  # what to know before any of it is believed
 
 
 def compare(
@@ -117,12 +121,33 @@ def compare(
     better = float(np.mean(apart > near) + np.mean(np.abs(apart) <= near) / 2)
     gains = _gains(model, steps, best, current.rules(1), discount)
     agreement, nodes = _by_node(model, steps, model.policy(horizon, discount), gains)
+    now = estimate_of("practice", current.value, practised, level=level)
+    logged = _logged(steps, horizon, discount, level)
     return Comparison(
-        horizon, discount, steps.episodes,
-        estimate_of("practice", current.value, practised, level=level), honest,
+        horizon, discount, steps.episodes, logged, now, honest,
         estimate_of("difference", honest.point - current.value, apart, level=level), better,
-        agreement, nodes, level,
+        agreement, nodes, level, (*honest.caveats, *_about_practice(now, logged)),
     )  # fmt: skip
+
+
+def _logged(steps: LoggedSteps, horizon: int, discount: float, level: float) -> Estimate | None:
+    """Return what logged episodes earned; None if some were cut before the horizon."""
+    if ((np.diff(steps.offsets) < horizon) & (steps.endings != Followed.END)).any():
+        return None
+    earned = np.where(steps.time < horizon, discount**steps.time * steps.reward, 0.0)
+    returns = group_weights(steps.episode, earned, steps.episodes)
+    influence = (returns - returns.mean()) / len(returns)
+    return interval("logged", float(returns.mean()), influence, float(len(returns)), level)
+
+
+def _about_practice(found: Estimate, logged: Estimate | None) -> list[str]:
+    """Return whether the model says of practice what the log earned."""
+    if logged is None or not (found.low > logged.high or found.high < logged.low):
+        return []
+    return [
+        f"logged episodes earned {short(logged.value)}, and the model says {short(found.value)}: "
+        "it is off for practice, and may be off for the policy"
+    ]
 
 
 def _gains(

@@ -12,7 +12,7 @@ from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.keys import joint_groups
 from rspmn.data.windows import fair_endings
 from rspmn.errors import DataError, EvidenceError
-from rspmn.evaluate.places import Places, places_of
+from rspmn.evaluate.places import Places, knots, places_of
 from rspmn.infer.compiled.draws import Draws, Sampler
 from rspmn.model import RSPMN
 from rspmn.schema import Schema
@@ -34,6 +34,8 @@ class Situations:
     count: int  # S
     places: Places  # the interface nodes that each belongs to
     steps: Array  # [S], logged steps in each
+    #: How much each says of what is done in its interface nodes. [S]
+    weight: Array
     decisions: tuple[Joint, ...]  # [J], values of the schema's decisions
 
     @cached_property
@@ -155,21 +157,36 @@ def _offered(model: RSPMN) -> list[Joint]:
 def _situations(
     model: RSPMN, columns: dict[str, Column], state: Ints, decisions: tuple[Joint, ...]
 ) -> Situations:
-    """Return logged states and, of interface nodes that have none, states that are drawn."""
+    """Return logged states, and states that are drawn of interface nodes.
+
+    What is done in a node is what is done in its logged states or, where there are none, in drawn
+    ones. A soft box is worth what its knot is: there it is what is done at the knot.
+    """
     count = int(state.max(initial=-1)) + 1 if not columns else len(next(iter(columns.values())))
     places = places_of(model, columns, count)
-    visited = places.in_groups(np.ones(count))[: places.nodes] > 0
+    soft = model.soft_counts is not None
+    visited = places.in_groups(np.full(count, float(not soft)))[: places.nodes] > 0
     visited[[number for number in (model.end, model.unknown) if number is not None]] = True
     others = np.flatnonzero(~visited)
     if len(others) and columns:
-        others = np.repeat(others, DRAWN)
-        sampler = Sampler(model.template, model.schema)
-        draws = Draws(sampler, others, np.random.default_rng(0))
-        draws.finish()
-        for name, column in columns.items():
-            drawn = sampler.column(name, draws.drawn[name])
-            one, other = same_domain(column, drawn, name)
+        others = np.repeat(others, 1 if soft and not model.set_aside else DRAWN)
+        for name, drawn in _drawn(model, others).items():
+            one, other = same_domain(columns[name], drawn, name)
             columns[name] = one.append(other)
         places, count = places.with_states(others), count + len(others)
     steps = np.bincount(state, minlength=count).astype(np.float64)
-    return Situations(model.schema, columns, count, places, steps, decisions)
+    weight = np.where(steps > 0, steps, 1e-9)
+    if soft:
+        weight = np.where(np.arange(count) < count - len(others), 0.0, 1.0)
+    return Situations(model.schema, columns, count, places, steps, weight, decisions)
+
+
+def _drawn(model: RSPMN, nodes: Ints) -> dict[str, Column]:
+    """Return states of interface nodes, the numbers of soft boxes at their knots."""
+    sampler = Sampler(model.template, model.schema)
+    draws = Draws(sampler, nodes, np.random.default_rng(0))
+    draws.finish()
+    found = {name: draws.drawn[name] for name in model.schema.information_sets[0]}
+    if model.soft_counts is not None:
+        found |= {name: numbers[nodes] for name, numbers in knots(model).items()}
+    return {name: sampler.column(name, values) for name, values in found.items()}

@@ -3,7 +3,7 @@
 The model is evaluated exactly, and in draws from the posterior of all its weights. A max node is
 shared by all states of its interface node. What the target does there is averaged over these
 states, by how often the log visits each and how far it belongs to the node: in the model they
-behave alike.
+behave alike. Of a soft box, it is what the target does at its knot.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -60,8 +60,8 @@ class Paths:
     def _masses(self, probabilities: Array) -> Array:  # [branches]
         """Return how often branches are taken in the logged states, in steps."""
         situations = self.situations
-        weights = np.where(situations.steps > 0, situations.steps, 1e-9)
-        mass = situations.places.in_groups(weights[:, None] * probabilities)[:-1].ravel()
+        weighed = situations.weight[:, None] * probabilities
+        mass = situations.places.in_groups(weighed)[:-1].ravel()
         found = np.zeros(int(self.offers.starts[-1]) + 1)
         for branches in self.taken:
             found += np.bincount(branches.ravel() % len(found), mass, len(found))  # -1 is the last

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from rspmn.circuit import Leaf, Sum
 from rspmn.data.columns import Column
 from rspmn.data.windows import States
 from rspmn.infer.compiled.assign import possible_roots
 from rspmn.infer.compiled.beliefs import Beliefs
+from rspmn.infer.compiled.state_index import state_part
 from rspmn.model import RSPMN
 from rspmn.types import Array, Ints
 
@@ -71,6 +73,29 @@ def places_of(model: RSPMN, columns: dict[str, Column], count: int) -> Places:
     place = np.append(row, nowhere), np.append(found.nodes, np.full(len(nowhere), len(prior)))
     shares = np.append(found.weights / total[row], np.ones(len(nowhere)))
     return Places(csr_array((shares, place), shape=(count, len(prior) + 1)))
+
+
+def knots(model: RSPMN) -> dict[str, Array]:  # [interfaces] each
+    """Return the point of each soft box that belongs to no other: where its densities peak.
+
+    There is a point for each number that boxes differ by; NaN for END.
+    """
+    states = state_part(model.template)
+    found: dict[str, Array] = {}
+    for node, root in enumerate(states.roots):
+        waiting = [root]
+        for here in waiting:
+            part = states.nodes[here]
+            # The densities of all cells around a knot peak at it.
+            waiting.extend(part.children[:1] if isinstance(part, Sum) else part.children)
+            if not isinstance(part, Leaf) or part.variable in model.set_aside:
+                continue
+            if part.distribution.atoms() is None:
+                peak = part.distribution.mode()
+                assert isinstance(peak, float | int)
+                at = found.setdefault(part.variable, np.full(len(states.roots), np.nan))
+                at[node] = peak
+    return found
 
 
 def certain(groups: Ints, size: int) -> Any:  # sparse [rows, size]

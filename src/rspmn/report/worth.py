@@ -41,7 +41,7 @@ def compared_steps(policy: Policy, log: Episodes | None) -> int:
 
 def comparison_of(policy: Policy, log: Episodes, steps: int) -> Comparison | None:
     """Return the policy beside the practice of a log; None for models that keep no counts."""
-    if policy.model.counts is None:
+    if not policy.model.is_counted:
         return None
     return compare(policy.model, log, steps, policy.discount)
 
@@ -60,10 +60,9 @@ def worth_facts(policy: Policy, found: Comparison | None, steps: int) -> dict[st
         honest = None
         value = practice_value(model, steps, discount).value
         facts["practice"] = _interval(value, np.nan, np.nan)
-        if model.counts is not None:
+        if model.is_counted:
             estimate = practice(model, steps, discount)
             facts["practice"] = _interval(estimate.value, estimate.low, estimate.high)
-        if model.is_counted:
             honest = model.honest_value(steps, discount)
     if honest is not None:
         facts["policy"] = {**asdict(honest), "kept": honest.kept}
