@@ -36,7 +36,7 @@ def why_each_state(rows: Rows, schema: Schema, config: LearnConfig) -> str:
         How to learn.
     """
     names = schema.information_sets[0]
-    if not _may_be_many(rows, schema, config):
+    if not names or not _may_be_many(rows, schema, config):
         return ""
     states = len(np.unique(_numbers(rows, names)))
     per_pair = rows.total / len(np.unique(_numbers(rows, (*names, *schema.decisions))))
