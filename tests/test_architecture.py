@@ -25,7 +25,7 @@ LAYERS: list[set[str]] = [
     {"envs", "learn"},
     {"doctor", "evaluate", "testing"},
     {"__init__"},
-    {"report"},
+    {"plot", "report"},
     {"serve"},
     {"cli"},
     {"__main__"},
