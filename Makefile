@@ -4,7 +4,7 @@ VENV   ?= .venv
 RUN    := $(VENV)/bin/python
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test bcq test-spark test-browser bench soak figures docs web lint types check clean
+.PHONY: help demo test bcq test-spark test-browser bench soak figures dist docs web lint types check clean
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\): .*## /\1\t/p' $(MAKEFILE_LIST)
@@ -46,6 +46,10 @@ soak: $(VENV)/.ready-test  ## all tests with twenty times the examples, those ma
 
 figures: $(VENV)/.ready-test  ## the figures of docs/futures_figures.md, a quarter of an hour
 	@$(RUN) benchmarks/futures.py --seeds 20 -o docs
+
+dist: $(VENV)/.ready-test  ## wheel and sdist, installed and tried in an empty environment
+	@$(RUN) -m build --outdir dist .
+	@$(RUN) -m pytest -q -m soak tests/test_release.py
 
 docs: export NO_MKDOCS_2_WARNING = 1
 docs: $(VENV)/.ready-docs  ## the documentation site, in build/site; a warning is an error

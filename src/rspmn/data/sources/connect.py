@@ -3,7 +3,7 @@
 import atexit
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MEMORY_LIMIT = "1GB"
 
 #: The settings of every connection: times in one zone, and nothing printed.
-SETTINGS = "SET TimeZone = 'UTC'; SET enable_progress_bar = false"
+SETTINGS = "SET TimeZone = 'UTC'"
 
 
 @contextmanager
@@ -36,6 +36,9 @@ def connect(memory_limit: str | None) -> Iterator["duckdb.DuckDBPyConnection"]:
             ) from None
         connection.execute(f"SET temp_directory = {literal(folder)}")
         connection.execute(SETTINGS)
+        # In a notebook without ipywidgets it has no bar, and refuses to be told so.
+        with suppress(duckdb.InvalidInputException):
+            connection.execute("SET enable_progress_bar = false")
         yield connection
 
 
