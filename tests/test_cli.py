@@ -133,6 +133,22 @@ def test_draw(
     assert path.stat().st_size > 100
 
 
+def test_the_part_that_is_asked_for_is_drawn(
+    grid: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole, part = tmp_path / "whole.dot", tmp_path / "part.dot"
+    assert run(capsys, "draw", grid, "-o", str(whole))[0] == 0
+    words = ["draw", grid, "--state", "x=0", "y=0", "--horizon", "4", "-o"]
+    assert run(capsys, *words, str(part))[0] == 0
+    assert 10 < len(part.read_text().splitlines()) < len(whole.read_text().splitlines()) / 2
+    states = ["draw", grid, "--part", "states", "--horizon", "4", "-o", str(tmp_path / "s.png")]
+    for more in ([*words, str(tmp_path / "part.svg")], states):
+        assert run(capsys, *more) == (0, "", "")
+        assert Path(more[-1]).stat().st_size > 1000
+    code, _, err = run(capsys, "draw", grid, "--state", "x=9", "--horizon", "4", "-o", "x.svg")
+    assert (code, err) == (2, "rspmn: --state: the model never saw such a state\n")
+
+
 BAD_SCHEMAS = {
     "unknown key 'decision': did you mean 'decisions'?": 'order = [["x"]]\ndecision = ["x"]',
     "decision 'a' is not in the order": 'order = [["x"]]\ndecisions = ["a"]\nutility = "u"',

@@ -7,6 +7,7 @@ diamonds, variables ellipses, and latents circles in the colour of their interfa
 import colorsys
 import io
 import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 from rspmn.circuit.layout import Placed, lay_out
@@ -92,8 +93,22 @@ def _quote(text: str) -> str:
 _ACROSS, _DOWN = 0.95, 1.15  # inches between neighbours
 
 
-def render(network: Network, format: str) -> bytes:
-    """Return the picture as "svg" or "png"."""
+def render(
+    network: Network, format: str, interfaces: Sequence[int] = (), captions: Sequence[str] = ()
+) -> bytes:
+    """Return the picture as "svg" or "png".
+
+    Parameters
+    ----------
+    network
+        The network.
+    format
+        "svg" or "png".
+    interfaces
+        The interface nodes that its roots are, if they are not numbered from 0.
+    captions
+        What to write above each root, instead of its number.
+    """
     try:
         import matplotlib as mpl
         from matplotlib.figure import Figure
@@ -116,10 +131,11 @@ def render(network: Network, format: str) -> bytes:
     axes.axis("off")
     for edge in drawing.edges:
         _draw_edge(axes, drawing.places[edge.parent], drawing.places[edge.child], edge.label)
-    several = len(drawing.roots) > 1
-    interface = {root: i for i, root in enumerate(drawing.roots)} if several else {}
+    numbers = interfaces or (range(len(drawing.roots)) if len(drawing.roots) > 1 else ())
+    interface = dict(zip(drawing.roots, numbers, strict=False))
+    above = dict(zip(drawing.roots, captions, strict=False))
     for number, place in enumerate(drawing.places):
-        _draw_node(axes, place, interface.get(number))
+        _draw_node(axes, place, interface.get(number), above.get(number))
     picture = io.BytesIO()
     with mpl.rc_context({"svg.hashsalt": "rspmn", "svg.fonttype": "path"}):
         stamp = {"Date": None} if format == "svg" else None
@@ -137,7 +153,7 @@ def _draw_edge(axes: Any, parent: Placed, child: Placed, text: str) -> None:
         _write(axes, x, y, text, 7, bbox=box, zorder=2)
 
 
-def _draw_node(axes: Any, place: Placed, interface: int | None) -> None:
+def _draw_node(axes: Any, place: Placed, interface: int | None, caption: str | None = None) -> None:
     from matplotlib.patches import Ellipse, FancyBboxPatch, Polygon
 
     node, x, y = place.node, place.x, place.layer
@@ -165,8 +181,8 @@ def _draw_node(axes: Any, place: Placed, interface: int | None) -> None:
             axes.add_patch(Ellipse((x, y), 0.4, 0.4 * _ACROSS / _DOWN, **look))
     size = 13 if isinstance(node, Sum | Product) else 7.5
     _write(axes, x, y, label(node), size, zorder=4)
-    if interface is not None:
-        _write(axes, x, y - 0.3, str(interface), 8, zorder=4)
+    if interface is not None or caption is not None:
+        _write(axes, x, y - 0.36, str(interface) if caption is None else caption, 8, zorder=4)
 
 
 def _write(axes: Any, x: float, y: float, text: str, size: float, **look: Any) -> None:

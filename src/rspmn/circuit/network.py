@@ -118,6 +118,16 @@ class Network:
         """The utilities."""
         return frozenset(node.variable for node in self.nodes if isinstance(node, Utility))
 
+    def part(self, roots: "Sequence[int]") -> "Network":
+        """Return what is below some nodes, which become its roots."""
+        builder = NetworkBuilder()
+        placed: dict[int, int] = {}
+        for index in sorted(_below(self, roots)):  # children come before their parents
+            node = self.nodes[index]
+            children = tuple(placed[child] for child in node.children)
+            placed[index] = builder.add(with_children(node, children))
+        return builder.build(*(placed[root] for root in roots))
+
     def dot(self) -> str:
         """Return the picture as Graphviz text."""
         from rspmn.circuit.draw import dot
@@ -143,6 +153,16 @@ class Network:
         from rspmn.circuit.draw import render
 
         return render(self, "png")
+
+
+def _below(network: Network, roots: "Sequence[int]") -> set[int]:
+    """Return some nodes and all below them."""
+    found, waiting = set(roots), list(roots)
+    for index in waiting:
+        new = set(network.nodes[index].children) - found
+        found |= new
+        waiting += new
+    return found
 
 
 class NetworkBuilder:

@@ -133,8 +133,12 @@ def draw() -> list[click.Parameter]:
     """Parameters of `draw`."""
     return [
         options.model(),
-        Option("--part", type=click.Choice(["template", "top", "unfolded"]),
-               help="which network of a recurrent model; default: the template"),
+        Option("--part", type=click.Choice(["template", "top", "unfolded", "states"]),
+               help="of a recurrent model: a network, by default the template, or the graph of its "
+               "most visited states"),
+        options.state(),
+        Option("--horizon", type=Number(1), metavar="STEPS",
+               help="number of steps that best actions are for; default: until values converge"),
         Option("--steps", type=Number(1), default=2, metavar="N",
                help="number of steps of the unfolded network, default 2"),
         options.output(".svg", "the picture to write: .svg, .png or .dot", required=True),
@@ -465,9 +469,11 @@ COMMANDS: dict[str, Declared] = {
         ), serve,
     ),
     "draw": Declared(
-        LOOK, "queries.draw", "draw a model as .svg, .png or .dot",
+        LOOK, "drawing.draw", "draw a model as .svg, .png or .dot",
         (
             "rspmn draw grid.json -o template.svg",
+            "rspmn draw lake.json --state cell=14 --horizon 20 -o cell_14.svg",
+            "rspmn draw lake.json --part states --horizon 20 -o states.png",
             "rspmn draw grid.json --part unfolded --steps 3 -o unfolded.svg",
         ), draw,
     ),

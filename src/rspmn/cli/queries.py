@@ -3,16 +3,14 @@
 import json
 import math
 import sys
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
-from rspmn.circuit import Leaf, Max, Network
+from rspmn.circuit import Leaf, Max
 from rspmn.cli.console import ExitCode, warn
 from rspmn.cli.framework import Arguments
 from rspmn.display import fact_text
-from rspmn.errors import ConvergenceError, EvidenceError, ModelFileError
-from rspmn.files import write_atomically
+from rspmn.errors import ConvergenceError, EvidenceError
 from rspmn.infer import log_likelihood
 from rspmn.infer.meu import show_share
 from rspmn.infer.policy import Policy
@@ -135,27 +133,6 @@ def _honest_facts(honest: HonestValue) -> dict[str, object]:
     return facts | {"caveats": list(honest.caveats)}
 
 
-def draw(arguments: Arguments) -> None:
-    """Draw a network of a model."""
-    model = load(arguments.model)
-    ending = Path(arguments.output).suffix.lower()
-    network = _part(model, arguments.part, arguments.steps)
-    writers: dict[str, Callable[[], bytes]] = {
-        ".svg": lambda: network.svg().encode(),
-        ".png": network.png,
-        ".dot": lambda: network.dot().encode(),
-    }
-    if ending not in writers:
-        raise ModelFileError(f"{arguments.output}: expected a name ending in .svg, .png or .dot")
-    picture = writers[ending]()
-    try:
-        write_atomically(arguments.output, picture)
-    except OSError as error:
-        raise ModelFileError(f"{arguments.output}: cannot be written: {error.strerror}") from None
-    if arguments.json:
-        print(json.dumps({"picture": arguments.output, "nodes": len(network)}))
-
-
 # ---- shared by the commands -------------------------------------------------------------------
 
 
@@ -184,18 +161,6 @@ def options(model: Model, arguments: Arguments) -> dict[str, Any]:
             f"{arguments.model} is a model of a single decision problem: leave --allow-untried out"
         )
     return {}
-
-
-def _part(model: Model, part: str | None, steps: int) -> Network:
-    if isinstance(model, SPMN):
-        if part is not None:
-            raise EvidenceError(
-                f"a model of a single decision problem has no {part}: leave --part out"
-            )
-        return model.network
-    if part == "top":
-        return model.top
-    return model.unfold(steps) if part == "unfolded" else model.template
 
 
 def state_of(
