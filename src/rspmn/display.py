@@ -70,8 +70,10 @@ def _blocks(columns: list[list[str]], width: int | None) -> list[list[list[str]]
     for column in columns:
         needed = len(column[0]) + (2 if blocks[-1] else 0)
         if width is not None and blocks[-1] and used + needed > width:
-            blocks.append([])
-            used, needed = 0, len(column[0])
+            first = columns[0]  # is repeated where there is room: it names the rows
+            fits = len(first[0]) + 2 + len(column[0]) <= width
+            blocks.append([first] if fits else [])
+            used, needed = (len(first[0]), 2 + len(column[0])) if fits else (0, len(column[0]))
         blocks[-1].append(column)
         used += needed
     return blocks
