@@ -51,6 +51,8 @@ def _may_be_many(rows: Rows, schema: Schema, config: LearnConfig) -> bool:
     Laws and budgets are about interface nodes that tests find.
     """
     names = schema.information_sets[0]
+    if not names:
+        return False
     if config.successors != "factored" or config.availability != "declared" or schema.laws:
         return False
     if config.max_nodes is not None or config.max_depth is not None or config.em_passes:
