@@ -4,7 +4,7 @@ VENV   ?= .venv
 RUN    := $(VENV)/bin/python
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test bcq test-spark test-browser bench soak figures dist docs web lint types check clean
+.PHONY: help demo test bcq test-spark test-browser bench soak figures dist docs web screenshots lint types check clean
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\): .*## /\1\t/p' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ web: web/node_modules/.ready  ## build the page of `rspmn report` from the folde
 
 web/node_modules/.ready: web/package-lock.json
 	@cd web && npm ci --silent && touch node_modules/.ready
+
+screenshots: $(VENV)/.ready-browser  ## pictures of the page for docs/img
+	@$(RUN) web/screenshots.py
 
 lint: $(VENV)/.ready-test  ## ruff: rules and format
 	@$(RUN) -m ruff check . && $(RUN) -m ruff format --check .

@@ -67,7 +67,7 @@ def test_the_help_has_examples_that_work(
     assert examples
     with chdir(folder):
         assert all(example in out for example in examples)
-        if command in ("completion", "reproduce", "decide", "serve"):  # for a shell; long; ...
+        if command in ("completion", "reproduce", "decide", "serve"):  # see their own tests
             return
         for example in examples if SOAK else examples[:1]:
             *source, words = example.split(" | ")

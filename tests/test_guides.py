@@ -9,7 +9,7 @@ from pages import ROOT, Here, blocks_of, run_blocks
 
 PAGES = (
     "index", "quick_start", "your_log", "concepts", "single_decisions", "by_hand", "command_line",
-    "gymnasium", "factored_futures",
+    "gymnasium", "factored_futures", "report",
     "plots", "policy_out",
 )  # fmt: skip
 

@@ -69,7 +69,7 @@ def test_states_of_a_lake(opened: Any, lake: Path, model: RSPMN) -> None:
 
 
 def test_numbers_between_interface_nodes(opened: Any, tmp_path: Path) -> None:
-    log, schema = corridor(150, 0, machine=True)
+    log, schema = corridor(60, 0, machine=True)
     model, _ = learn_rspmn(windows(log, schema, terminated="over"))
     page = page_of(opened, tmp_path, model, 12)
     rng = np.random.default_rng(0)
@@ -105,11 +105,11 @@ def test_a_decision_after_an_observation(opened: Any, tmp_path: Path) -> None:
     assert page.locator("nav a").all_inner_texts() == ["Overview", "States", "Policy", "Ask"]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(4))
 def test_random_models(opened: Any, tmp_path: Path, seed: int) -> None:
     rng = np.random.default_rng(seed)
     setting = random_setting(rng, decisions=1 + seed % 3)
-    model = random_rspmn(rng, setting, roots=3, told_apart=bool(seed % 2), end=seed > 3)
+    model = random_rspmn(rng, setting, roots=3, told_apart=bool(seed % 2), end=seed > 2)
     policy = model.policy(3)
     page = page_of(opened, tmp_path, model, 3)
     if page.evaluate("rspmn.report.states === null"):

@@ -13,6 +13,10 @@ pytestmark = pytest.mark.browser
 HORIZON = 20
 
 
+def numbers(text: str) -> list[float]:
+    return [float(each) for each in re.findall(r"\d[\d.]*", text)]
+
+
 def test_it_is_read_from_the_top(opened: Any, lake: Path, model: RSPMN) -> None:
     page = opened(lake)
     assert page.inner_text("h1") == "A lake"
@@ -34,8 +38,8 @@ def test_a_state_of_the_graph(opened: Any, lake: Path, model: RSPMN) -> None:
     assert panel.locator("h3").inner_text() == "cell=14"
     taken = panel.locator("tr.taken").inner_text().replace("\n", " ")
     assert taken.startswith(best.decided["action"])  # type: ignore[index]
-    assert f"{best.actions[0].low:.4g} to {best.actions[0].high:.4g}" in taken
-    assert f"{best.actions[0].utility:.4g}" in taken
+    action = best.actions[0]
+    assert numbers(taken)[:3] == pytest.approx([action.utility, action.low, action.high], abs=1e-3)
     assert "more than the next best" in panel.locator(".why").inner_text()
     panel.locator(".leads button.link").first.click()
     assert panel.locator("h3").inner_text() != "cell=14"
@@ -69,8 +73,8 @@ def test_the_policy_is_searched_and_sorted(opened: Any, lake: Path, model: RSPMN
     page.click("button.sort >> text=value")
     page.click("button.sort >> text=value")
     values = page.locator("tbody tr td:nth-of-type(3)").all_inner_texts()
-    numbers = [float(v) for v in values if v != "–"]
-    assert numbers == sorted(numbers, reverse=True)
+    found = [float(v) for v in values if v != "–"]
+    assert found == sorted(found, reverse=True)
     page.fill("input[type=search]", "down")
     table = model.policy(HORIZON).table()
     assert rows.count() == table["action"].count("down")

@@ -5,7 +5,7 @@ import type { Answered } from "./answer";
 import { Chart } from "./chart";
 import { nodeById, nodeText, report, type Action, type Value } from "./data";
 import { showNode } from "./store";
-import { number, percent, plural, range, shown } from "./words";
+import { alike, drawnPercent, drawnShare, number, percent, plural, range, shown } from "./words";
 
 type Any = Action | Answered;
 
@@ -16,6 +16,7 @@ export function Actions(props: { decision: string; actions: Any[]; here?: number
   const valued = actions.filter((action) => action.utility !== null);
   const rows = valued.map((action) => ({ ...action, name: shown(action.value) }));
   const intervals = rows.some((row) => row.low !== null);
+  const as = alike(actions.flatMap((action) => [action.utility, action.low, action.high]));
   return (
     <>
       {rows.length > 1 && (
@@ -55,11 +56,11 @@ export function Actions(props: { decision: string; actions: Any[]; here?: number
             {actions.map((action) => (
               <tr class={action.taken ? "taken" : ""}>
                 <th scope="row">{shown(action.value)}{action.taken && <span class="mark"> recommended</span>}</th>
-                <td class="n">{number(action.utility)}</td>
-                {intervals && <td class="n">{range(action.low, action.high)}</td>}
-                {intervals && <td class="n">{percent(action.probability)}</td>}
-                {OVER_TIME && <td class="n">{number(action.now)}</td>}
-                {OVER_TIME && <td class="n">{number(later(action))}</td>}
+                <td class="n">{as(action.utility)}</td>
+                {intervals && <td class="n">{range(action.low, action.high, as)}</td>}
+                {intervals && <td class="n">{drawnShare(action.probability)}</td>}
+                {OVER_TIME && <td class="n">{as(action.now)}</td>}
+                {OVER_TIME && <td class="n">{as(later(action))}</td>}
                 <td class="n">{number(action.steps)}</td>
               </tr>
             ))}
@@ -99,13 +100,13 @@ export function why(actions: Any[]): string {
     : [`${shown(taken.value)} is worth ${number(margin)} more than the next best, ${shown(next.value)}.`];
   if (OVER_TIME && !ties.length && taken.now !== null && next.now !== null) {
     const now = taken.now - next.now, after = margin - now;
-    const tiny = 1e-9 * Math.max(1, Math.abs(margin));
+    const tiny = 1e-3 * Math.abs(margin);
     if (Math.abs(now) <= tiny) parts.push("Both earn the same now: the difference comes later.");
     else if (Math.abs(after) <= tiny) parts.push("The difference is earned in this step.");
     else parts.push(`Of that, ${number(now)} is earned in this step and ${number(after)} after it.`);
   }
   if (taken.probability !== null) {
-    parts.push(`In ${percent(taken.probability)} of what the log leaves possible it is the best.`);
+    parts.push(`In ${drawnPercent(taken.probability)} of what the log leaves possible it is the best.`);
   }
   return parts.join(" ");
 }

@@ -82,24 +82,53 @@ interface Pair {
   weight: number;
 }
 
+/** The ways to a decision by their leaf of each variable. */
+const indexed = new Map<string, Map<number, number[][]>[]>();
+
+function waysByLeaf(decision: string): Map<number, number[][]>[] {
+  if (!indexed.has(decision)) {
+    const { variables, ways } = report.states!;
+    const found = variables.map(() => new Map<number, number[][]>());
+    for (const way of ways[decision] ?? []) {
+      found.forEach((by, place) => {
+        const leaf = way[3 + place]!;
+        if (!by.has(leaf)) by.set(leaf, []);
+        by.get(leaf)!.push(way);
+      });
+    }
+    indexed.set(decision, found);
+  }
+  return indexed.get(decision)!;
+}
+
+/** The likelihood of a value under each leaf of a variable where it is not 0. */
+function possible(by: Map<number, number[][]>, value: Value): Map<number, number> {
+  const found = new Map<number, number>();
+  for (const leaf of by.keys()) {
+    const share = leaf < 0 ? 1 : likelihood(report.states!.leaves[leaf]!, value);
+    if (share > 0) found.set(leaf, share);
+  }
+  return found;
+}
+
 /** Which interface nodes a state may be in; null is the start of an episode. */
 function pairsOf(known: State | null, decision: string): Pair[] {
   const states = report.states!;
   const prior = known === null ? states.starts : states.visits;
-  const given = Object.entries(known ?? {}).map(
-    ([name, value]) => [states.variables.indexOf(name), value] as const,
-  );
-  const cache = new Map<string, number>();
+  const by = waysByLeaf(decision);
+  const given = Object.entries(known ?? {})
+    .map(([name, value]) => [states.variables.indexOf(name), value] as const)
+    .filter(([place]) => place >= 0)
+    .map(([place, value]) => [place, possible(by[place]!, value)] as const);
+  let ways = states.ways[decision] ?? [];
+  for (const [place, leaves] of given) {
+    const here = [...leaves.keys()].flatMap((leaf) => by[place]!.get(leaf)!);
+    if (here.length < ways.length) ways = here;
+  }
   const found = new Map<string, Pair>();
-  for (const way of states.ways[decision] ?? []) {
+  for (const way of ways) {
     let weight = (prior[way[0]!] ?? 0) * way[2]!;
-    for (const [place, value] of given) {
-      const leaf = place < 0 ? -1 : way[3 + place]!;
-      if (weight === 0 || leaf < 0) continue;
-      const key = `${leaf} ${place}`;
-      if (!cache.has(key)) cache.set(key, likelihood(states.leaves[leaf]!, value));
-      weight *= cache.get(key)!;
-    }
+    for (const [place, leaves] of given) weight *= leaves.get(way[3 + place]!) ?? 0;
     if (weight === 0) continue;
     const key = `${way[0]} ${way[1]}`;
     const pair = found.get(key);
@@ -220,6 +249,15 @@ export interface Influence {
   value: Value;
   /** The nearest other value that changes the decision, and what is decided then. */
   change: { value: Value; decided: Value } | null;
+  /** Whether all other values were tried. */
+  all: boolean;
+}
+
+const TRIED = 300; // other values of a variable, the nearest
+
+/** What is said of a variable that does not decide. */
+export function unchanged(found: Influence): string {
+  return found.all ? "no other value changes the decision" : "no value near it changes the decision";
 }
 
 /** What each variable of a state decides: one is changed at a time. */
@@ -237,7 +275,7 @@ export function influences(known: State): Influence[] {
       tried.sort((a, b) => Math.abs(Number(a) - value) - Math.abs(Number(b) - value));
     }
     let change: Influence["change"] = null;
-    for (const other of tried) {
+    for (const other of tried.slice(0, TRIED)) {
       if (same(other, value)) continue;
       const found = answer({ ...known, [variable.name]: other });
       const decided = found && taken(found)?.value;
@@ -246,7 +284,7 @@ export function influences(known: State): Influence[] {
         break;
       }
     }
-    found.push({ variable: variable.name, value, change });
+    found.push({ variable: variable.name, value, change, all: tried.length <= TRIED });
   }
   return found;
 }

@@ -1,10 +1,10 @@
 import { useMemo, useState } from "preact/hooks";
 
 import { Actions, NodeLink } from "./actions";
-import { answer, influences, knownBefore, nextDecision, taken, type Answer } from "./answer";
+import { answer, influences, knownBefore, nextDecision, taken, unchanged, type Answer } from "./answer";
 import { report, type State, type Value, type Variable } from "./data";
 import { useServer } from "./live";
-import { decidedText, percent, plural, shown, stateText } from "./words";
+import { decidedText, number, percent, plural, shown, stateText } from "./words";
 
 const START = Symbol("start");
 type Asked = State | typeof START;
@@ -65,7 +65,8 @@ function fields(known: State): Variable[] {
   const names = new Set([...knownBefore(decision)]);
   const later = report.model.decisions.length > 1;
   if (later) names.add(decision);
-  return report.variables.filter((variable) => names.has(variable.name));
+  const aside = report.model.setAside; // nothing depends on them
+  return report.variables.filter(({ name }) => names.has(name) && !aside.includes(name));
 }
 
 function parsed(variable: Variable, text: string): Value | null {
@@ -101,7 +102,7 @@ function Field(props: {
   const { variable, text } = props;
   const few = variable.values && variable.values.length <= 40;
   const id = `ask-${variable.name}`;
-  const hint = variable.values ? undefined : `${variable.low} to ${variable.high}`;
+  const hint = variable.values ? undefined : `${number(variable.low)} to ${number(variable.high)}`;
   return (
     <label for={id}>
       <span>{variable.name}{variable.part === "decision" && " (made already)"}</span>
@@ -169,8 +170,9 @@ function Answered(props: { asked: Asked }) {
 function Doubts(props: { found: Answer }) {
   const { found } = props;
   const doubts = [];
-  if (found.averagedOver.length) {
-    doubts.push(`Without knowing ${found.averagedOver.join(", ")}: averaged over the logged values`);
+  const unseen = found.averagedOver.filter((name) => !report.model.setAside.includes(name));
+  if (unseen.length) {
+    doubts.push(`Without knowing ${unseen.join(", ")}: averaged over the logged values`);
   }
   if (found.leftOut > 1e-9) {
     doubts.push(`${percent(found.leftOut)} of where it may be is not in this page, which has only the most visited states: ask rspmn act`);
@@ -191,12 +193,12 @@ function Decides(props: { known: State }) {
     <>
       <h4>What decides</h4>
       <ul class="plain">
-        {found.map(({ variable, value, change }) => (
+        {found.map((each) => ({ ...each, each })).map(({ variable, value, change, each }) => (
           <li>
             {variable}={shown(value)}:{" "}
             {change
               ? <>with {variable}={shown(change.value)} it would be <strong>{decidedText({ made: change.decided })}</strong></>
-              : "no other value changes the decision"}
+              : unchanged(each)}
           </li>
         ))}
       </ul>

@@ -2,7 +2,7 @@ import * as Plot from "@observablehq/plot";
 
 import { Chart } from "./chart";
 import { report, type Spread } from "./data";
-import { drawnPercent, number, percent, plural, range, shown } from "./words";
+import { alike, drawnPercent, number, percent, plural, range, shown } from "./words";
 
 export function Overview() {
   return (
@@ -56,6 +56,7 @@ function Worth() {
       ? { name: "The policy, honestly", value: policy.point, low: policy.low, high: policy.high }
       : { name: "The policy, as promised", value: worth.promise, low: null, high: null },
   ].filter((row) => row !== null && row.value !== null);
+  const as = alike(rows.flatMap((row) => [row!.value, row!.low, row!.high]));
   const over = model.kind === "spmn" ? "" : ` over ${plural(worth.steps, "step")}`;
   return (
     <section aria-labelledby="about-worth">
@@ -87,15 +88,15 @@ function Worth() {
           {rows.map((row) => (
             <tr>
               <th scope="row">{row!.name}</th>
-              <td class="n">{number(row!.value)}</td>
-              <td class="n">{range(row!.low, row!.high) || "–"}</td>
+              <td class="n">{as(row!.value)}</td>
+              <td class="n">{range(row!.low, row!.high, as) || "–"}</td>
             </tr>
           ))}
           {difference && (
             <tr>
               <th scope="row">Difference</th>
-              <td class="n">{number(difference.value)}</td>
-              <td class="n">{range(difference.low, difference.high)}</td>
+              <td class="n">{as(difference.value)}</td>
+              <td class="n">{range(difference.low, difference.high, as)}</td>
             </tr>
           )}
         </tbody>

@@ -2,7 +2,7 @@ import { useMemo, useState } from "preact/hooks";
 
 import { report, type StateNode, type Tree } from "./data";
 import { showNode } from "./store";
-import { decidedText, number, percent, plural, shown } from "./words";
+import { alike, decidedText, number, percent, plural, shown } from "./words";
 
 const ROWS = 300;
 
@@ -96,6 +96,7 @@ function Table() {
     const sign = sort.down ? -1 : 1;
     return [...found].sort((a, b) => sign * compared(cell(a, sort.key), cell(b, sort.key)));
   }, [search, sort]);
+  const as = useMemo(() => alike(report.nodes.map((node) => node.value)), []);
   const by = (key: Key) =>
     setSort((now) => (now?.key === key ? (now.down ? null : { key, down: true }) : { key, down: false }));
   return (
@@ -136,7 +137,7 @@ function Table() {
                 {report.model.decisions.map((name) => (
                   <td><strong>{name in node.decided ? shown(node.decided[name]!) : "–"}</strong></td>
                 ))}
-                <td class="n">{number(node.value)}</td>
+                <td class="n">{as(node.value)}</td>
                 <td class="n">{number(node.visits)}</td>
                 <td class="n">{number(node.steps)}{node.steps < report.coverage.few && <span class="mark"> few</span>}</td>
                 <td>

@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import { Actions } from "./actions";
-import { influences } from "./answer";
+import { influences, unchanged } from "./answer";
 import { decisions, highest, lowest, ofDecision, ofValue, type By } from "./colours";
 import { nodeById, report, type State, type StateNode } from "./data";
 import { StateGraph } from "./graph";
@@ -104,6 +104,7 @@ function Graph(props: { nodes: StateNode[]; by: By }) {
     graph.current = made;
     made.show(selected.value);
     place.current!.dataset.ready = String(made.size);
+    performance.mark("graph");
     const media = matchMedia("(prefers-color-scheme: dark)");
     const restyle = () => made.restyle();
     media.addEventListener("change", restyle);
@@ -206,11 +207,11 @@ function Details(props: { node: StateNode }) {
         <>
           <h4>What decides</h4>
           <ul class="plain">
-            {changes.map(({ variable, value, change }) => (
+            {changes.map((each) => ({ ...each, each })).map(({ variable, value, change, each }) => (
               <li>
                 {variable}={shown(value)}:{" "}
                 {change ? <>with {variable}={shown(change.value)} it would be <strong>{shown(change.decided)}</strong></>
-                  : "no other value changes the decision"}
+                  : unchanged(each)}
               </li>
             ))}
           </ul>

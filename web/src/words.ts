@@ -11,7 +11,14 @@ export function number(value: number | null | undefined): string {
   return format(".4~g")(value);
 }
 
-/** A probability that was found by draws: none is certain. */
+/** A probability that was found by draws, in a table. */
+export function drawnShare(share: number | null | undefined): string {
+  if (typeof share !== "number") return "–";
+  if (share > 0.995) return "> 99 %";
+  return share < 0.005 ? "< 1 %" : percent(share);
+}
+
+/** The same in a sentence: none is certain. */
 export function drawnPercent(share: number): string {
   if (share > 0.995) return "more than 99 %";
   return share < 0.005 ? "less than 1 %" : percent(share);
@@ -24,8 +31,21 @@ export function percent(share: number | null | undefined): string {
   return `${Math.round(100 * share)} %`;
 }
 
-export function range(low: number | null, high: number | null): string {
-  return low === null || high === null ? "" : `${number(low)} to ${number(high)}`;
+export function range(low: number | null, high: number | null, as = number): string {
+  return low === null || high === null ? "" : `${as(low)} to ${as(high)}`;
+}
+
+/** A format for numbers that are compared: as many decimals for each as the largest needs. */
+export function alike(values: (number | null | undefined)[]): (value: number | null | undefined) => string {
+  const found = values.filter((value) => typeof value === "number" && Number.isFinite(value)) as number[];
+  const most = Math.max(0, ...found.map(Math.abs));
+  const whole = found.every(Number.isInteger);
+  const places = whole || most === 0 ? 0 : Math.min(8, Math.max(0, 2 - Math.floor(Math.log10(most))));
+  const fixed = format(`,.${places}f`);
+  return (value) =>
+    value === null || value === undefined || !Number.isFinite(value)
+      ? "–"
+      : fixed(Math.abs(value) < 0.5 * 10 ** -places ? 0 : value);
 }
 
 export function plural(count: number, one: string, many = `${one}s`): string {

@@ -14,6 +14,7 @@ from rspmn.evaluate.comparison import Comparison
 from rspmn.explain.changes import Values
 from rspmn.infer.policy import Policy
 from rspmn.report.plain import plain, rounded
+from rspmn.trust.unseen import Logged
 from rspmn.values import show
 
 #: So many values of a variable are listed, and so many interface nodes where practice differs.
@@ -50,7 +51,7 @@ def model_facts(policy: Policy, kind: str, source: Path | None) -> dict[str, Any
 
 def variable_facts(policy: Policy) -> list[dict[str, Any]]:
     """Return every variable of a step: its part, its kind, its values."""
-    schema, values = policy.model.schema, Values(policy)
+    schema, values, logged = policy.model.schema, Values(policy), Logged(policy.model)
     sets, found = schema.information_sets, []
     for name in schema.variables:
         kind = schema.kinds.get(name)
@@ -64,12 +65,12 @@ def variable_facts(policy: Policy) -> list[dict[str, Any]]:
         if facts["part"] == "decision":
             facts["values"] = plain(policy.planned.offers.values(name))
         elif facts["part"] != "utility":
-            facts |= _values_of(values, name)
+            facts |= _values_of(values, logged, name)
         found.append(facts)
     return found
 
 
-def _values_of(values: Values, name: str) -> dict[str, Any]:
+def _values_of(values: Values, logged: Logged, name: str) -> dict[str, Any]:
     tried = values.tried(name)
     if not values.is_number(name):
         try:
@@ -77,9 +78,10 @@ def _values_of(values: Values, name: str) -> dict[str, Any]:
         except TypeError:  # numbers and texts
             tried = sorted(tried, key=show)
         return {"values": plain(tried)}
-    numbers = [float(v) for v in tried if isinstance(v, int | float)]
+    low, high = logged.range(name)
+    numbers = [float(v) for v in tried if isinstance(v, int | float) and low <= v <= high]
     line = numbers[:: max(1, len(numbers) // (2 * LISTED))]
-    return {"low": min(numbers), "high": max(numbers), "tried": line}
+    return {"low": low, "high": high, "tried": line}
 
 
 def coverage_facts(

@@ -45,11 +45,19 @@ class Logged:
             return (f"{shown_state(known)} was never logged together",)
         return ()
 
-    def _beyond(self, name: str, value: Value) -> str:
-        """Return that a value is beyond what was logged of a variable; nothing if it is not."""
+    def range(self, name: str) -> tuple[float, float]:
+        """Return the lowest and the highest number that was logged of a variable."""
+        _, low, high = self._range(name)
+        return low, high
+
+    def _range(self, name: str) -> "_Range":
         if name not in self._known:
             self._known[name] = _Range.of(self._held[name])
-        values, low, high = self._known[name]
+        return self._known[name]
+
+    def _beyond(self, name: str, value: Value) -> str:
+        """Return that a value is beyond what was logged of a variable; nothing if it is not."""
+        values, low, high = self._range(name)
         if isinstance(value, Mark) or value in values:
             return ""
         if low > high:
