@@ -41,6 +41,13 @@ def test_nothing_is_fetched() -> None:
     assert "</script" not in asset("page.js").lower()
 
 
+def test_what_is_bundled_keeps_its_licences() -> None:
+    script = asset("page.js")
+    for name in ("@observablehq/plot", "cytoscape", "preact", "d3-scale"):
+        assert f"{name} " in script[:100_000]
+    assert script.startswith("/*!")
+
+
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = frozen_lake().generate(300, 6, 0)
     learn_rspmn(log)[0].save(tmp_path / "lake.json")
