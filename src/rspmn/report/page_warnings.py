@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rspmn.doctor import Finding
-from rspmn.infer.meu import show_share
 from rspmn.model import RSPMN
 
 #: A share of logged steps from which a doubt about nodes is a warning, not a note.
@@ -73,7 +72,7 @@ def _of_coverage(coverage: Mapping[str, Any]) -> Iterator[Warned]:
     if few:
         yield _warned(
             "warning" if share > MANY else "note",
-            f"In {few} interface nodes, {show_share(share)} of all logged steps, fewer than "
+            f"In {few} interface nodes, {_percent(share)} of all logged steps, fewer than "
             f"{coverage['few']} logged steps support the recommended action",
             "There the recommendation is a guess: see the column “steps” of the policy",
         )
@@ -81,7 +80,7 @@ def _of_coverage(coverage: Mapping[str, Any]) -> Iterator[Warned]:
     if close:
         yield _warned(
             "warning" if share > MANY else "note",
-            f"In {close} interface nodes, {show_share(share)} of all logged steps, the decision "
+            f"In {close} interface nodes, {_percent(share)} of all logged steps, the decision "
             "is too close to call: another action may well be better",
             "There the choice matters little, or the log is too short to tell",
         )
@@ -108,6 +107,15 @@ def _of_model(model: RSPMN) -> Iterator[Warned]:
             "never logged, although they were to be expected",
             "The actions say where",
         )
+
+
+def _percent(share: float) -> str:
+    """Return a share in percent, but never 0 % of something.
+
+    >>> _percent(0.57), _percent(0.001)
+    ('57 %', 'less than 1 %')
+    """
+    return "less than 1 %" if share < 0.005 else f"{100 * share:.0f} %"
 
 
 def _warned(level: str, text: str, advice: str) -> Warned:
