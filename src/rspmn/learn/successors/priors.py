@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from rspmn.circuit import LatentFactors
+from rspmn.infer.compiled.joined import Joined, mean_edges
 from rspmn.learn.successors.components import Component
 from rspmn.learn.successors.transitions import Contexts, Transitions
 from rspmn.learn.successors.trees import Sparse, Tied
@@ -29,6 +30,10 @@ CHUNK = 4_000_000
 MOST_WORK = 500_000_000
 #: At most this many edges are kept: the lightest are pruned.
 MOST_EDGES = 4_000_000
+#: With more boxes than this, factors are joined if they lead to few of them.
+FEW = 500
+#: Few are less than one in so many.
+SPARSE = 20.0
 #: But at least this many of each S_L.
 LEAST_EDGES = 64
 #: Edges of less weight are pruned.
@@ -234,8 +239,11 @@ def mixed_priors(
     from scipy.sparse import csr_array, vstack
 
     count, boxes = mixtures.shape[0], factors.boxes.count
-    kept = np.ones(leaves.shape[1])
     most = max(LEAST_EDGES, MOST_EDGES // max(1, count))
+    rows = factors.rows_of(leaves)
+    if boxes > FEW and SPARSE * mean_edges(factors.latents, rows) < min(boxes, most):
+        return _joined_priors(factors, rows, mixtures)
+    kept = np.ones(leaves.shape[1])
     parts, pruned = [], 0.0
     for start, stop in _chunks(mixtures, boxes):
         if time.monotonic() >= deadline:
@@ -252,6 +260,19 @@ def mixed_priors(
         pruned += _prune(weights, most)
         parts.append(csr_array(weights))
     return Priors(csr_array(vstack(parts)), kept, pruned / max(1, count))
+
+
+def _joined_priors(factors: Factors, rows: Ints, mixtures: Sparse) -> Priors:
+    """Return the masses of mixtures where factors lead to few boxes: only these are looked at."""
+    from scipy.sparse import csr_array, diags_array
+
+    joined = Joined(factors.latents, rows)
+    weights = csr_array(mixtures @ joined.matrix(joined.kept[joined.of_rows] > 0))
+    weights.data[weights.data < LEAST] = 0.0
+    weights.eliminate_zeros()
+    before = np.minimum(weights.sum(axis=1), 1.0)
+    scale = np.divide(1.0, before, out=np.zeros(len(before)), where=before > 0)
+    return Priors(csr_array(diags_array(scale) @ weights), joined.kept[joined.of_rows], 0.0)
 
 
 def _chunks(mixtures: Sparse, boxes: int) -> list[tuple[int, int]]:
