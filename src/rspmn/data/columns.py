@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.data.cells import Cells
+from rspmn.data.distinct import distinct_integers
 from rspmn.errors import DataError
 from rspmn.schema import Kind
 from rspmn.types import Array, Bools
@@ -214,7 +215,7 @@ def _distinct(
         )
         if sort == "float" and not np.all(np.isfinite(raw)):
             raise DataError(f"column {name!r}: expected finite numbers, found an infinite one")
-        distinct, codes = np.unique(raw, return_inverse=True)
+        distinct, codes = distinct_integers(raw)
     values = distinct.tolist()
     if kind is Kind.BOOLEAN:
         if not set(values) <= {0, 1}:

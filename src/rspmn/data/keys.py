@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.data.columns import Column, narrowest
+from rspmn.data.distinct import distinct_integers
 from rspmn.schema import Kind
 from rspmn.types import Array, Ints
 
@@ -36,7 +37,7 @@ class Keys:
 
     def dense(self) -> "Keys":
         """Return the same keys, numbered without gaps in the same order."""
-        distinct, codes = np.unique(self.codes, return_inverse=True)
+        distinct, codes = distinct_integers(self.codes)
         before = distinct.astype(np.int64)
         if self.originals is not None:
             before = self.originals[before]

@@ -13,6 +13,7 @@ import numpy as np
 
 from rspmn.circuit import Distribution, Leaf, Network, Node, Product, Sum, fold_up
 from rspmn.data.columns import Column
+from rspmn.data.distinct import distinct_integers
 from rspmn.data.keys import Keys, join
 from rspmn.infer.compiled.beliefs import NONE, SEVERAL, Beliefs, Pairs, Routes
 from rspmn.infer.compiled.layers import log_sums
@@ -304,7 +305,7 @@ class Products:
         at, product = np.zeros(len(self.node), dtype=np.int64), np.arange(len(self.node))
         count = 1
         for here in sorted((self._here(placed, n) for n in self.names), key=lambda h: h.share):
-            keys, longer = np.unique(begun * here.size + here.code, return_inverse=True)
+            keys, longer = distinct_integers(begun * here.size + here.code)
             further = Relation.of_keys(keys, count, here.size)
             pair, entry = here.goes_on(at, self.leaf[here.name][product], further)
             at, product, begun, count = entry, product[pair], longer, len(keys)
