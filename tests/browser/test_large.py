@@ -25,9 +25,9 @@ def seconds_to_graph(page: Any) -> float:
 
 
 def test_400_states_of_a_taxi(opened: Any, tmp_path: Path) -> None:
-    model, _ = learn_rspmn(taxi().generate(400, 50, 0))
+    model, _ = learn_rspmn(taxi().generate(600, 50, 0))
     path = tmp_path / "taxi.html"
-    write_report(path, report_data(model, horizon=5))
+    write_report(path, report_data(model, horizon=20))
     page = opened(path, "states")
     assert seconds_to_graph(page) < SECONDS * SHARED
     assert int(page.get_attribute(".graph", "data-ready")) >= 300
