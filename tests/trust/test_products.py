@@ -1,17 +1,21 @@
 """Draws of products of factors: those of the model with its factors multiplied out."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from rspmn import RSPMN, learn_rspmn, load
+from rspmn.circuit import FactoredLatents, Latent
 from rspmn.envs.sys_admin import sys_admin
 from rspmn.evaluate import true_value
 from rspmn.evaluate.model_value import OwnWorld
+from rspmn.infer.compiled.outcomes import outcomes_of
 from rspmn.learn.successors import factored, products
+from rspmn.trust.branches import BranchEvidence
 from rspmn.trust.factors import FactorDraws
-from rspmn.trust.products import ProductDraws
+from rspmn.trust.products import ProductDraws, TemplateProducts
 from rspmn.trust.rules import Best
 
 WORLD, STEPS = sys_admin(4), 10
@@ -111,3 +115,53 @@ def test_counts_are_kept_in_a_file(models: tuple[RSPMN, RSPMN], tmp_path: Path) 
     found = load(tmp_path / "model.json")
     assert isinstance(found, RSPMN)
     assert found.counts == models[0].counts
+
+
+def test_products_of_a_template_are_worth_what_they_multiply_out_to(
+    models: tuple[RSPMN, RSPMN],
+) -> None:
+    model = models[0]
+    sites = outcomes_of(model.template).sites
+    site, node, weight = sites.latents(FactoredLatents)
+    assert len(site)
+    found = TemplateProducts(model.template, site, node, weight, len(sites.nodes))
+    after = np.random.default_rng(0).normal(size=(3, model.num_interfaces))
+    # Of all weights of a site, those that are not of single latents are of its products.
+    whole, single = np.zeros((2, len(sites.nodes), model.num_interfaces))
+    whole[np.repeat(np.arange(len(sites.nodes)), np.diff(sites.starts)), sites.interfaces] = (
+        sites.weights
+    )
+    at, latent, share = sites.latents(Latent)
+    for row, index, part in zip(at, latent, share, strict=True):
+        single[row, model.template.nodes[index].interface] += part
+    rest = whole - single
+    total = rest.sum(axis=1, keepdims=True)
+    expected = after @ np.where(total > 1e-12, rest / np.maximum(total, 1e-12), 0.0).T
+    # Sums of at most 16 products of 4 factors, each rounded to 1e-16, over weights above 1e-3.
+    np.testing.assert_allclose(found(after), expected, atol=1e-10)
+
+
+def test_outcomes_without_a_logged_step_are_worth_their_products(
+    models: tuple[RSPMN, RSPMN],
+) -> None:
+    """An outcome that no logged step uses was worth nothing in draws."""
+    model = models[0]
+    counts = model.counts
+    assert counts is not None
+    assert counts.factors is not None
+    dropped = counts.factors.outcome[0]
+    kept = [k for k, outcome in enumerate(counts.factors.outcome) if outcome != dropped]
+    factors = replace(
+        counts.factors,
+        **{
+            name: tuple(getattr(counts.factors, name)[k] for k in kept)
+            for name in ("outcome", "combination", "share")
+        },
+    )
+    fewer = replace(model, counts=replace(counts, factors=factors))
+    evidence = BranchEvidence(fewer)
+    assert isinstance(evidence.factors, ProductDraws)
+    drawn = evidence.factors.draw(4, np.random.default_rng(0)).products
+    assert drawn is not None
+    ones = drawn(np.ones((4, model.num_interfaces)))
+    np.testing.assert_allclose(ones[:, dropped], 1.0, atol=1e-9)

@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from rspmn.circuit import Utility
+from rspmn.circuit import FactoredLatents, Utility
 from rspmn.data.keys import group_weights
 from rspmn.errors import EvidenceError
 from rspmn.infer.compiled.bellman import Bellman
 from rspmn.infer.compiled.layers import flatten, ranges
 from rspmn.infer.compiled.outcomes import Outcomes, outcomes_of
 from rspmn.model import RSPMN
-from rspmn.successor_counts import SuccessorCounts
+from rspmn.successor_counts import SharedFactors, SuccessorCounts
 from rspmn.trust.factors import FactorDraws
-from rspmn.trust.products import ProductDraws
+from rspmn.trust.products import ProductDraws, TemplateProducts
 from rspmn.trust.utilities import Utilities
 from rspmn.types import Array, Bools, Ints
 
@@ -93,7 +93,7 @@ class BranchEvidence:
         self.closed = self.bellman.levels[0].untried.copy()
         self.closed[leads[self.steps[leads] == 0]] = True
         self._find_utilities(counts, found)
-        self._find_factors(counts, len(found.nodes))
+        self._find_factors(counts, found)
         self.counted = self._counted(counts, shares)
         self.known = self._by_branch(shares, self.strength) + self.steps  # [branches]
         # If all episodes begin with a step that was left out, the model's start is all there is.
@@ -129,7 +129,8 @@ class BranchEvidence:
             counts, cells.outcome[cells.of_edges], cells.to, self.model.num_interfaces
         )
 
-    def _find_factors(self, counts: SuccessorCounts, outcomes: int) -> None:
+    def _find_factors(self, counts: SuccessorCounts, found: Outcomes) -> None:
+        outcomes = len(found.nodes)
         self.factors: FactorDraws | ProductDraws | None = None
         self.strength = np.zeros(outcomes)  # [outcomes]
         factors, cells, interfaces = counts.factors, self.cells, self.model.num_interfaces
@@ -142,7 +143,14 @@ class BranchEvidence:
             keys, self.factor_edge = np.unique(key, return_inverse=True)  # [edges]
             share = factors.strength / np.maximum(steps + factors.strength, 1e-300)
             worth = (steps + factors.least_strength) * share
-            self.factors = ProductDraws(factors, keys, interfaces, outcomes, worth)
+            self.factors = ProductDraws(
+                factors,
+                keys,
+                interfaces,
+                outcomes,
+                worth,
+                _extrapolated(self.model, factors, found),
+            )
         else:
             keys, self.factor_edge = np.unique(outcome * interfaces + cells.to, return_inverse=True)
             self.factors = FactorDraws(factors, keys, interfaces, outcomes)
@@ -176,6 +184,19 @@ class BranchEvidence:
         branch, to = keys // interfaces, keys % interfaces
         core = _left_out(branch, to == self.model.end, total, prior, strength)
         return Counted(branch, to, total, utility, core)
+
+
+def _extrapolated(model: RSPMN, factors: SharedFactors, found: Outcomes) -> TemplateProducts | None:
+    """Return the products of outcomes of which no step was logged; None if there are none."""
+    site, node, weight = found.sites.latents(FactoredLatents)
+    order = np.argsort(site, kind="stable")
+    first = np.searchsorted(site[order], np.arange(len(found.sites.nodes) + 1))
+    unused = np.setdiff1d(np.arange(len(found.nodes)), factors.outcome)
+    at, starts = ranges(first[found.site[unused]], first[found.site[unused] + 1])
+    outcome, use = np.repeat(unused, np.diff(starts)), order[at]
+    if not len(use):
+        return None
+    return TemplateProducts(model.template, outcome, node[use], weight[use], len(found.nodes))
 
 
 def _left_out(branch: Ints, over: Bools, steps: Array, prior: Array, strength: Array) -> Array:

@@ -224,15 +224,6 @@ def _caveats(posterior: Posterior, supported: float) -> tuple[str, ...]:
         found.append("all logged utilities are 0: the log does not say what is worth anything")
     if supported < LEAST_KNOWN:
         found.append(f"only {show_share(supported)} of what follows is known")
-    evidence = posterior.evidence
-    if isinstance(evidence.factors, ProductDraws):
-        outcome = evidence.cells.outcome[evidence.cells.of_edges]
-        by_products = outcome[evidence.cells.to >= evidence.bellman.interfaces]
-        if not evidence.factors.counts.used[by_products].all():
-            found.append(
-                "some branches have products of factors but no logged step: draws value these "
-                "products as nothing, so point and interval do not hold"
-            )
     return tuple(found)
 
 

@@ -10,7 +10,7 @@ from copy import copy
 
 import numpy as np
 
-from rspmn.circuit import LatentFactors
+from rspmn.circuit import FactoredLatents, LatentFactors, Network
 from rspmn.infer.compiled.expectation import expectation
 from rspmn.successor_counts import SharedFactors
 from rspmn.trust.factors import DrawnFactors, LeafCounts
@@ -33,12 +33,17 @@ class ProductDraws:
     worth
         The steps that the products of an outcome are worth: single successors are drawn from a
         Dirichlet distribution about the products with this strength. [outcomes]
+    extrapolated
+        The products of outcomes of which no step was logged, as the template has them. They are
+        the same in all draws: no counts say how sure they are.
     """
 
     def __init__(
-        self, factors: SharedFactors, edges: Ints, interfaces: int, outcomes: int, worth: Array
-    ) -> None:
+        self, factors: SharedFactors, edges: Ints, interfaces: int, outcomes: int, worth: Array,
+        extrapolated: "TemplateProducts | None" = None,
+    ) -> None:  # fmt: skip
         self.counts, self.edges, self.worth = LeafCounts(factors, outcomes), edges, worth
+        self.extrapolated = extrapolated
         self._tables = _Tables(self.counts)
         self.expect = expectation(
             self._tables.latents(interfaces), self._tables.rows(self.counts.leaves)
@@ -81,19 +86,60 @@ class ProductDraws:
 
         def products(after: Array) -> Array:
             error = errors * self._deviations(after.mean(axis=0))
-            return np.asarray((self.shares @ worlds(after).T).T + error)
+            found = np.asarray((self.shares @ worlds(after).T).T + error)
+            return found if self.extrapolated is None else found + self.extrapolated(after)
 
         used = (self.edges > 0).astype(np.float64)[None, :]
         return DrawnFactors(used, self.counts.outside(kept), products)
 
     def means(self, after: Array) -> Array:  # [draws, outcomes]
-        """Return what products are worth on average if leaves are as counted."""
+        """Return what products of logged outcomes are worth if leaves are as counted."""
         return np.asarray((self.shares @ self.expect(after).T).T)
 
     def _deviations(self, after: Array) -> Array:  # [outcomes]
         """Return the standard errors of products of a certain strength, given their leaves."""
         mean, square = self.means(np.stack([after, after**2]))
         return np.asarray(np.sqrt(np.maximum(square - mean**2, 0.0) / (self.worth + 1)))
+
+
+class TemplateProducts:
+    """What products of factors are worth in a template, by outcome; 0 for outcomes without any.
+
+    Parameters
+    ----------
+    template
+        The template.
+    outcome, node, weight
+        Of some outcomes, the nodes that are products of factors, and the weight of each.
+    outcomes
+        The number of outcomes.
+    """
+
+    def __init__(
+        self, template: Network, outcome: Ints, node: Ints, weight: Array, outcomes: int
+    ) -> None:
+        from scipy.sparse import csr_array
+
+        total = np.bincount(outcome, weight, outcomes)
+        groups: dict[LatentFactors, dict[int, tuple[int, ...]]] = {}  # by factors, rows by node
+        for index in np.unique(node).tolist():
+            product = template.nodes[index]
+            assert isinstance(product, FactoredLatents)
+            groups.setdefault(product.factors, {})[index] = product.rows
+        self._parts = []
+        for factors, members in groups.items():
+            place = np.full(len(template), -1)
+            place[list(members)] = np.arange(len(members))
+            own = place[node] >= 0
+            at = outcome[own], place[node[own]]
+            share = csr_array(
+                (weight[own] / total[outcome[own]], at), shape=(outcomes, len(members))
+            )
+            self._parts.append((share, expectation(factors, np.array(list(members.values())))))
+
+    def __call__(self, after: Array) -> Array:  # [draws, interfaces] to [draws, outcomes]
+        """Return what products are worth on average, given what interface nodes are worth."""
+        return np.sum([(share @ expect(after).T).T for share, expect in self._parts], axis=0)
 
 
 class _Tables:

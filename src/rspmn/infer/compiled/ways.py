@@ -68,27 +68,34 @@ class Sites:
         means = np.full(len(template), len(template.roots))
         for index in flat.of_kind(Latent).tolist():
             means[index] = template.nodes[index].interface
-        site, node, weight = np.arange(len(nodes)), nodes, np.ones(len(nodes))
-        parts: list[tuple[Ints, Ints, Array]] = []
-        while len(node):  # down to the latents: one or two levels
-            leaf, spread = (flat.kind[node] == KINDS[kind] for kind in (Latent, FactoredLatents))
-            if multiplied_out:
-                parts += _multiplied_out(template, site[spread], node[spread], weight[spread])
-            else:
-                parts.append((site[spread], means[node[spread]], weight[spread]))
-            parts.append((site[leaf], means[node[leaf]], weight[leaf]))
-            inner = ~(leaf | spread)
-            site, node, weight = site[inner], node[inner], weight[inner]
-            edges, first = ranges(flat.starts[node], flat.starts[node + 1])
-            counts = np.diff(first)
-            site, weight = np.repeat(site, counts), np.repeat(weight, counts) * flat.weights[edges]
-            node = flat.children[edges]
+        site, node, weight = self.latents(Latent)
+        parts = [(site, means[node], weight)]
+        site, node, weight = self.latents(FactoredLatents)
+        if multiplied_out:
+            parts += _multiplied_out(template, site, node, weight)
+        else:
+            parts.append((site, means[node], weight))
         site, to, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
         size = int(to.max(initial=0)) + 1
         keys, which = np.unique((site * size + to)[weight > 0], return_inverse=True)
         starts = np.searchsorted(keys // size, np.arange(len(nodes) + 1))
         weights = np.bincount(which, weight[weight > 0], len(keys)).astype(np.float64)
         return starts, keys % size, weights
+
+    def latents(self, kind: type[Latent] | type[FactoredLatents]) -> tuple[Ints, Ints, Array]:
+        """Return sites, the nodes of a kind that they lead to, and the weights of these."""
+        flat = self._flat
+        site, node, weight = np.arange(len(self.nodes)), self.nodes, np.ones(len(self.nodes))
+        parts = [(site[:0], node[:0], weight[:0])]
+        while len(node):  # down to the latents: one or two levels
+            wanted = flat.kind[node] == KINDS[kind]
+            parts.append((site[wanted], node[wanted], weight[wanted]))
+            edges, first = ranges(flat.starts[node], flat.starts[node + 1])
+            counts = np.diff(first)
+            site, weight = np.repeat(site, counts), np.repeat(weight, counts) * flat.weights[edges]
+            node = flat.children[edges]
+        site, node, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return site, node, weight
 
     @cached_property
     def relation(self) -> Relation:
