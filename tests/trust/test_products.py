@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -151,13 +152,9 @@ def test_outcomes_without_a_logged_step_are_worth_their_products(
     assert counts.factors is not None
     dropped = counts.factors.outcome[0]
     kept = [k for k, outcome in enumerate(counts.factors.outcome) if outcome != dropped]
-    factors = replace(
-        counts.factors,
-        **{
-            name: tuple(getattr(counts.factors, name)[k] for k in kept)
-            for name in ("outcome", "combination", "share")
-        },
-    )
+    names = ("outcome", "combination", "share")
+    fields: Any = {name: tuple(getattr(counts.factors, name)[k] for k in kept) for name in names}
+    factors = replace(counts.factors, **fields)
     fewer = replace(model, counts=replace(counts, factors=factors))
     evidence = BranchEvidence(fewer)
     assert isinstance(evidence.factors, ProductDraws)

@@ -139,7 +139,8 @@ class TemplateProducts:
 
     def __call__(self, after: Array) -> Array:  # [draws, interfaces] to [draws, outcomes]
         """Return what products are worth on average, given what interface nodes are worth."""
-        return np.sum([(share @ expect(after).T).T for share, expect in self._parts], axis=0)
+        parts = [(share @ expect(after).T).T for share, expect in self._parts]
+        return np.asarray(np.sum(parts, axis=0))
 
 
 class _Tables:
