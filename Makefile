@@ -52,7 +52,9 @@ dist: $(VENV)/.ready-test  ## wheel and sdist, installed and tried in an empty e
 	@$(RUN) -m pytest -q -m soak tests/test_release.py
 
 docs: export NO_MKDOCS_2_WARNING = 1
-docs: $(VENV)/.ready-docs  ## the documentation site, in build/site; a warning is an error
+docs: export OPENBLAS_NUM_THREADS = 1
+docs: $(VENV)/.ready-docs  ## the documentation site, in build/site: pages are run, warnings are errors
+	@$(RUN) -m pytest tests/test_guides.py -m pages -n auto
 	@$(RUN) -m mkdocs build --quiet
 	@echo "build/site/index.html"
 

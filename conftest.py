@@ -27,7 +27,7 @@ def pytest_collection() -> None:
     from hypothesis import HealthCheck, settings
 
     settings.register_profile(
-        "desk", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=30
+        "desk", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=20
     )
     settings.register_profile("ci", settings.get_profile("desk"), derandomize=True)
     settings.register_profile("soak", settings.get_profile("desk"), max_examples=600)

@@ -1,4 +1,4 @@
-"""Every block of the pages that teach runs as pasted, in an empty folder."""
+"""Every block of the pages that teach runs as pasted, in an empty folder. See `make docs`."""
 
 import sys
 from pathlib import Path
@@ -14,6 +14,7 @@ PAGES = (
 )  # fmt: skip
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_runs_as_pasted(page: str, tmp_path: Path) -> None:
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
