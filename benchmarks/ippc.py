@@ -3,18 +3,17 @@
 `python benchmarks/ippc.py --episodes 100 1000 --seeds 2 -o docs` learns from random episodes of
 instances whose states can be enumerated (`rddl.py`), and writes docs/ippc_figures.md: what the
 policies of a table of counts and of `learn_rspmn` are worth, as shares of the way from the random
-policy to the optimal one, and the CPU seconds of learning and of the policy. What was run is kept
-in build/ippc, and only what is not there is run: remove the folder to start over. `--profile`
-prints the five functions in which learning spends most, case by case. It needs the extra `rddl`.
+policy to the optimal one, and the CPU seconds of learning and of the policy. `--first` is the seed
+of the first log. `--profile` prints the five functions in which learning spends most, case by
+case. It needs the extra `rddl`.
 """
 
 import argparse
 import cProfile
-import json
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import CodeType
@@ -30,8 +29,6 @@ from rspmn.learn.successors.factored import FutureInfo
 CASES = [
     "Elevators-2", "SkillTeaching-3", "CrossingTraffic-3", "GameOfLife-2", "SysAdmin-1",
 ]  # fmt: skip
-#: Where results are kept.
-KEPT = Path("build") / "ippc"
 #: Functions that `--profile` lists.
 DEAREST = 5
 T = TypeVar("T")
@@ -112,16 +109,6 @@ def run(world: World, episodes: int, seed: int) -> Run:
     )  # fmt: skip
 
 
-def run_once(world: World, episodes: int, seed: int) -> Run:
-    """Learn from one log, unless that was done before."""
-    kept = KEPT / f"{world.case}_{episodes}_{seed}.json"
-    if not kept.exists():
-        done = run(world, episodes, seed)
-        KEPT.mkdir(parents=True, exist_ok=True)
-        kept.write_text(json.dumps(asdict(done)), encoding="utf-8")
-    return Run(**json.loads(kept.read_text(encoding="utf-8")))
-
-
 def _first_state(mdp: MDP) -> dict[str, object]:
     state = mdp.states[int(mdp.start.argmax())]
     return dict(zip(mdp.schema.state_variables, state, strict=True))
@@ -192,7 +179,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", nargs="+", default=CASES, help="such as Elevators-2")
     parser.add_argument("--episodes", nargs="+", type=int, default=[100])
-    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--seeds", type=int, default=1, help="number of logs")
+    parser.add_argument("--first", type=int, default=0, help="the seed of the first log")
     parser.add_argument("--profile", action="store_true", help="only say where learning spends")
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
@@ -204,8 +192,8 @@ def main() -> None:
                 log = world.mdp.generate(episodes, world.mdp.horizon, 0, "final")
                 print(f"{case}, {episodes} episodes", *dearest(log), sep="\n", flush=True)
                 continue
-            for seed in range(options.seeds):
-                runs.append(run_once(world, episodes, seed))
+            for seed in range(options.first, options.first + options.seeds):
+                runs.append(run(world, episodes, seed))
                 print(runs[-1], flush=True)
                 if options.output is not None:
                     text = INTRODUCTION.format(command=_command()) + written(runs)

@@ -3,15 +3,13 @@
 `python benchmarks/ippc_large.py --episodes 300 --seeds 2 -o docs` learns from random episodes and
 writes docs/ippc_large_figures.md: what the policies of a table of counts and of `learn_rspmn` earn
 in simulated episodes, beside the random policy. Where a policy knows nothing of a state it does
-nothing, the table's too. What was run is kept in build/ippc_large. It needs the extra `rddl`.
+nothing, the table's too. It needs the extra `rddl`.
 """
 
 import argparse
-import json
 import sys
-import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -24,8 +22,6 @@ from rspmn.infer.policy import Policy
 from rspmn.types import Array, Bools, Ints
 
 CASES = ["SkillTeaching-5", "SkillTeaching-7"]
-#: Where results are kept.
-KEPT = Path("build") / "ippc_large"
 #: Chooses an action for each of some states [n, V] at time t.
 Acting = Callable[[Bools, int], Ints]
 
@@ -214,13 +210,8 @@ def main() -> None:
     for case in options.cases:
         for episodes in options.episodes:
             for seed in range(options.seeds):
-                kept = KEPT / f"{case}_{episodes}_{seed}_{options.drawn}.json"
-                if not kept.exists():
-                    done = run(case, episodes, seed, options.drawn)
-                    KEPT.mkdir(parents=True, exist_ok=True)
-                    kept.write_text(json.dumps(asdict(done)), encoding="utf-8")
-                runs.append(Run(**json.loads(kept.read_text(encoding="utf-8"))))
-                print(time.strftime("%H:%M"), runs[-1], flush=True)
+                runs.append(run(case, episodes, seed, options.drawn))
+                print(runs[-1], flush=True)
                 if options.output is not None:
                     command = " ".join(["python", *sys.argv])
                     text = INTRODUCTION.format(command=command, drawn=options.drawn)
