@@ -12,7 +12,7 @@ import argparse
 import cProfile
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -165,9 +165,9 @@ one core, those of the table with its policy. "stages" are those in which learni
 """
 
 
-def written(runs: list[Run]) -> str:
-    """Return the table."""
-    lines = [HEAD, ("---",) * len(HEAD)]
+def written(head: Sequence[str], runs: Sequence[object]) -> str:
+    """Return a table of runs, data classes whose fields are its columns."""
+    lines = [tuple(head), ("---",) * len(head)]
     for done in runs:
         cells = [f"{c:.3f}" if isinstance(c, float) else str(c) for c in vars(done).values()]
         lines.append(tuple(cells))
@@ -196,7 +196,7 @@ def main() -> None:
                 runs.append(run(world, episodes, seed))
                 print(runs[-1], flush=True)
                 if options.output is not None:
-                    text = INTRODUCTION.format(command=_command()) + written(runs)
+                    text = INTRODUCTION.format(command=_command()) + written(HEAD, runs)
                     (options.output / "ippc_figures.md").write_text(text, encoding="utf-8")
 
 
