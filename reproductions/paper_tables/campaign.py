@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -121,7 +122,12 @@ def run_campaign(
 
 
 def _end_with(parent: int) -> None:
-    """End this process when its parent has ended, even if that was killed."""
+    """End this process when its parent has ended, even if that was killed.
+
+    Ctrl-C reaches all processes of a terminal. It is the parent's to answer: a worker that it stops
+    while it holds a lock of the pool would keep the parent waiting for ever.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
         while os.getppid() == parent:
