@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import numpy as np
 
@@ -606,7 +606,7 @@ class RSPMN:
         episodes: int,
         horizon: int,
         rng: np.random.Generator | int,
-        policy: "Policy | Decide | None" = None,
+        policy: "Policy | Decide | Literal['practice'] | None" = None,
     ) -> Episodes:
         """Draw episodes from the model, as a simulator of what it was learned from.
 
@@ -617,8 +617,8 @@ class RSPMN:
         rng
             A generator, or a seed for one.
         policy
-            Makes the decisions: a `Policy`, or a function as `rspmn.infer.Decide` describes it.
-            If not given, decisions are uniform.
+            Makes the decisions: a `Policy`, or a function as `rspmn.infer.Decide` describes it;
+            "practice" decides in the shares of the log. If not given, decisions are uniform.
         """
         from rspmn.infer.sample import draw_episodes
 

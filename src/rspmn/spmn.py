@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -271,7 +271,7 @@ class SPMN:
         self,
         rows: int,
         rng: np.random.Generator | int,
-        policy: "Policy | Decide | None" = None,
+        policy: "Policy | Decide | Literal['practice'] | None" = None,
         state: object = None,
     ) -> dict[str, list[Value]]:
         """Draw rows from the model, as columns.
@@ -283,8 +283,8 @@ class SPMN:
         rng
             A generator, or a seed for one.
         policy
-            Makes the decisions: a `Policy`, or a function as `rspmn.infer.Decide` describes it.
-            If not given, decisions are uniform.
+            Makes the decisions: a `Policy`, or a function as `rspmn.infer.Decide` describes it;
+            "practice" decides in the shares of the log. If not given, decisions are uniform.
         state
             Known values; the others are drawn given these.
         """

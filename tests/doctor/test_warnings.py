@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from rspmn import LogFormat, Schema
+from rspmn import Kind, LogFormat, Schema
 from rspmn.cli import main
 from rspmn.data.sources.open import open_source
 from rspmn.doctor import Finding, Proposal, examine, propose, survey_log
@@ -243,7 +243,7 @@ def test_what_a_log_leaves_open() -> None:
     assert (proposed.log.time, proposed.log.gaps) == ("minute", "allow")
     found = examine(pl.DataFrame(table))
     errors = [f for f in found.findings if f.level == "error"]
-    assert [(f.about, f.line) for f in errors] == [("ends", 'ending = "end"')]
+    assert [(f.about, f.line) for f in errors] == [("ends", 'ending = "cut"')]
     assert found.episodes == 60
     given = schema("fever", utility="profit", time="minute")
     assert finding(table, given, "gaps").line == "step = 1440"
@@ -251,3 +251,25 @@ def test_what_a_log_leaves_open() -> None:
     assert examine(pl.DataFrame(table), schema("fever", utility="profit or 0", time="minute"),
                    step=1440).is_sound  # fmt: skip
     assert proposal({n: c for n, c in table.items() if n != "minute"}).log.time is None
+
+
+def test_a_log_of_machines() -> None:
+    """Costs with a unit, counts that are better taken as numbers, a remark here and there."""
+    rows = 600
+    table: Table = {
+        "machine_id": [k // 20 for k in range(rows)],
+        "date": [f"2025-01-{1 + k % 20:02d}" for k in range(rows)],
+        "hours": [(k * 37) % 331 for k in range(rows)],
+        "action": [("none", "service")[k % 7 == 0] for k in range(rows)],
+        "cost_eur": [80.0 * (k % 7 == 0) for k in range(rows)],
+        "remark": ["breakdown" if k % 50 == 0 else None for k in range(rows)],
+    }
+    proposed = proposal(table)
+    assert proposed.utility == "-cost_eur"
+    assert dict(proposed.kinds)["hours"] is Kind.CONTINUOUS
+    assert dict(proposed.left_out)["remark"] == "is 'breakdown' or missing"
+    whole = Schema([["hours"], ["action"]], ["action"], "-cost_eur", {"hours": Kind.INTEGER},
+                   LogFormat(episode="machine_id", time="date", ending="cut"))  # fmt: skip
+    assert finding(table, whole, "cardinality").line == '"hours" = "continuous"'
+    assert "cardinality" not in {f.about for f in examine(pl.DataFrame(table), proposed.schema,
+                                                          ending="cut").findings}  # fmt: skip

@@ -9,15 +9,18 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from effort import SOAK, seeds
+from number_worlds import corridor
 from oracle import tabulate
 from plain_queries import by_policy
 from random_models import Domains, random_rspmn, random_setting, random_spn
+from rspmn import windows
 from rspmn.circuit import Categorical, IntegerHistogram, NetworkBuilder, PiecewiseLinear
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.end_nodes import end_root, weighted_top
 from rspmn.envs.frozen_lake import frozen_lake
 from rspmn.envs.paper_grid import paper_grid
 from rspmn.errors import EvidenceError
+from rspmn.evaluate.practice import practice_value
 from rspmn.infer import conditioned, sample, uniformly
 from rspmn.infer.compiled.simulate import simulate_rows
 from rspmn.infer.evidence import Known
@@ -280,3 +283,24 @@ def test_policies_draw_what_they_promise() -> None:
     error = earned.std() / np.sqrt(len(earned))
     assert earned.mean() == pytest.approx(float(model.meu(horizon=30)), abs=5 * error)
     assert log.to_long() == model.sample(4000, 30, 1, model.policy(30)).to_long()
+
+
+def test_practice_is_drawn_as_it_is_valued() -> None:
+    log, schema = corridor(60, 0, machine=True)
+    model, _ = learn_rspmn(windows(log, schema, terminated="over"))
+    drawn = model.sample(2000, 12, 1, "practice")
+    earned = np.add.reduceat(drawn.columns[schema.utility].data, drawn.offsets[:-1])
+    error = earned.std() / np.sqrt(len(earned))
+    assert earned.mean() == pytest.approx(practice_value(model, 12).value, abs=5 * error)
+    with pytest.raises(EvidenceError, match="expected a policy or 'practice', found 'habit'"):
+        model.sample(1, 2, 0, "habit")  # type: ignore[arg-type]
+
+
+def test_numbers_are_decided_at_once_as_one_by_one() -> None:
+    log, schema = corridor(60, 0, machine=True)
+    model, _ = learn_rspmn(windows(log, schema, terminated="over"))
+    policy = model.policy(6)
+    drawn = model.sample(20, 6, 0, policy)
+    for k in range(len(drawn)):
+        for t, step in enumerate(drawn[k]):
+            assert step["a"] == policy.act({name: step[name] for name in ("x", "machine")}, t)

@@ -153,7 +153,7 @@ def _surveyed(
     findings = []
     if not schema.log.says_why_episodes_ended(source.names):
         advice = "Say so; below, all count as cut"
-        findings.append(Finding("error", "ends", SILENT, advice, 'ending = "end"', "log"))
+        findings.append(Finding("error", "ends", SILENT, advice, 'ending = "cut"', "log"))
         schema = schema.with_log(ending="cut")
     log = schema.log
     log.check_names(source.names, schema.variables)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from rspmn.data.sources.column_stats import Survey, SurveyedColumn
@@ -42,10 +42,6 @@ def order_without(schema: Schema, *names: str) -> str:
     return f"order = {json.dumps([group for group in groups if group], ensure_ascii=False)}"
 
 
-#: A variable with more values than MANY, each seen less than FEW times, is not learned well.
-MANY, FEW = 100, 20
-
-
 def column_findings(
     found: Survey, schema: Schema, others: Sequence[str], stats: EpisodeStats
 ) -> Iterator[Finding]:
@@ -62,7 +58,8 @@ def column_findings(
             "Add what was known before the decision to the schema; leave the rest",
         )
     for name in schema.state_variables:
-        yield from _state_findings(found[name], found.rows, schema, stats)
+        column = replace(found[name], kind=schema.kinds.get(name, found[name].kind))
+        yield from _state_findings(column, found.rows, schema, stats)
     yield from _utility_findings(found[schema.utility], stats)
     if stats.gaps and schema.log.gaps == "error" and schema.log.step is None:
         yield Finding(
@@ -161,17 +158,8 @@ def _state_findings(
             "Every state would be new: leave it out of the schema",
             without,
         )
-    elif column.kind is not Kind.CONTINUOUS and (
-        column.distinct > MANY and rows / column.distinct < FEW
-    ):
-        yield Finding(
-            "warning",
-            "cardinality",
-            f"{name!r} has {column.distinct} values, each seen {rows / column.distinct:.1f} times "
-            "on average",
-            "Group values that mean the same for the decision, or leave it out",
-            without,
-        )
+    elif column.is_scarce(rows):
+        yield _scarce(column, rows, without)
     if stats.is_constant(name) and not column.is_constant:
         yield Finding(
             "note",
@@ -180,6 +168,20 @@ def _state_findings(
             "Learning uses it where something depends on it. If the log shows that nothing does, "
             "it is set aside",
         )
+
+
+def _scarce(column: SurveyedColumn, rows: int, without: str) -> Finding:
+    """Return what is found about a variable of many values that are rarely seen."""
+    what = (
+        f"{column.name!r} has {column.distinct} values, each seen {rows / column.distinct:.1f} "
+        "times on average"
+    )
+    if column.is_fine(rows):
+        line = f'{json.dumps(column.name, ensure_ascii=False)} = "continuous"'
+        advice = "Learn it as a continuous number, so that states with close values are alike"
+        return Finding("warning", "cardinality", what, advice, line, "kinds")
+    advice = "Group values that mean the same for the decision, or leave it out"
+    return Finding("warning", "cardinality", what, advice, without)
 
 
 def _text_among_numbers(column: SurveyedColumn, rows: int) -> Finding:

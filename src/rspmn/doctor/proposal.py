@@ -20,7 +20,8 @@ from rspmn.schema import Kind, Schema
 LACKING = {
     "episode": "name it under [log], or by --episode",
     "time": "name it under [log], or by --time; until then, rows are in order",
-    "terminated": "name it under [log], or by --terminated, or say why episodes ended, by ending",
+    "terminated": 'name it under [log], or by --terminated; or write ending = "cut" there if '
+    'episodes went on when the log stopped, ending = "end" if each came to its end',
 }
 #: Columns about the log, not about the state.
 ASIDE = ["truncated", "timeout", "timeouts", "info", "index", "row"]
@@ -153,7 +154,7 @@ def propose(
             *((column.name, _why_not(column, found.rows)) for column in others),
         ),
         tuple(
-            (c.name, Kind.CONTINUOUS if c.name in numbers else c.kind)
+            (c.name, Kind.CONTINUOUS if c.name in numbers or c.is_fine(found.rows) else c.kind)
             for c in (*state, *(found[name] for name in roles.decisions))
             if c.kind is not None
         ),
@@ -204,6 +205,8 @@ def _why_not(column: SurveyedColumn, rows: int) -> str:
         return f"holds {column.stored}"
     if column.name.lower() in ASIDE:
         return "is about the log, not about the state"
+    if column.is_constant and column.missing:
+        return f"is {column.examples[0]!r} or missing" if column.examples else "is always missing"
     if column.is_constant:
         return "has the same value in every row"
     if column.is_dates:

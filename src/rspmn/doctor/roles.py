@@ -42,6 +42,8 @@ UTILITIES = [
 ]  # fmt: skip
 #: Names of what is the better the less it is; also as the last word of a name.
 COSTS = ["cost", "costs", "price", "penalty", "loss", "expense", "expenses", "charge", "fee"]
+#: Units of money, which may follow a name: cost_eur.
+MONEY = ["eur", "euro", "euros", "usd", "dollar", "dollars", "gbp", "chf", "jpy", "cny", "inr"]
 
 
 @dataclass(frozen=True)
@@ -127,14 +129,24 @@ def written(name: str) -> str:
     return name if name.isidentifier() else f"`{name}`"
 
 
+def without_unit(name: str) -> str:
+    """Return a column's name in lower case, without a unit of money at its end.
+
+    >>> without_unit("Cost_EUR"), without_unit("net profit USD"), without_unit("euro")
+    ('cost', 'net_profit', 'euro')
+    """
+    words = name.lower().replace(" ", "_").split("_")
+    return "_".join(words[:-1] if len(words) > 1 and words[-1] in MONEY else words)
+
+
 def is_cost(name: str) -> bool:
     """Return whether a column is called as costs are: the less, the better."""
-    return name.lower().replace(" ", "_").split("_")[-1] in COSTS
+    return without_unit(name).split("_")[-1] in COSTS
 
 
 def _utility(found: Survey, taken: Iterable[str | None]) -> str | None:
     """Return the column that looks like the utility: by its name, a cost if there is no reward."""
-    names = {column.name.lower(): column for column in found.columns}
+    names = {without_unit(column.name): column for column in found.columns}
     costs = [name for name in names if is_cost(name)]
     for name in (*UTILITIES, *costs):
         utility = _named(names, [name], taken)

@@ -7,7 +7,7 @@ draws from the network that is conditioned on it.
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
@@ -122,7 +122,7 @@ def sample_rows(
     model: SPMN,
     rows: int,
     rng: np.random.Generator,
-    policy: "Policy | Decide | None" = None,
+    policy: "Policy | Decide | Literal['practice'] | None" = None,
     evidence: Evidence | None = None,
 ) -> dict[str, list[Value]]:
     """Draw rows of a single-shot model as columns, all at once unless `policy` is a function."""
@@ -133,7 +133,7 @@ def sample_rows(
         raise EvidenceError(f"expected 1 or more rows to draw, found {rows}")
     known = known_values(evidence or {}, model.network)
     given = conditioned(model.network, known)
-    if policy is None or isinstance(policy, Policy):
+    if policy is None or isinstance(policy, Policy | str):
         return simulate_rows(given, model.schema, rows, rng, policy, known.keys())
     decide = _unless_known(known, policy)
     drawn = [_sample(given, rng, decide, model.schema) for _ in range(rows)]
@@ -145,7 +145,7 @@ def draw_episodes(
     episodes: int,
     horizon: int,
     rng: np.random.Generator,
-    policy: "Policy | Decide | None" = None,
+    policy: "Policy | Decide | Literal['practice'] | None" = None,
 ) -> Episodes:
     """Draw episodes from the start, all at once unless `policy` is a function."""
     from rspmn.infer.compiled.simulate import simulate_episodes
@@ -154,7 +154,7 @@ def draw_episodes(
     if isinstance(policy, Policy) and policy.allow_untried:
         model = model.with_untried()  # the simulator must know what the policy may decide
     _check_size(model, episodes, horizon)
-    if policy is None or isinstance(policy, Policy):
+    if policy is None or isinstance(policy, Policy | str):
         return simulate_episodes(model, episodes, horizon, rng, policy)
     return sample_episodes(model, episodes, horizon, rng, policy)
 

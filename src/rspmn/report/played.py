@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from rspmn.infer.evidence import Known
 from rspmn.infer.policy import Policy
-from rspmn.infer.sample import Decide
 from rspmn.report.plain import plain, rounded
-from rspmn.values import UNKNOWN, Mark, Value
+from rspmn.values import Value
 
 #: So many episodes are drawn of a policy, and of practice, and so many of each are shown.
-DRAWN, DRAWN_OF_PRACTICE, SHOWN = 400, 60, 8
+DRAWN, SHOWN = 400, 8
 #: Steps of an episode that are shown at most.
 STEPS = 100
 
@@ -27,7 +25,7 @@ def played_episodes(policy: Policy, steps: int, seed: int = 0) -> dict[str, Any]
     best = policy.model.policy(steps, policy.discount) if policy.horizon else policy
     rng = np.random.default_rng(seed)
     recommended = policy.model.sample(DRAWN, steps, rng, best)
-    practised = policy.model.sample(DRAWN_OF_PRACTICE, steps, rng, as_practised(policy, rng))
+    practised = policy.model.sample(DRAWN, steps, rng, "practice")
     return {
         "steps": steps,
         "policy": _commonest(policy, [recommended[k] for k in range(len(recommended))],
@@ -35,44 +33,6 @@ def played_episodes(policy: Policy, steps: int, seed: int = 0) -> dict[str, Any]
         "practice": _commonest(policy, [practised[k] for k in range(len(practised))],
                                practised.endings.tolist()),
     }  # fmt: skip
-
-
-def as_practised(policy: Policy, rng: np.random.Generator) -> Decide:
-    """Return a function that decides as the log did: by its shares where the state may be.
-
-    >>> from rspmn.envs.paper_grid import paper_grid
-    >>> decide = as_practised(paper_grid().policy(2), np.random.default_rng(0))
-    >>> decide("action", ["down", "up"], {"x": 0, "y": 0}, 2) in ("down", "up")
-    True
-    """
-    planned = policy.planned
-    shares: dict[tuple[tuple[str, Value], ...], dict[Value, float]] = {}
-
-    def counted(known: Known) -> dict[Value, float]:
-        situation = policy.situation(dict(known))
-        if situation is None:
-            return {}
-        branches, weights = situation.branches, situation.beliefs.weights
-        steps = np.zeros(branches.shape)
-        offered = branches >= 0
-        steps[offered] = planned.steps_of_branches(branches[offered], 0)
-        steps[~np.isfinite(steps)] = 0.0
-        per_value = (weights / weights.sum()) @ steps if len(weights) else steps.sum(axis=0)
-        return dict(zip(planned.offers.values(situation.decision), per_value.tolist(), strict=True))
-
-    def decide(decision: str, offered: Sequence[Value], known: Known, _: int) -> Value:
-        possible = [value for value in offered if not isinstance(value, Mark)]
-        if not possible:
-            return UNKNOWN
-        key = (*known.items(), ("", decision))
-        if key not in shares:
-            shares[key] = counted(known)
-        weights = np.array([shares[key].get(value, 0.0) for value in possible])
-        if not weights.sum():
-            weights = np.ones(len(possible))
-        return possible[int(rng.choice(len(possible), p=weights / weights.sum()))]
-
-    return decide
 
 
 def _commonest(

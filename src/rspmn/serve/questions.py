@@ -6,10 +6,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rspmn.infer.actions import ActionValue
 from rspmn.infer.policy import Policy
-from rspmn.infer.sample import Decide
 from rspmn.model import RSPMN
 from rspmn.report.plain import plain
-from rspmn.report.played import as_practised
 from rspmn.serve.answering import Loaded
 from rspmn.values import UNKNOWN
 
@@ -106,20 +104,15 @@ def simulate(asked: Simulation, found: Loaded) -> dict[str, Any]:
     import numpy as np
 
     rng = np.random.default_rng(asked.seed)
+    policy: Policy | Literal["practice"] | None = None
+    if asked.policy == "practice":
+        policy = "practice"
+    elif asked.policy == "recommended":
+        policy = found.over(asked.horizon) if isinstance(found.model, RSPMN) else found.policy
     if not isinstance(found.model, RSPMN):
-        policy = found.policy if asked.policy == "recommended" else _decides(asked, found, rng)
         return {"columns": plain(found.model.sample(asked.episodes, rng, policy))}
-    decide: Policy | Decide | None = None
-    if asked.policy == "recommended":
-        decide = found.over(asked.horizon)
-    else:
-        decide = _decides(asked, found, rng)
-    log = found.model.sample(asked.episodes, asked.horizon, rng, decide)
+    log = found.model.sample(asked.episodes, asked.horizon, rng, policy)
     return {"columns": plain(log.to_long())}
-
-
-def _decides(asked: Simulation, found: Loaded, rng: Any) -> Decide | None:
-    return as_practised(found.policy, rng) if asked.policy == "practice" else None
 
 
 def _facts(answer: ActionValue) -> dict[str, Any]:

@@ -22,6 +22,8 @@ from rspmn.schema import Kind
 HEAD = 1000
 #: How many of the cells that are no numbers are shown.
 MAX_ODD = 5
+#: A variable with more values than MANY, each seen less than FEW times, is not learned well.
+MANY, FEW = 100, 20
 #: What is said for the engine's type of a variable that is computed.
 COMPUTED = "computed"
 #: Types that cannot be learned from.
@@ -49,6 +51,16 @@ class SurveyedColumn:
         """Return whether nearly every row has a value of its own, as identifiers have."""
         present = rows - self.missing
         return present > 20 and self.distinct > 0.9 * present and self.kind is not Kind.CONTINUOUS
+
+    def is_scarce(self, rows: int) -> bool:
+        """Return whether values are many, and seen too rarely to be learned one by one."""
+        return (
+            self.kind is not Kind.CONTINUOUS and self.distinct > MANY and rows / self.distinct < FEW
+        )
+
+    def is_fine(self, rows: int) -> bool:
+        """Return whether whole numbers are better learned as continuous ones."""
+        return self.kind is Kind.INTEGER and self.is_scarce(rows)
 
     @property
     def is_computed(self) -> bool:

@@ -4,8 +4,9 @@ Pairs (row, node) go down the network together. A product passes a row on to all
 sum to one of them; at a max node it waits for the decision.
 """
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +16,17 @@ from rspmn.circuit.distributions import as_numbers
 from rspmn.data.cells import Cells
 from rspmn.data.columns import Column, encode
 from rspmn.data.keys import joint_groups
+from rspmn.errors import EvidenceError
+from rspmn.infer.branches import Context
 from rspmn.infer.compiled.layers import KINDS, flatten, ranges
 from rspmn.infer.policy import Policy
 from rspmn.schema import Kind, Schema
 from rspmn.types import Array, Bools, Ints
 from rspmn.values import UNKNOWN, Mark, Value
+
+#: What makes decisions: a policy; current practice, by the shares in which the log made them; or
+#: nothing: all are equally probable.
+Decides = Policy | Literal["practice"] | None
 
 
 class Sampler:
@@ -85,6 +92,17 @@ class Sampler:
             codes[self.flat.starts[index] : self.flat.starts[index + 1]] = made
         return codes
 
+    @cached_property
+    def practised(self) -> "_Groups":
+        """The branches of each max node by the logged steps below them; alike if there are none."""
+        steps = np.array(Context(self.network).steps)[self.flat.children]
+        masses = np.ones(len(steps))
+        for index in self.flat.of_kind(Max).tolist():
+            here = slice(self.flat.starts[index], self.flat.starts[index + 1])
+            if 0 < steps[here].sum() < np.inf:
+                masses[here] = steps[here]
+        return _Groups(masses, self.flat.starts)
+
     def empty(self, name: str, size: int) -> NDArray[Any]:
         """Return room for draws of a variable."""
         return np.full(size, np.nan) if name in self.numeric else np.full(size, -1)
@@ -149,7 +167,7 @@ class Draws:
         self._decided: dict[str, Ints] = {}  # by decision, codes [rows]
 
     def finish(
-        self, policy: Policy | None = None, t: int = 0, made: Collection[str] = ()
+        self, policy: Decides = None, t: int = 0, made: Collection[str] = ()
     ) -> Bools:  # [rows]
         """Make all decisions; return the rows in which they were known.
 
@@ -217,11 +235,15 @@ class Draws:
                 distribution = self.s.network.nodes[leaf].distribution
                 self.drawn[name][here] = as_numbers(distribution.samples(self.rng, len(here)))
 
-    def _choose(self, name: str, row: Ints, node: Ints, policy: Policy | None, t: int) -> Ints:
+    def _choose(self, name: str, row: Ints, node: Ints, policy: Decides, t: int) -> Ints:
         """Return the edge that each decision selects, -1 if the policy's is not offered."""
         first, stop = self.s.flat.starts[node], self.s.flat.starts[node + 1]
         if policy is None:
             return first + (self.rng.random(len(node)) * (stop - first)).astype(np.int64)
+        if isinstance(policy, str):
+            if policy != "practice":
+                raise EvidenceError(f"policy: expected a policy or 'practice', found {policy!r}")
+            return self.s.practised.draw(node, self.rng)
         if name not in self._decided:
             self._ask(name, row, policy, t)
         edges, starts = ranges(first, stop)
@@ -234,17 +256,31 @@ class Draws:
         columns = [self.s.raw_column(n, self.drawn[n][row]) for n in names]
         groups = joint_groups(columns, len(row))
         distinct = row[groups.members()]
-        states = {n: self.s.decoded(n, self.drawn[n][distinct]) for n in names}
-        answers = []
-        for k in range(groups.size):
-            state = {n: states[n][k] for n in names}
-            made = policy.act({n: v for n, v in state.items() if not isinstance(v, Mark)}, t)
-            answers.append(made if isinstance(made, dict) else {name: made})
-        for decision in answers[0] if answers else ():
+        states = {n: self._seen(n, distinct) for n in names}
+        for decision, made in self._answers(name, states, groups.size, policy, t).items():
             codes = {value: code for code, value in enumerate(self.s.coding.values[decision])}
-            table = np.array([codes.get(answer[decision], -2) for answer in answers])
+            table = np.array([codes.get(value, -2) for value in made], dtype=np.int64)
             self._decided[decision] = np.full(self.size, -2)
             self._decided[decision][row] = table[groups.codes]
+
+    def _seen(self, name: str, rows: Ints) -> list[Value | None]:
+        """Return what a policy sees of a variable: marks are missing values."""
+        drawn = self.s.decoded(name, self.drawn[name][rows])
+        return [None if isinstance(value, Mark) else value for value in drawn]
+
+    def _answers(
+        self, name: str, states: dict[str, list[Value | None]], size: int, policy: Policy, t: int
+    ) -> Mapping[str, Sequence[Value]]:
+        """Return what a policy decides in some states, all at once before the first decision."""
+        if name == self.s.schema.decisions[0] and states and size:
+            made = policy.act_many(states, t)
+            found = made if isinstance(made, dict) else {name: made}
+            return {decision: values.tolist() for decision, values in found.items()}
+        answers = []
+        for k in range(size):
+            answer = policy.act({n: v[k] for n, v in states.items() if v[k] is not None}, t)
+            answers.append(answer if isinstance(answer, dict) else {name: answer})
+        return {decision: [each[decision] for each in answers] for decision in (answers or [{}])[0]}
 
 
 class _Groups:

@@ -8,8 +8,7 @@ from rspmn.circuit import Network
 from rspmn.data.columns import Column
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.errors import EvidenceError
-from rspmn.infer.compiled.draws import Draws, Sampler
-from rspmn.infer.policy import Policy
+from rspmn.infer.compiled.draws import Decides, Draws, Sampler
 from rspmn.model import RSPMN
 from rspmn.schema import Kind, Schema
 from rspmn.types import Bools, Ints
@@ -21,10 +20,10 @@ def simulate_rows(
     schema: Schema,
     rows: int,
     rng: np.random.Generator,
-    policy: Policy | None = None,
+    policy: Decides = None,
     made: Collection[str] = (),
 ) -> dict[str, list[Value]]:
-    """Draw rows of a network with one root as columns; decisions are the policy's, or uniform.
+    """Draw rows of a network with one root as columns; decisions are as `Decides` says.
 
     Decisions in `made` are known: the network offers one value of them.
     """
@@ -41,12 +40,12 @@ def simulate_rows(
 
 
 def simulate_episodes(
-    model: RSPMN, episodes: int, horizon: int, rng: np.random.Generator, policy: Policy | None
+    model: RSPMN, episodes: int, horizon: int, rng: np.random.Generator, policy: Decides
 ) -> Episodes:
     """Draw episodes from the start, each until END or for `horizon` steps.
 
-    Decisions are those of the policy, or uniform. An episode also ends, with its last state, where
-    no decision is known, or where the one that the policy makes is not offered.
+    Decisions are as `Decides` says. An episode also ends, with its last state, where no decision
+    is known, or where the one that the policy makes is not offered.
     """
     sampler = Sampler(model.template, model.schema)
     log = _Log(sampler, episodes)
