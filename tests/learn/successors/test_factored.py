@@ -108,7 +108,8 @@ def test_the_strength_is_the_best_of_those_tried() -> None:
             for component, counted in enumerate(learned.factors.counts):
                 leaf = learned.leaves[component, context]
                 at = learned.factors.tied.totals[leaf]
-                mass *= (counted[leaf, box[k]] - 1) / max(at - 1, 1)
+                group = learned.factors.classes[component][box[k]]
+                mass *= (counted[leaf, group] - 1) / max(at - 1, 1)
             here = learned.site == site
             same = learned.weights[here & (box == box[k])].sum() - 1
             visits = learned.weights[here].sum() - 1

@@ -88,25 +88,30 @@ class Factors:
     components: list[Component]
     tied: Tied
     boxes: Boxes
-    #: Of each component, how often its nodes were followed by each box's values.
-    counts: list[Sparse]  # [nodes, boxes] each
+    #: Boxes that have the same values of a component are of one class of it.
+    classes: list[Ints]  # of each component, [boxes]
+    #: Of each component, how often its nodes were followed by the values of each class.
+    counts: list[Sparse]  # [nodes, classes] each
 
     @classmethod
     def of(
         cls, contexts: Contexts, components: list[Component], tied: Tied, boxes: Boxes
     ) -> "Factors":
-        """Count the boxes."""
+        """Count the classes of boxes."""
         from scipy.sparse import csr_array
 
         owner = tied.trees.owners()
         node, value, weight = tied.trees.cells
-        counts = []
+        classes, counts = [], []
         for k, (part, member) in enumerate(zip(components, boxes.members, strict=True)):
             own = owner[node] == k
             shape = (len(owner), part.size)
             cells = csr_array((weight[own], (node[own], value[own])), shape=shape)
-            counts.append(csr_array(cells @ member))
-        return cls(contexts, components, tied, boxes, counts)
+            of_boxes, first = _classes(member)
+            classes.append(of_boxes)
+            counts.append(csr_array(cells @ member[:, first]))
+            counts[-1].sort_indices()  # or to look up a number would take the length of a row
+        return cls(contexts, components, tied, boxes, classes, counts)
 
     def leaves(self, contexts: Contexts) -> Ints:  # [components, contexts]
         """Return the leaf of each component's tree that each context is in."""
@@ -119,16 +124,17 @@ class Factors:
         Rows sum to 1, or to less where some of it is on states of no box.
         """
         mass = np.ones((leaves.shape[1], self.boxes.count))
-        for counts, leaf in zip(self.counts, leaves, strict=True):
+        for counts, classes, leaf in zip(self.counts, self.classes, leaves, strict=True):
             distinct, which = np.unique(leaf, return_inverse=True)
-            mass *= (counts[distinct].toarray() / self.tied.totals[distinct][:, None])[which]
+            table = counts[distinct].toarray() / self.tied.totals[distinct][:, None]
+            mass *= table[:, classes][which]
         return mass
 
     def mass_on(self, leaves: Ints, box: Ints, without: Array | float = 0.0) -> Array:  # [contexts]
         """Return the mass on one box each, `without` steps of those that led there."""
         mass = np.ones(len(box))
-        for counts, leaf in zip(self.counts, leaves, strict=True):
-            seen = np.asarray(counts[leaf, box]).ravel()
+        for counts, classes, leaf in zip(self.counts, self.classes, leaves, strict=True):
+            seen = np.asarray(counts[leaf, classes[box]]).ravel()
             total = self.tied.totals[leaf]
             mass *= np.maximum(seen - without, 0) / np.maximum(total - without, 1)
         return mass
@@ -143,15 +149,14 @@ class Factors:
     def latents(self) -> LatentFactors:
         """The factors of interface nodes: a row of a table for each node of a component's tree."""
         boxes = self.boxes.interfaces.tocoo()
-        classes, tables = [], []
-        for counts, members, nodes in zip(self.counts, self.boxes.members, self.rows, strict=True):
-            of_boxes, first = _classes(members)
-            classes.append(of_boxes[boxes.row])
-            tables.append(counts[nodes][:, first].toarray() / self.tied.totals[nodes][:, None])
+        classes = np.stack(self.classes, axis=1)[boxes.row]
+        tables = [
+            np.minimum(counts[nodes].toarray() / self.tied.totals[nodes][:, None], 1.0)
+            for counts, nodes in zip(self.counts, self.rows, strict=True)
+        ]
         return LatentFactors(
-            self.boxes.interfaces.shape[1], np.stack(classes, axis=1), boxes.col, boxes.data,
-            tuple(np.minimum(table, 1.0) for table in tables),
-        )  # fmt: skip
+            self.boxes.interfaces.shape[1], classes, boxes.col, boxes.data, tuple(tables)
+        )
 
     def rows_of(self, leaves: Ints) -> Ints:  # [combinations, components]
         """Return the rows of tables that combinations of leaves [components, …] are."""
