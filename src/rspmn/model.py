@@ -342,7 +342,7 @@ class RSPMN:
     @cached_property
     def bellman(self) -> "Bellman":
         """The template as matrices, for queries without evidence."""
-        from rspmn.infer.compiled.bellman import compile_bellman
+        from rspmn.infer.compiled.compile_bellman import compile_bellman
 
         return compile_bellman(self.template, self.unknown)
 

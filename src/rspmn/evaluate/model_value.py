@@ -14,8 +14,8 @@ import numpy as np
 
 from rspmn.errors import EvidenceError
 from rspmn.evaluate.logged import Situations
-from rspmn.infer.compiled.bellman import Level
 from rspmn.infer.compiled.layers import ranges
+from rspmn.infer.compiled.linear_forms import Level
 from rspmn.model import RSPMN
 from rspmn.trust.draws import Source, Worlds
 from rspmn.trust.rules import Mixed, Rule

@@ -7,7 +7,7 @@ from rspmn.end_nodes import end_root, weighted_top
 from rspmn.infer.actions import action_values
 from rspmn.infer.bellman import Future, update
 from rspmn.infer.branches import Context
-from rspmn.infer.compiled.bellman import Level
+from rspmn.infer.compiled.linear_forms import Level
 from rspmn.infer.criterion import Criterion
 from rspmn.model import RSPMN
 from rspmn.schema import Schema

@@ -12,8 +12,9 @@ draws: what the posterior cannot tell stays as it is.
 import numpy as np
 
 from rspmn.errors import ConvergenceError, EvidenceError
-from rspmn.infer.compiled.bellman import Choices, Level
+from rspmn.infer.compiled.bellman import Choices
 from rspmn.infer.compiled.finite_horizon import StepValues
+from rspmn.infer.compiled.linear_forms import Level
 from rspmn.infer.compiled.planned import Planned
 from rspmn.infer.criterion import Criterion, competing_of_each, decided
 from rspmn.model import RSPMN

@@ -9,7 +9,8 @@ from typing import Protocol
 
 import numpy as np
 
-from rspmn.infer.compiled.bellman import Bellman, Forms, Level
+from rspmn.infer.compiled.bellman import Bellman
+from rspmn.infer.compiled.linear_forms import Forms, Level
 from rspmn.trust.rules import Rule
 from rspmn.types import Array, Bools
 

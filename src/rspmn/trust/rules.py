@@ -8,7 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
-from rspmn.infer.compiled.bellman import Choices, Level
+from rspmn.infer.compiled.bellman import Choices
+from rspmn.infer.compiled.linear_forms import Level
 from rspmn.infer.criterion import MEU, Criterion, scored
 from rspmn.types import Array, Ints
 

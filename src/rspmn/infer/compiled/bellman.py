@@ -2,7 +2,8 @@
 
 Without evidence every leaf has likelihood 1. So what reaches a max node is linear in what the
 interface nodes of the next step and the max nodes below are worth: one matrix for each level of
-decisions, one for the roots. `rspmn.infer.bellman` is the same thing node by node.
+decisions, one for the roots. `rspmn.infer.bellman` is the same thing node by node;
+`compile_bellman` makes the matrices.
 
 Factored latents are unknowns too: what they are worth follows from what the interface nodes are,
 before all else; see `rspmn.infer.compiled.expectation`.
@@ -18,11 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from rspmn.circuit import FactoredLatents, Latent, LatentFactors, Max, Network, Utility
-from rspmn.errors import CircuitError
-from rspmn.infer.branches import Branches, Context
-from rspmn.infer.compiled.expectation import Expectation, expectation
-from rspmn.infer.compiled.layers import Flat, flatten
+from rspmn.infer.compiled.expectation import Expectation
+from rspmn.infer.compiled.linear_forms import Forms, Level
 from rspmn.infer.criterion import (
     MEU,
     TIE,
@@ -33,89 +31,6 @@ from rspmn.infer.criterion import (
     has_ties,
 )
 from rspmn.types import Array, Bools, Ints
-from rspmn.values import UNKNOWN
-
-#: Matrices of at most so many numbers are stored whole: products with them start faster.
-DENSE = 20_000
-
-
-@dataclass(frozen=True, eq=False)
-class Forms:
-    """Linear forms: rows · unknowns + earned."""
-
-    matrix: Any  # [rows, unknowns]
-    rest: Array  # [rows], 1 - the weight of all unknowns: 0, but where nothing is below
-    earned: Array  # [rows]
-
-    def __call__(self, numbers: Array, shares: Array | None) -> tuple[Array, Array | None]:
-        """Return the average of what is known, without what is earned, and the share of it.
-
-        `shares` says how much is known of each unknown; None if that is all. A row of which nothing
-        is known is 0.
-        """
-        if shares is None:
-            return np.asarray(self.matrix @ numbers), None
-        found = np.asarray(self.matrix @ (shares * np.where(shares > 0, numbers, 0.0)))
-        known = np.ones(len(found))
-        partly = self.matrix @ (shares < 1) > 0
-        known[partly] = np.maximum(self.matrix @ shares + self.rest, 0.0)[partly]
-        np.divide(found, known, out=found, where=partly & (known > 0))
-        return found, known
-
-    @cached_property
-    def copied(self) -> Ints | None:  # [rows]
-        """The one unknown that each row is, with a weight of 1; None if some row is another."""
-        from scipy.sparse import csr_array
-
-        matrix = csr_array(self.matrix)
-        one = (np.diff(matrix.indptr) == 1).all() and (matrix.data == 1).all()
-        return matrix.indices if one else None
-
-    def sums(self, numbers: Array) -> Array:  # [rows]
-        """Return shares that are added up: those of the unknowns, and of what has none below."""
-        return np.asarray(np.clip(self.matrix @ numbers + self.rest, 0.0, 1.0))
-
-
-@dataclass(frozen=True, eq=False)
-class Level:
-    """Max nodes of which none is below another: branches are linear, then the best is taken."""
-
-    nodes: Ints  # [max nodes], in the template
-    slots: slice  # their places among all unknowns
-    forms: Forms  # a row for each branch
-    starts: Ints  # [max nodes], the first branch of each
-    untried: Bools  # [branches], which are UNKNOWN: no decision was ever tried there
-    branches: Branches
-
-    def worth(self, values: Array, shares: Array | None) -> tuple[Array, Array | None]:
-        """Return what every branch is worth, and how much of it is known; [branches] each."""
-        worth, known = self.forms(values, shares)
-        worth += self.forms.earned
-        if known is not None:
-            known[self.untried] = 0.0
-            worth[known == 0] = -np.inf
-        return worth, known
-
-    def shares(self, known: Array, best: Bools) -> Array:  # [max nodes]
-        """Return how much is known of the best branch of each node, of several the most."""
-        return np.asarray(np.maximum.reduceat(np.where(best, known, 0.0), self.starts))
-
-    def at_nodes(self, numbers: Array, chosen: Ints, taken: Array | None) -> Array:  # [max nodes]
-        """Return the numbers of the branches that are taken, averaged where there are several."""
-        if taken is None:
-            return np.asarray(numbers[chosen])
-        used = np.where(taken > 0, taken * np.where(taken > 0, numbers, 0.0), 0.0)
-        return np.asarray(np.add.reduceat(used, self.starts))
-
-    def rows(self, chosen: Ints, taken: Array | None) -> Any:  # sparse [max nodes, branches]
-        """Return the branches that are taken as a matrix, from branches to max nodes."""
-        from scipy.sparse import csr_array
-
-        shape = len(self.nodes), len(self.untried)
-        if taken is None:
-            ones = np.ones(len(chosen)), (np.arange(len(chosen)), chosen)
-            return csr_array(ones, shape=shape)
-        return csr_array((taken, (self.branches.node, np.arange(len(taken)))), shape=shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -434,91 +349,3 @@ class Bellman:
             picked = level.rows(chosen, taken)
             used[csr_array(picked @ csr_array(level.forms.matrix)).indices] = True
         return used[part.slots]
-
-
-def compile_bellman(template: Network, unknown: int | None) -> Bellman:
-    """Compile a template; `unknown` is the interface node of unknown successors."""
-    flat = flatten(template)
-    interfaces, maxes = len(template.roots), flat.of_kind(Max)
-    factored, spread = _factored(template, flat, unknown)
-    decisions = flat.heights([Max])[maxes]  # at and below each max node
-    by_level = [maxes[decisions == count] for count in np.unique(decisions).tolist()]
-    order = np.concatenate([spread, *by_level]).astype(np.int64)
-    forms = _linear_forms(template, flat, order)
-    context = Context(template)
-    levels, place = [], interfaces + len(spread)
-    for nodes in by_level:
-        edges, starts = flat.edges_of(nodes)
-        nothing = [template.nodes[i].values == (UNKNOWN,) for i in nodes.tolist()]
-        counts = np.diff(np.append(starts, len(edges)))
-        untried = np.repeat(np.array(nothing, dtype=bool), counts)
-        slots = slice(place, place + len(nodes))
-        branches = context.branches_of(nodes, starts)
-        rows = _forms(forms[flat.children[edges]])
-        levels.append(Level(nodes, slots, rows, starts, untried, branches))
-        place += len(nodes)
-    has_edge = unknown is not None or any(bool(level.untried.any()) for level in levels)
-    roots = _forms(forms[flat.roots])
-    return Bellman(interfaces, unknown, tuple(levels), roots, has_edge, factored)
-
-
-def _factored(
-    template: Network, flat: Flat, unknown: int | None
-) -> tuple[tuple[Factored, ...], Ints]:
-    """Return the factored latents of a template, and their nodes in the order of their places."""
-    groups: dict[LatentFactors, dict[int, tuple[int, ...]]] = {}  # by factors, rows by node
-    for index in flat.of_kind(FactoredLatents).tolist():
-        node = template.nodes[index]
-        assert isinstance(node, FactoredLatents)
-        groups.setdefault(node.factors, {})[index] = node.rows
-    found, order, place = [], [np.zeros(0, np.int64)], len(template.roots)
-    for factors, members in groups.items():
-        if unknown is not None and (factors.to == unknown).any():
-            raise CircuitError(
-                f"FactoredLatents lead to interface node {unknown}, of unknown successors: "
-                "factors are of known states only"
-            )
-        rows = np.array(list(members.values()), dtype=np.int64)
-        slots = slice(place, place + len(members))
-        expect = expectation(factors, rows)
-        if not (expect.kept > 0).all():
-            raise CircuitError("FactoredLatents: some rows lead to no interface node")
-        found.append(Factored(slots, expect))
-        order.append(np.array(list(members)))
-        place = slots.stop
-    return tuple(found), np.concatenate(order)
-
-
-def _forms(rows: Any) -> Forms:
-    """Return rows of linear forms; the last column is what is earned."""
-    matrix, earned = rows[:, :-1], rows[:, [-1]].toarray().ravel()
-    rest = 1.0 - np.asarray(matrix.sum(axis=1)).ravel()
-    rest[np.abs(rest) < TIE] = 0.0
-    return Forms(_compact(matrix), rest, earned)
-
-
-def _linear_forms(template: Network, flat: Flat, order: Ints) -> Any:
-    """Return every node as a linear form, sparse [nodes, unknowns + 1]; the last is constant."""
-    from scipy.sparse import coo_array
-
-    interfaces = len(template.roots)
-    latents, utilities = flat.of_kind(Latent), flat.of_kind(Utility)
-    means = np.array([template.nodes[i].mean for i in utilities.tolist()])
-    which = np.array([template.nodes[i].interface for i in latents.tolist()], dtype=np.int64)
-    constant = interfaces + len(order)
-    rows = np.concatenate([latents, order, utilities])
-    columns = np.concatenate(
-        [which, interfaces + np.arange(len(order)), np.full(len(utilities), constant)]
-    )
-    numbers = np.concatenate([np.ones(len(latents) + len(order)), means])
-    shape = (len(flat.kind), constant + 1)
-    own = coo_array((numbers, (rows, columns)), shape=shape).tocsr()
-    linear, forms, passed = flat.linear(), own, own
-    while passed.nnz:  # once for each layer of sums and products between two max nodes
-        passed = linear @ passed
-        forms = forms + passed
-    return forms
-
-
-def _compact(matrix: Any) -> Any:
-    return matrix.toarray() if matrix.shape[0] * matrix.shape[1] <= DENSE else matrix.tocsr()

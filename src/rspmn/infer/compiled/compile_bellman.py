@@ -1,0 +1,107 @@
+"""From a template to the matrices of its Bellman update."""
+
+from typing import Any
+
+import numpy as np
+
+from rspmn.circuit import FactoredLatents, Latent, LatentFactors, Max, Network, Utility
+from rspmn.errors import CircuitError
+from rspmn.infer.branches import Context
+from rspmn.infer.compiled.bellman import Bellman, Factored
+from rspmn.infer.compiled.expectation import expectation
+from rspmn.infer.compiled.layers import Flat, flatten
+from rspmn.infer.compiled.linear_forms import Forms, Level
+from rspmn.infer.criterion import TIE
+from rspmn.types import Ints
+from rspmn.values import UNKNOWN
+
+#: Matrices of at most so many numbers are stored whole: products with them start faster.
+DENSE = 20_000
+
+
+def compile_bellman(template: Network, unknown: int | None) -> Bellman:
+    """Compile a template; `unknown` is the interface node of unknown successors."""
+    flat = flatten(template)
+    interfaces, maxes = len(template.roots), flat.of_kind(Max)
+    factored, spread = _factored(template, flat, unknown)
+    decisions = flat.heights([Max])[maxes]  # at and below each max node
+    by_level = [maxes[decisions == count] for count in np.unique(decisions).tolist()]
+    order = np.concatenate([spread, *by_level]).astype(np.int64)
+    forms = _linear_forms(template, flat, order)
+    context = Context(template)
+    levels, place = [], interfaces + len(spread)
+    for nodes in by_level:
+        edges, starts = flat.edges_of(nodes)
+        nothing = [template.nodes[i].values == (UNKNOWN,) for i in nodes.tolist()]
+        counts = np.diff(np.append(starts, len(edges)))
+        untried = np.repeat(np.array(nothing, dtype=bool), counts)
+        slots = slice(place, place + len(nodes))
+        branches = context.branches_of(nodes, starts)
+        rows = _forms(forms[flat.children[edges]])
+        levels.append(Level(nodes, slots, rows, starts, untried, branches))
+        place += len(nodes)
+    has_edge = unknown is not None or any(bool(level.untried.any()) for level in levels)
+    roots = _forms(forms[flat.roots])
+    return Bellman(interfaces, unknown, tuple(levels), roots, has_edge, factored)
+
+
+def _factored(
+    template: Network, flat: Flat, unknown: int | None
+) -> tuple[tuple[Factored, ...], Ints]:
+    """Return the factored latents of a template, and their nodes in the order of their places."""
+    groups: dict[LatentFactors, dict[int, tuple[int, ...]]] = {}  # by factors, rows by node
+    for index in flat.of_kind(FactoredLatents).tolist():
+        node = template.nodes[index]
+        assert isinstance(node, FactoredLatents)
+        groups.setdefault(node.factors, {})[index] = node.rows
+    found, order, place = [], [np.zeros(0, np.int64)], len(template.roots)
+    for factors, members in groups.items():
+        if unknown is not None and (factors.to == unknown).any():
+            raise CircuitError(
+                f"FactoredLatents lead to interface node {unknown}, of unknown successors: "
+                "factors are of known states only"
+            )
+        rows = np.array(list(members.values()), dtype=np.int64)
+        slots = slice(place, place + len(members))
+        expect = expectation(factors, rows)
+        if not (expect.kept > 0).all():
+            raise CircuitError("FactoredLatents: some rows lead to no interface node")
+        found.append(Factored(slots, expect))
+        order.append(np.array(list(members)))
+        place = slots.stop
+    return tuple(found), np.concatenate(order)
+
+
+def _forms(rows: Any) -> Forms:
+    """Return rows of linear forms; the last column is what is earned."""
+    matrix, earned = rows[:, :-1], rows[:, [-1]].toarray().ravel()
+    rest = 1.0 - np.asarray(matrix.sum(axis=1)).ravel()
+    rest[np.abs(rest) < TIE] = 0.0
+    return Forms(_compact(matrix), rest, earned)
+
+
+def _linear_forms(template: Network, flat: Flat, order: Ints) -> Any:
+    """Return every node as a linear form, sparse [nodes, unknowns + 1]; the last is constant."""
+    from scipy.sparse import coo_array
+
+    interfaces = len(template.roots)
+    latents, utilities = flat.of_kind(Latent), flat.of_kind(Utility)
+    means = np.array([template.nodes[i].mean for i in utilities.tolist()])
+    which = np.array([template.nodes[i].interface for i in latents.tolist()], dtype=np.int64)
+    constant = interfaces + len(order)
+    rows = np.concatenate([latents, order, utilities])
+    columns = np.concatenate(
+        [which, interfaces + np.arange(len(order)), np.full(len(utilities), constant)]
+    )
+    numbers = np.concatenate([np.ones(len(latents) + len(order)), means])
+    shape = (len(flat.kind), constant + 1)
+    own = coo_array((numbers, (rows, columns)), shape=shape).tocsr()
+    linear, forms, passed = flat.linear(), own, own
+    while passed.nnz:  # once for each layer of sums and products between two max nodes
+        passed = linear @ passed
+        forms = forms + passed
+    return forms
+
+
+def _compact(matrix: Any) -> Any:
+    return matrix.toarray() if matrix.shape[0] * matrix.shape[1] <= DENSE else matrix.tocsr()
