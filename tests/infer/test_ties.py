@@ -2,14 +2,20 @@
 
 from collections.abc import Callable
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import rspmn
+from effort import share_of_examples
+from rspmn import Schema
 from rspmn.errors import ConvergenceError
+from rspmn.infer.actions import best_among
 from rspmn.infer.policy import Policy
+from rspmn.learn import learn_rspmn
 from rspmn.model import RSPMN
 from small_models import Moves, chain
 
@@ -232,3 +238,32 @@ def test_delays_are_computed_only_where_actions_tie() -> None:
     assert "_settled" not in policy.planned.__dict__
     assert policy.act({"x": 1}) == "a"
     assert "_settled" in policy.planned.__dict__
+
+
+def random_log(rng: np.random.Generator) -> dict[str, list[Any]]:
+    """Return a short log of few states, in which rewards are small integers: many actions tie."""
+    log: dict[str, list[Any]] = {name: [] for name in ("episode", "time", "x", "y", "a", "u")}
+    for episode in range(int(rng.integers(4, 30))):
+        for time in range(int(rng.integers(1, 5))):
+            row = (episode, time, *rng.integers(0, 3, 2).tolist(), "dbca"[rng.integers(4)],
+                   float(rng.integers(0, 2)))  # fmt: skip
+            for name, value in zip(log, row, strict=True):
+                log[name].append(value)
+    return log
+
+
+@share_of_examples(0.25)
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_all_ways_to_ask_choose_the_same(seed: int, allow_untried: bool) -> None:
+    """Nodes list actions in different orders: those tried first, then those that never were."""
+    log = random_log(np.random.default_rng(seed))
+    schema = Schema([["x", "y"], ["a"]], ["a"], "u")
+    model, _ = learn_rspmn(rspmn.windows(log, schema, ending="end"))
+    policy = model.policy(3, allow_untried=allow_untried, otherwise="none")
+    states = [{"x": x, "y": y} for x in (None, 0, 1, 2) for y in (None, 0, 1, 2)]
+    columns = {name: [state[name] for state in states] for name in "xy"}
+    for t in (0, 2):
+        chosen = policy.act_many(columns, t).tolist()
+        assert chosen == [policy.act(state, t) for state in states]
+        best = [best_among(policy.action_values(state, t)) for state in states]
+        assert chosen == [found[0].value if found else "none" for found in best]

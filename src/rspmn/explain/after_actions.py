@@ -54,8 +54,9 @@ class Outcomes:
         return AfterActions(values, known, chosen, chosen @ self.rows.earned, leads)
 
     def _outcomes(self, after: int, choices: Choices) -> Any:  # sparse [branches, outcomes]
-        if after not in self._of_branches:
+        found = self._of_branches.get(after)  # other threads may empty the table at any time
+        if found is None:
             if len(self._of_branches) >= KEPT:
                 self._of_branches.clear()
-            self._of_branches[after] = self.rows.after_choices(choices)
-        return self._of_branches[after]
+            found = self._of_branches[after] = self.rows.after_choices(choices)
+        return found

@@ -83,6 +83,12 @@ class Branches:
         return np.array([0.0 if math.isinf(steps) else steps for steps in found])
 
     @cached_property
+    def places(self) -> Ints:  # [branches]
+        """The place of each branch's value among all of its decision: see `Context.values`."""
+        maxes = [(self._max(node), k) for ((node, k), *_) in self._edges]
+        return np.array([self._context.places(node)[k] for node, k in maxes], dtype=np.int64)
+
+    @cached_property
     def marked(self) -> Bools:  # [branches]
         """Which branches are END or UNKNOWN: those are no choices, and scores do not matter."""
         return np.array([isinstance(value, Mark) for value in self.values], dtype=bool)
@@ -166,6 +172,30 @@ class Context:
                     return math.inf
 
         return fold_up(self.network, combine)
+
+    def values(self, decision: str) -> list[Value]:
+        """Return all values of a decision that are offered anywhere, in the order they appear."""
+        return list(self._offered.get(decision, ()))
+
+    def places(self, node: Max) -> list[int]:
+        """Return the place of each value of a max node among all of its decision.
+
+        Nodes may list the same values in different orders. By these places ties are broken alike
+        everywhere.
+        """
+        offered = self._offered.get(node.decision, {})
+        return [offered.get(value, len(offered)) for value in node.values]
+
+    @cached_property
+    def _offered(self) -> dict[str, dict[Value, int]]:
+        found: dict[str, dict[Value, int]] = {}
+        for node in self.network.nodes:
+            if isinstance(node, Max):
+                places = found.setdefault(node.decision, {})
+                for value in node.values:
+                    if not isinstance(value, Mark):
+                        places.setdefault(value, len(places))
+        return found
 
     def may_be(self, index: int, name: str, value: Value) -> bool:
         """Tell whether a variable above a max node can have a value."""

@@ -19,11 +19,11 @@ method:
 
 Scores that differ by rounding only are ties. Of tied branches the likeliest is taken, given what is
 known of later variables; of those the one that earns soonest (`Evaluation.delay`); of those the
-first.
+one that comes first among all values of the decision (`Context.values`).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -127,11 +127,17 @@ def tied_branches(
     return allowed
 
 
-def soonest(tied: Sequence[int], delays: Sequence[float]) -> int:
-    """Return which of tied branches earns soonest, the first of those that do."""
+def soonest(
+    tied: Sequence[int], delays: Sequence[float], places: Sequence[int] | None = None
+) -> int:
+    """Return which of tied branches earns soonest, of those that do the one of the least place.
+
+    Without places it is the first.
+    """
     least = min(delays[k] for k in tied)
     size = max(abs(delays[k]) for k in tied)
-    return next(k for k in tied if delays[k] <= least + TIE * size)
+    found = [k for k in tied if delays[k] <= least + TIE * size]
+    return found[0] if places is None else min(found, key=lambda k: places[k])
 
 
 def competing(worth: Sequence[float], known: Sequence[float]) -> list[float]:
@@ -189,12 +195,12 @@ class Decided(NamedTuple):
 
         How often is None where no node has sides: then the chosen branch always is.
         """
-        chosen = soonest_of_each(self.best, delays, branches)
+        chosen = soonest_of_each(self.best, delays, branches, lambda: branches.places)
         if not self.sides:
             return chosen, None
         taken = np.zeros(len(self.best))
         for share, best in self.sides:
-            mine = soonest_of_each(best, delays, branches)
+            mine = soonest_of_each(best, delays, branches, lambda: branches.places)
             np.add.at(taken, mine, np.where(best[mine], share, 0.0))
         total = np.add.reduceat(taken, branches.starts)[branches.node]
         return chosen, np.divide(taken, total, out=taken, where=total > 0)
@@ -250,16 +256,22 @@ def has_ties(tied: Bools, branches: Branches) -> bool:
     return bool(np.add.reduceat(tied, branches.starts, dtype=np.int64).max(initial=0) > 1)
 
 
-def soonest_of_each(tied: Bools, delays: Array, branches: Branches) -> Ints:  # [nodes]
+def soonest_of_each(
+    tied: Bools, delays: Array, branches: Branches, places: Callable[[], Ints] | None = None
+) -> Ints:  # [nodes]
     """Return, of many max nodes, which tied branch earns soonest: see `soonest`.
 
-    Where no branch is tied, as none may be taken, it is the first.
+    Where no branch is tied, as none may be taken, it is the first. Places are asked for only where
+    branches tie.
     """
     starts = branches.starts
     if has_ties(tied, branches):
         least = np.minimum.reduceat(np.where(tied, delays, np.inf), starts)
         size = np.maximum.reduceat(np.where(tied, np.abs(delays), 0.0), starts)
         tied = tied & (delays <= (least + TIE * size)[branches.node])
-    places = np.where(tied, np.arange(len(tied)), len(tied))
-    found = np.minimum.reduceat(places, starts)
+        if places is not None and has_ties(tied, branches):
+            place = np.where(tied, places(), len(tied))
+            tied = tied & (place == np.minimum.reduceat(place, starts)[branches.node])
+    numbers = np.where(tied, np.arange(len(tied)), len(tied))
+    found = np.minimum.reduceat(numbers, starts)
     return np.where(found < len(tied), found, starts)

@@ -160,7 +160,7 @@ class _Rule:
         if not tied:
             return _nothing_known(likeliest)
         tied = [k for k in tied if below[k].log_likelihood == likeliest]
-        best = below[soonest(tied, [e.delay for e in below])]
+        best = below[soonest(tied, [e.delay for e in below], self.context.places(node))]
         most = max(below[k].known for k in tied)
         return best._replace(utility=max(worth[k] for k in tied), known=most)
 

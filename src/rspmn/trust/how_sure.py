@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -80,6 +81,14 @@ class DrawnPlan:
         self._values: list[Array] = []  # with 1, 2, … steps to go, [draws, interfaces]
         self._worth: dict[int, Array] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy needs: it makes the same draws again, from the seed."""
+        return {
+            **{name: part for name, part in self.__dict__.items() if name != "_worlds"},
+            "_values": [],
+            "_worth": {},
+        }
+
     @cached_property
     def draws(self) -> int:
         """The number of draws."""
@@ -96,11 +105,12 @@ class DrawnPlan:
 
         -∞ where it is not known what follows; the last is that of no branch.
         """
-        if after not in self._worth:
+        found = self._worth.get(after)  # other threads may empty the table at any time
+        if found is None:
             if len(self._worth) >= KEPT:
                 self._worth.clear()
-            self._worth[after] = self._in_order(after)
-        return self._worth[after]
+            found = self._worth[after] = self._in_order(after)
+        return found
 
     def _in_order(self, after: int) -> Array:
         rule = Recorded(self._rule(after))
@@ -115,17 +125,16 @@ class DrawnPlan:
 
     def _following(self, after: int) -> Array:  # [draws, interfaces]
         """Return what interface nodes are worth a step later."""
-        if not self._values:
+        values = list(self._values)  # a list of its own: other threads may extend theirs
+        if not values:
             shape = self.draws, self.planned.model.num_interfaces
-            self._values = [np.zeros(shape) if self.planned.horizon else self._limit(shape)]
-        while len(self._values) <= after:
-            before = len(self._values) - 1
-            self._values.append(
-                self._worlds.update(
-                    self._values[-1], self.planned.discount, before == 0, self._rule(before)
-                )
-            )
-        return self._values[after]
+            values = [np.zeros(shape) if self.planned.horizon else self._limit(shape)]
+        for before in range(len(values) - 1, after):
+            rule, discount = self._rule(before), self.planned.discount
+            values.append(self._worlds.update(values[-1], discount, before == 0, rule))
+        if len(values) > len(self._values):
+            self._values = values
+        return values[after]
 
     def _limit(self, shape: tuple[int, int]) -> Array:
         rule, found = self._rule(0), np.zeros(shape)

@@ -54,12 +54,7 @@ class Offers:
     def values(self, decision: str) -> list[Value]:
         """Return all values of a decision that are offered anywhere."""
         if decision not in self._values:
-            found: dict[Value, None] = {}
-            for index in self.maxes:
-                node = self._max(index)
-                if node.decision == decision:
-                    found |= dict.fromkeys(v for v in node.values if not isinstance(v, Mark))
-            self._values[decision] = list(found)
+            self._values[decision] = self.context.values(decision)
         return self._values[decision]
 
     def branches(self, decision: str) -> Ints:  # [maxes, values]

@@ -221,7 +221,8 @@ class Planned:
     def _first_of(self, after: int) -> _First:
         """Return the first of the best branches: enough where none tie, and found at once."""
         after = self._settled_from(after)
-        if after not in self._firsts:
+        first = self._firsts.get(after)  # other threads may empty the table at any time
+        if first is None:
             if len(self._firsts) >= KEPT:
                 self._firsts.clear()
             kept = self._kept.get(after)
@@ -231,8 +232,8 @@ class Planned:
                 np.add.reduceat(best & (worth > -np.inf), level.starts, dtype=np.int64)
                 for best, worth, level in parts
             ]
-            self._firsts[after] = _First(found, tied)
-        return self._firsts[after]
+            first = self._firsts[after] = _First(found, tied)
+        return first
 
     def _decisions(self, node: int, after: int) -> tuple[dict[str, Value], float]:
         at = self.first(node)

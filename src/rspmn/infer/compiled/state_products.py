@@ -198,15 +198,16 @@ class Products:
 
         Also the number of products that have one of them, and as many truths as there are leaves.
         """
-        if (name, cell) not in self._leaves:
+        found = self._leaves.get((name, cell))  # other threads may empty the table at any time
+        if found is None:
             cells = self.cells[name]
             self._room -= len(cells.is_listed) // 8
             leaves = cells.leaves_in(cell)
             is_here = np.zeros(len(cells.is_listed), dtype=bool)
             is_here[leaves] = True
             count = int(self._products_of(name).counts[leaves].sum())
-            self._leaves[name, cell] = leaves, count, is_here
-        return self._leaves[name, cell]
+            found = self._leaves[name, cell] = leaves, count, is_here
+        return found
 
     def _products_of(self, name: str) -> Relation:
         """Return the products that have each leaf of a variable."""
