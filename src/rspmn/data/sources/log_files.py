@@ -88,9 +88,10 @@ def find_files(path: Paths) -> list[str]:
         found = sorted({name for each in path for name in find_files(each)}, key=_natural_key)
         return _check_kinds(found, f"{len(found)} files")
     named = str(path)
-    if not has_magic(named) or Path(named).exists():
-        source = Path(named)
-        if not source.exists():
+    source = Path(named)
+    exists = _exists(source)
+    if not has_magic(named) or exists:
+        if not exists:
             raise DataError(f"{path}: no such file")
         if source.is_dir():
             inside = sorted(p.suffix for p in source.iterdir() if _reader_of(p.name) is not None)
@@ -103,6 +104,13 @@ def find_files(path: Paths) -> list[str]:
         if not found:
             raise DataError(f"{path}: no file has such a name")
     return _check_kinds(found, named)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError as error:  # too long a name, or a folder that must not be looked into
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def _check_kinds(found: list[str], named: str) -> list[str]:

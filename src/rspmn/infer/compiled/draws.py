@@ -4,6 +4,7 @@ Pairs (row, node) go down the network together. A product passes a row on to all
 sum to one of them; at a max node it waits for the decision.
 """
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal
@@ -27,6 +28,8 @@ from rspmn.values import UNKNOWN, Mark, Value
 #: What makes decisions: a policy; current practice, by the shares in which the log made them; or
 #: nothing: all are equally probable.
 Decides = Policy | Literal["practice"] | None
+#: The least and the greatest number of 64 bits that floats hold.
+INT64 = -(2.0**63), np.nextafter(2.0**63, 0.0)
 
 
 class Sampler:
@@ -108,9 +111,10 @@ class Sampler:
         return np.full(size, np.nan) if name in self.numeric else np.full(size, -1)
 
     def decoded(self, name: str, drawn: NDArray[Any]) -> list[Value]:
-        """Return draws of a variable as values."""
+        """Return draws of a variable as values, NaN where there is a mark instead of a number."""
         if name in self.numeric:
-            return list((drawn.astype(np.int64) if self.numeric[name] else drawn).tolist())
+            whole = self.numeric[name]
+            return [int(x) if whole and not math.isnan(x) else x for x in drawn.tolist()]
         values = self.coding.values[name]
         return [values[code] for code in drawn.tolist()]
 
@@ -127,7 +131,7 @@ class Sampler:
             missing = np.isnan(drawn)
             present = drawn[~missing]
             whole = self.numeric[name] and kind is not Kind.CONTINUOUS
-            present = present.astype(np.int64) if whole else present
+            present = np.clip(present, *INT64).astype(np.int64) if whole else present
             return encode(Cells(present, missing), kind, name)
         values = self.coding.values[name]
         is_mark = np.array([*(isinstance(value, Mark) for value in values), True])
