@@ -134,7 +134,7 @@ def acts_with_rules(asked: Asked) -> None:
     forbidden = [asked._offered(decision)]
     rules = {decision: forbidden} if len(asked.model.schema.decisions) > 1 else forbidden
     _acts(asked, asked.recurrent.policy(2, min_support=1.0))
-    _acts(asked, asked.recurrent.policy(2, forbid=rules))  # type: ignore[arg-type]
+    _acts(asked, asked.recurrent.policy(2, forbid=rules))
 
 
 def acts_with_caution(asked: Asked) -> None:
@@ -241,7 +241,8 @@ QUESTIONS: tuple[Question, ...] = (
 def check_refusal(error: RspmnError) -> None:
     """Check that an error is one line of at most 300 characters."""
     text = str(error)
-    assert text.strip() and "\n" not in text, repr(text)
+    assert text.strip(), "a refusal without words"
+    assert "\n" not in text, repr(text)
     assert len(text) <= 300, f"a refusal of {len(text)} characters: {text[:400]}"
 
 

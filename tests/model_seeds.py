@@ -6,7 +6,6 @@ function here, and `python tests/model_seeds.py` writes its file.
 """
 
 import gzip
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +23,7 @@ from rspmn.end_nodes import end_root, weighted_top
 from rspmn.envs.sys_admin import sys_admin
 from rspmn.learn import LearnConfig, learn_rspmn, learn_spmn
 from rspmn.learn.structure import each_state
+from rspmn.values import Value
 from soft_models import soft_model
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -47,7 +47,8 @@ def every_leaf() -> RSPMN:
                           b.utility("u", mean, 7, 1e-300),
                           b.sum([b.latent(0), b.latent(1)], [0.25, 0.75])])  # fmt: skip
 
-    act = b.max("a", {1.5: outcome(0.1 + 0.2), "x": outcome(-1)})
+    branches: dict[Value, int] = {1.5: outcome(0.1 + 0.2), "x": outcome(-1)}
+    act = b.max("a", branches)
     template = b.build(b.product([*leaves, act]), end_root(b, schema, 1))
     return RSPMN(schema, weighted_top([1.0, 0.0]), template, visits=(12.0, 0.0))
 
@@ -210,5 +211,3 @@ if __name__ == "__main__":
         if not path.exists():
             path.parent.mkdir(exist_ok=True)
             kind().save(path)
-        raw = json.loads(seed_content(path))
-        print(path.name, "version", raw["version"], sorted(raw), len(seed_content(path)))

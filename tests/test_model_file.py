@@ -102,6 +102,13 @@ WRONG: dict[str, bytes] = {
     "not a model file: not UTF-8 text (byte 0)": b"\xff\xff",
     "a damaged gzip file": gzip.compress(b"{}" * 50)[:-8],
     "not a model file: nested too deeply": b"[" * 100_000,
+    "bytes that hold more than 67108864: no model is packed like this": gzip.compress(
+        b" " * (2**26 + 1), 9
+    ),
+    "template, node 2: 'children' is too large a number": edited(
+        put("template", "nodes", 2, "children", [2**63])
+    ),
+    "expected visits from 0 to 9.01e+15, found 1e+300": edited(put("visits", [1e300] * 4)),
     "expected an object, found []": b"[]",
     "duplicate key 'format' in an object": b'{"format": 1, "format": 2}',
     "not a model file: Exceeds the limit": b"9" * 5000,
@@ -114,7 +121,7 @@ WRONG: dict[str, bytes] = {
     "expected probabilities from 0 to 1, found 1e+308": edited(
         put("template", "nodes", 2, "weights", [1e308])
     ),
-    "template, node 0: Utility('reward'): expected a finite mean, found 1e+300": edited(
+    "node 0: Utility('reward'): expected a mean from -1e+100 to 1e+100, found 1e+300": edited(
         put("template", "nodes", 0, "mean", 1e300)
     ),
     "template, node 12: decision: expected text": edited(

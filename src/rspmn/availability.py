@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.errors import DataError, SchemaError, did_you_mean
+from rspmn.errors import CircuitError, DataError, SchemaError, did_you_mean
 from rspmn.expressions import Expression
 from rspmn.expressions.evaluate import evaluate
 from rspmn.types import Bools
-from rspmn.values import Value, show
+from rspmn.values import MOST_STEPS, Value, show
 
 #: What is declared: the condition of each value of a decision or, of several decisions, by name.
 Available = Mapping[str, str] | Mapping[str, Mapping[str, str]]
@@ -166,6 +166,13 @@ class NeverTaken:
     at: Value
     #: How often it was to be expected there, by its share in the interface nodes.
     expected: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.expected <= MOST_STEPS:
+            raise CircuitError(
+                f"never taken: {self.decision!r}: expected a number of steps from 0 to "
+                f"{MOST_STEPS:.3g}, found {self.expected}"
+            )
 
     def __str__(self) -> str:
         return (

@@ -1,6 +1,5 @@
 """The recurrent sum-product-max network: schema, top network, template (Sec. 3)."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -33,7 +32,7 @@ from rspmn.errors import CircuitError, warn_renamed
 from rspmn.schema import Schema
 from rspmn.successor_counts import SoftCounts, SuccessorCounts
 from rspmn.types import Array
-from rspmn.values import END, UNKNOWN, Value
+from rspmn.values import END, MOST_STEPS, UNKNOWN, Value
 
 if TYPE_CHECKING:
     from rspmn.infer.actions import ActionValue
@@ -134,8 +133,9 @@ class RSPMN:
             raise CircuitError(
                 f"RSPMN: {len(self.visits)} visits, but the template has {interfaces} roots"
             )
-        if not all(0 <= count < math.inf for count in self.visits):
-            raise CircuitError(f"RSPMN: expected visits of at least 0, found {self.visits}")
+        odd = [count for count in self.visits if not 0 <= count <= MOST_STEPS]
+        if odd:
+            raise CircuitError(f"RSPMN: expected visits from 0 to {MOST_STEPS:.3g}, found {odd[0]}")
         if self.untried is not None:
             self._check_untried(self.untried)
         if self.counts is not None:
@@ -181,9 +181,11 @@ class RSPMN:
 
     def _check_counts(self, counts: SuccessorCounts) -> None:
         self._check_starts(counts.starts)
-        if max(counts.to, default=0) >= self.num_interfaces:
+        shared = () if counts.factors is None else counts.factors.interface
+        most = max(max(nodes, default=0) for nodes in (counts.to, shared))
+        if most >= self.num_interfaces:
             raise CircuitError(
-                f"RSPMN: counts name interface node {max(counts.to)}, but the template has "
+                f"RSPMN: counts name interface node {most}, but the template has "
                 f"{self.num_interfaces} roots"
             )
 

@@ -10,6 +10,7 @@ version 1.
 """
 
 import gzip
+import io
 import json
 import zlib
 from collections.abc import Callable
@@ -32,6 +33,8 @@ from rspmn.values import as_value
 FORMAT = "rspmn"
 #: Increased whenever an older rspmn could misread a newer file.
 VERSION = 8
+#: A gzip file may hold so many bytes, or so many times its own: models are packed 5 to 20 times.
+LARGEST_PACKED, MOST_PACKED = 2**26, 100
 
 
 def save(model: RSPMN | SPMN, path: str | Path) -> None:
@@ -253,13 +256,28 @@ def _network(fields: Fields, part: str) -> Network:
 def _read(path: str | Path) -> bytes:
     try:
         content = Path(path).read_bytes()
-        return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
+        return _decompressed(content, path) if content[:2] == b"\x1f\x8b" else content
+    except ModelFileError:
+        raise
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ModelFileError(f"{path}: a damaged gzip file: {error}") from None
     except OSError as error:
         raise ModelFileError(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError as error:  # a name that no file can have
         raise ModelFileError(f"{path!r}: cannot be read: {error}") from None
+
+
+def _decompressed(content: bytes, path: str | Path) -> bytes:
+    """Return what a gzip file holds, but not what fills the memory."""
+    most = max(LARGEST_PACKED, MOST_PACKED * len(content))
+    with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+        found = file.read(most + 1)
+    if len(found) > most:
+        raise ModelFileError(
+            f"{path}: {len(content)} bytes that hold more than {most}: no model is packed like "
+            "this; unpack it, if it is one"
+        )
+    return found
 
 
 def _parse(content: bytes, where: str) -> object:

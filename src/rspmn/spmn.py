@@ -30,7 +30,7 @@ from rspmn.errors import CircuitError, EvidenceError, warn_renamed
 from rspmn.model import RSPMN, Evidence
 from rspmn.schema import Schema
 from rspmn.types import Array, Bools
-from rspmn.values import Value
+from rspmn.values import MOST_STEPS, Value
 
 if TYPE_CHECKING:
     from rspmn.infer.actions import ActionValue
@@ -66,7 +66,7 @@ class SPMN:
         refuse("SPMN", schema_violations(self.network, self.schema, recurrent=False))
         _ = self.network.root
         object.__setattr__(self, "rows", float(self.rows))
-        if not 0 <= self.rows < float("inf"):
+        if not 0 <= self.rows <= MOST_STEPS:
             raise CircuitError(f"SPMN: expected the number of rows, found {self.rows}")
         object.__setattr__(self, "usual", tuple(map(float, self.usual)))
         if any(not a <= b for a, b in pairwise(self.usual)):

@@ -3,11 +3,11 @@
 The weights of a template are estimates. What they were estimated from says how sure they are.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rspmn.errors import CircuitError
+from rspmn.values import LARGEST_UTILITY, LEAST_STEPS, MOST_STEPS
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,12 @@ class SharedFactors:
         for name in ("leaf", "value", "leaves", "member", "member_of", "box", "interface",
                      "outcome", "combination"):  # fmt: skip
             _from_zero("factors", name, getattr(self, name))
-        for name in ("steps", "box_share", "share", "left_out"):
-            _from_zero("factors", name, getattr(self, name))
+        _above_zero("factors", "steps", self.steps)
+        for name in ("box_share", "share", "left_out"):
+            _from_zero("factors", name, getattr(self, name), 1 + 1e-9)
         _from_zero("factors", "strength", [self.strength, self.least_strength])
+        _all_numbers("factors", "leaf", self.leaf)
+        _all_numbers("factors", "member_of", self.member_of)
         if self.components < 1 or len(self.leaves) % self.components:
             raise CircuitError(
                 f"factors: {len(self.leaves)} leaves do not make combinations of "
@@ -85,9 +88,11 @@ class SuccessorCounts:
     def __post_init__(self) -> None:
         names = ("outcome", "to", "steps", "mean", "variance")
         _same_length("counts", {name: getattr(self, name) for name in names})
-        for name in ("starts", "outcome", "to", "steps", "variance"):
+        for name in ("starts", "outcome", "to"):
             _from_zero("counts", name, getattr(self, name))
-        odd = [number for number in self.mean if not math.isfinite(number)]
+        _above_zero("counts", "steps", self.steps)
+        _from_zero("counts", "variance", self.variance, LARGEST_UTILITY**2)
+        odd = [number for number in self.mean if not abs(number) <= LARGEST_UTILITY]
         if odd:
             raise CircuitError(f"counts: mean: expected finite numbers, found {odd[0]}")
         if self.factors is not None and len(self.factors.left_out) != len(self.outcome):
@@ -113,9 +118,10 @@ class SoftCounts:
 
     def __post_init__(self) -> None:
         _same_length("counts", {"steps": self.steps, "landing": self.landing})
-        for name in ("starts", "steps", "landing"):
+        for name in ("starts", "steps"):
             _from_zero("counts", name, getattr(self, name))
-        _from_zero("counts", "shared", [self.shared])
+        _from_zero("counts", "landing", self.landing, 1 / LEAST_STEPS)
+        _from_zero("counts", "shared", [self.shared], 1 / LEAST_STEPS)
 
 
 def _same_length(what: str, lists: dict[str, Sequence[float]]) -> None:
@@ -127,7 +133,23 @@ def _same_length(what: str, lists: dict[str, Sequence[float]]) -> None:
             )
 
 
-def _from_zero(what: str, name: str, numbers: Sequence[float]) -> None:
-    odd = [number for number in numbers if not 0 <= number < math.inf]
+def _from_zero(what: str, name: str, numbers: Sequence[float], most: float = MOST_STEPS) -> None:
+    odd = [number for number in numbers if not 0 <= number <= most]
     if odd:
-        raise CircuitError(f"{what}: {name}: expected numbers from 0, found {odd[0]}")
+        raise CircuitError(f"{what}: {name}: expected numbers from 0 to {most:.3g}, found {odd[0]}")
+
+
+def _above_zero(what: str, name: str, steps: Sequence[float]) -> None:
+    odd = [number for number in steps if not LEAST_STEPS <= number <= MOST_STEPS]
+    if odd:
+        raise CircuitError(
+            f"{what}: {name}: expected numbers above 0, up to {MOST_STEPS:.3g}, found {odd[0]}"
+        )
+
+
+def _all_numbers(what: str, name: str, numbers: Sequence[int]) -> None:
+    """Refuse a numbering that leaves numbers out: arrays are as long as the largest."""
+    if len(set(numbers)) != max(numbers, default=-1) + 1:
+        raise CircuitError(
+            f"{what}: {name}: expected all numbers from 0 to the largest, {max(numbers)}"
+        )

@@ -33,6 +33,10 @@ END: Final = Mark.END
 #: known. Nobody can decide it, so what lies below it is worth nothing, whatever the horizon.
 UNKNOWN: Final = Mark.UNKNOWN
 
+#: The most steps that any log has, and the least share of a step; and the largest utility. So sums
+#: over long horizons, and squares of utilities times steps, are finite.
+MOST_STEPS, LEAST_STEPS, LARGEST_UTILITY = 2.0**53, 1e-100, 1e100
+
 type_names = "a string, int, float, bool or END"
 Value = str | int | float | bool | Literal[Mark.END, Mark.UNKNOWN]
 

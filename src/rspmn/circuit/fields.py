@@ -68,8 +68,10 @@ class Fields:
         return found if found.isascii() else str(as_value(found, key))
 
     def integer(self, key: str) -> int:
-        """Return an integer."""
-        return int(self.get(key, int, "an integer"))
+        """Return an integer of 64 bits."""
+        found = int(self.get(key, int, "an integer"))
+        self._refuse_large(key, found)
+        return found
 
     def number(self, key: str, default: float | None = None) -> float:
         """Return a number; a field that has a default may be left out."""
@@ -83,8 +85,11 @@ class Fields:
         return list(self.get(key, list, "a list"))
 
     def integers(self, key: str) -> tuple[int, ...]:
-        """Return a list of integers."""
-        return self._each(key, (int,), "integers")
+        """Return a list of integers of 64 bits."""
+        found = self._each(key, (int,), "integers")
+        if found:
+            self._refuse_large(key, max(found, key=abs))
+        return found
 
     def numbers(self, key: str) -> tuple[float, ...]:
         """Return a list of numbers."""
@@ -104,6 +109,10 @@ class Fields:
         if all(type(item) is int for item in items):
             return tuple(items)  # type: ignore[arg-type]
         return tuple(_mark(item) or as_value(item, key) for item in items)
+
+    def _refuse_large(self, key: str, number: int) -> None:
+        if abs(number) >= 2**63:
+            raise ModelFileError(f"{self.where}: {key!r} is too large a number")
 
     def _each(self, key: str, types: tuple[type, ...], name: str) -> tuple[Any, ...]:
         for item in (items := self.array(key)):

@@ -9,10 +9,7 @@ from operator import index
 from rspmn.circuit.distributions import Distribution, check_simplex
 from rspmn.circuit.latent_factors import LatentFactors
 from rspmn.errors import CircuitError
-from rspmn.values import Value, as_value, show
-
-#: The largest utility, so that sums over long horizons stay finite.
-LARGEST = 1e150
+from rspmn.values import LARGEST_UTILITY, MOST_STEPS, Value, as_value, show
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +104,14 @@ class Utility:
         where = f"Utility({self.variable!r})"
         if not self.variable:
             raise CircuitError("Utility: expected the name of the utility, found ''")
-        for name in ("mean", "count", "variance"):
+        ends = {"mean": (-LARGEST_UTILITY, LARGEST_UTILITY), "count": (0.0, MOST_STEPS),
+                "variance": (0.0, LARGEST_UTILITY**2)}  # fmt: skip
+        for name, (least, most) in ends.items():
             number = float(getattr(self, name))
-            if not abs(number) <= LARGEST or (name != "mean" and number < 0):
-                least = "" if name == "mean" else " of at least 0"
-                raise CircuitError(f"{where}: expected a finite {name}{least}, found {number}")
+            if not least <= number <= most:
+                raise CircuitError(
+                    f"{where}: expected a {name} from {least:.3g} to {most:.3g}, found {number}"
+                )
             object.__setattr__(self, name, number)
 
     @property

@@ -15,7 +15,7 @@ from rspmn.data.keys import group_weights
 from rspmn.errors import EvidenceError
 from rspmn.infer.compiled.bellman import Bellman
 from rspmn.infer.compiled.layers import flatten, ranges
-from rspmn.infer.compiled.outcomes import Outcomes, outcomes_of
+from rspmn.infer.compiled.outcomes import Outcomes, outcomes_of, refuse_outcomes
 from rspmn.model import RSPMN
 from rspmn.successor_counts import SharedFactors, SuccessorCounts
 from rspmn.trust.factors import FactorDraws
@@ -77,11 +77,8 @@ class BranchEvidence:
             )
         self.model, self.counts, self.bellman = model, counts, model.bellman
         found = outcomes_of(model.template)
-        if max(counts.outcome, default=0) >= len(found.nodes):
-            raise EvidenceError(
-                f"the model counts outcome {max(counts.outcome)}, but the template has "
-                f"{len(found.nodes)} of them"
-            )
+        shared = () if counts.factors is None else counts.factors.outcome
+        refuse_outcomes(found, max(max(of, default=-1) for of in (counts.outcome, shared)) + 1)
         self.size = len(self.bellman.levels[0].untried)
         self.node = _interfaces_of_branches(self.bellman)  # [branches]
         shares = _shares(model, found)
@@ -206,8 +203,9 @@ def _left_out(branch: Ints, over: Bools, steps: Array, prior: Array, strength: A
     ended = group_weights(branch, steps * over, size)[branch]
     others = np.maximum(total - 1, 1)
     same = np.maximum(steps - 1, 0)  # a step that lacks values may be shared out: less than one
-    goes_on = (same + strength * prior) / np.maximum(total - ended - 1 + strength, 1e-300)
-    goes_on = np.clip(goes_on, 0, 1) * np.maximum(0, 1 - ended / others)
+    left = np.maximum(total - ended - 1 + strength, 1e-300)
+    goes_on = np.minimum(same + strength * prior, left) / left
+    goes_on = goes_on * np.maximum(0, 1 - ended / others)
     found = np.where(over, np.minimum(same / others, 1), goes_on)
     alone = np.where(over | (strength == 0), 0.0, prior)
     return np.where(total > 1, found, np.clip(alone, 0, 1))

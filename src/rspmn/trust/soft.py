@@ -41,6 +41,11 @@ class SoftPosterior:
         self.model, self.bellman = model, model.bellman
         self.closed = self.bellman.levels[0].untried  # [branches]
         flat, found = flatten(model.template), outcomes_of(model.template)
+        if len(counts.steps) != len(found.nodes):
+            raise EvidenceError(
+                f"the model counts {len(counts.steps)} outcomes of soft boxes, but the template "
+                f"has {len(found.nodes)}"
+            )
         edges, _ = flat.edges_of(self.bellman.levels[0].nodes)
         outcome = np.searchsorted(found.nodes, flat.children[edges])  # [branches]
         sites, shape = found.sites, (len(found.sites.nodes), model.num_interfaces)

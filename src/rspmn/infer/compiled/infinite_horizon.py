@@ -86,8 +86,11 @@ def supports_of_limit(
     over = np.stack([1 - kept, kept - onwards], axis=1)  # to nodes that are never left
     over[over < SETTLED] = 0.0
     follows = block_array([[leads, csr_array(over)], [None, identity(2)]], format="csr")
-    settled, _, _ = settle(Chain(np.zeros(size + 2), follows), np.append(np.ones(size), [0.0, 1.0]))
-    assert settled is not None, "nothing is earned, so there is a limit"
+    settled, _, reason = settle(
+        Chain(np.zeros(size + 2), follows), np.append(np.ones(size), [0.0, 1.0])
+    )
+    if settled is None:
+        raise ConvergenceError(f"how much is supported for ever is not known: {reason}")
     return np.clip(settled[:size], 0.0, 1.0)
 
 
@@ -167,7 +170,7 @@ def settle(chain: Chain, values: Array) -> tuple[Array | None, float, str]:
     """
     from scipy.sparse import identity
     from scipy.sparse.csgraph import connected_components
-    from scipy.sparse.linalg import spsolve
+    from scipy.sparse.linalg import splu
 
     count, part = connected_components(chain.follows, directed=True, connection="strong")
     sources, targets = chain.follows.nonzero()
@@ -187,9 +190,12 @@ def settle(chain: Chain, values: Array) -> tuple[Array | None, float, str]:
     for_ever = np.flatnonzero(~np.isnan(settled))
     system = identity(len(passing), format="csc") - chain.follows[passing][:, passing]
     earned = chain.rewards[passing] + chain.follows[passing][:, for_ever] @ settled[for_ever]
-    settled[passing] = spsolve(system.tocsc(), earned)
-    times = np.atleast_1d(spsolve(system.tocsc(), np.ones(len(passing))))
-    return settled, 1.0 + float(times.max()), ""
+    try:
+        solved = splu(system.tocsc())
+    except RuntimeError:  # singular: what is left has a probability that rounding loses
+        return None, math.inf, "values depend on probabilities that are too small to be added"
+    settled[passing] = solved.solve(earned)
+    return settled, 1.0 + float(solved.solve(np.ones(len(passing))).max()), ""
 
 
 def _settle_part(chain: Chain, inside: NDArray[Any], values: Array) -> tuple[Array | None, str]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rspmn.circuit import Network, Product, Utility
+from rspmn.errors import EvidenceError
 from rspmn.infer.compiled.layers import KINDS, flatten
 from rspmn.infer.compiled.ways import Sites, sites_of
 from rspmn.types import Ints
@@ -18,6 +19,14 @@ class Outcomes:
     site: Ints  # [outcomes], the S_L of each
     utility: Ints  # [outcomes], the node of its utility, -1 if it has none
     sites: Sites
+
+
+def refuse_outcomes(outcomes: Outcomes, counted: int) -> None:
+    """Refuse counts of more outcomes than a template has."""
+    if counted > len(outcomes.nodes):
+        raise EvidenceError(
+            f"the model counts {counted} outcomes, but the template has {len(outcomes.nodes)}"
+        )
 
 
 def outcomes_of(template: Network) -> Outcomes:

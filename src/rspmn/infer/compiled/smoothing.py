@@ -81,14 +81,18 @@ class Background:
     def log_probs(self, name: str, values: Sequence[Value]) -> Array:  # [values]
         """Return the log-probability of each value of a variable."""
         leaves = self.leaves[name]
-        seen = self.rows * np.exp(leaves[0].log_probs(values))
+        logs = leaves[0].log_probs(values)
+        seen = self.rows * np.exp(logs)
         ranges = [leaf for leaf in leaves if leaf.atoms() is None]
         if not ranges:
             listed = {v for leaf in leaves for v in leaf.support() if not isinstance(v, Mark)}
             return np.asarray(np.log((seen + 1) / (self.rows + len(listed) + 1)))
         centre, scale = self._location(ranges)
-        away = (as_numbers(values) - centre) / scale
-        return np.asarray(np.log((seen + 1 / (math.pi * scale * (1 + away**2))) / (self.rows + 1)))
+        away = np.abs(as_numbers(values) - centre) / scale
+        beside = -math.log(math.pi * scale) - 2 * np.log(np.hypot(1.0, away))  # Cauchy
+        with np.errstate(divide="ignore"):
+            seen_logs = np.log(seen)
+        return np.asarray(np.logaddexp(seen_logs, beside) - math.log(self.rows + 1))
 
     def _location(self, leaves: Sequence[Distribution]) -> tuple[float, float]:
         """Return centre and scale of the Cauchy density; without rows, those of the range."""

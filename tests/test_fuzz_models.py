@@ -1,0 +1,84 @@
+"""Model files from strangers: refused in one sentence, or a model that answers every question."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import model_questions
+from fuzz_campaign import judged
+from model_seeds import GOLDEN, seed_content, seed_paths
+
+#: Mutants are judged in processes of their own, whose memory is limited; so many in each.
+CHUNK = 2000
+
+
+def campaign(chunk: int, questions: int, seed: int = 0) -> dict[str, Any]:
+    command = [sys.executable, str(Path(__file__).parent / "fuzz_campaign.py"), "--seed", str(seed)]
+    command += ["--first", str(CHUNK * chunk), "--mutants", str(CHUNK)]
+    command += ["--questions", str(questions)]
+    paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    environment = os.environ | {"PYTHONPATH": paths}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_mutants() -> None:
+    """Of each that loads one question is asked: all are asked some twenty times."""
+    found = campaign(0, 1)
+    assert found["failures"] == []
+    assert found["refused"] + found["answered"] == CHUNK
+    assert min(found["refused"], found["answered"]) > 0.1 * CHUNK
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("chunk", range(1, 101))
+def test_many_mutants(chunk: int) -> None:
+    """Two hundred thousand in all, of each of which that loads three questions are asked."""
+    assert campaign(chunk, 3)["failures"] == []
+
+
+@pytest.mark.parametrize("path", seed_paths(), ids=lambda path: path.name)
+def test_seeds_answer(path: Path, tmp_path: Path) -> None:
+    """Files of all versions load, and are written as they were."""
+    (tmp_path / "model.json").write_bytes(seed_content(path))
+    questions = [model_questions.saved_again, model_questions.acts]
+    assert [*judged(tmp_path / "model.json", questions)][-1] == "answered"
+    assert (tmp_path / "again.json").read_bytes() == seed_content(path)
+
+
+#: Mutants that once ended otherwise: a model, what is changed in it, and a question or "load".
+MUTANTS: tuple[tuple[str, dict[tuple[str | int, ...], object], str], ...] = (
+    ("every_leaf", {("template", "nodes", 23, "values", 0): 1.0}, "returns"),
+    ("finite", {("counts", "steps", 0): 0.0}, "report"),
+    ("finite", {("counts", "steps", 0): 1e300}, "honest_value"),
+    ("beyond", {("counts", "factors", "outcome", -1): 10**6}, "acts_with_caution"),
+    ("beyond", {("counts", "factors", "leaf", -1): 10**6}, "honest_value"),
+    ("beyond", {("counts", "factors", "member_of", -1): 10**6}, "honest_value"),
+    ("beyond", {("counts", "factors", "interface", -1): 10**6}, "honest_value"),
+    ("intervals", {("counts", "outcome", 0): 10**30}, "explain"),
+    ("soft_boxes", {("soft_counts", "steps"): [], ("soft_counts", "landing"): []}, "how_sure"),
+    ("factored", {("template", "factors", 0, "to", 0): 2**63}, "load"),
+    ("factored", {("template", "factors", 0, "components", 0, "classes", 0): 2**64}, "load"),
+)
+
+
+@pytest.mark.parametrize(("seed", "changes", "question"), MUTANTS)
+def test_mutants_that_failed(
+    seed: str, changes: dict[tuple[str | int, ...], object], question: str, tmp_path: Path
+) -> None:
+    raw = json.loads(seed_content(GOLDEN / "models" / f"{seed}.json.gz"))
+    for path, value in changes.items():
+        part = raw
+        for key in path[:-1]:
+            part = part[key]
+        part[path[-1]] = value
+    (tmp_path / "mutant.json").write_text(json.dumps(raw))
+    asked = [] if question == "load" else [getattr(model_questions, question)]
+    assert [*judged(tmp_path / "mutant.json", asked)][-1] in ("refused", "answered")
