@@ -1,6 +1,8 @@
 // Bundles the page into two files, which the Python package ships. The same sources and lock file
-// give the same bytes. The licences of what is bundled stand at the top of the script.
-import { readdirSync, readFileSync } from "node:fs";
+// give the same bytes. The licences of what is bundled stand at the top of the script. A third file
+// has digests of the sources and of what was built, so that a test can tell whether they fit.
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 
 import { build } from "esbuild";
 
@@ -40,5 +42,23 @@ function licences(names) {
   return [...texts].map(([text, of]) => `${of.join(", ")}\n\n${text}`).join("\n\n----\n\n");
 }
 
+function digest(content) {
+  return createHash("sha256").update(content).digest("hex");
+}
+
+/** The digests of files by name, those of folders too. */
+function digests(folder, names) {
+  return Object.fromEntries(
+    [...names].sort().map((name) => [name, digest(readFileSync(`${folder}/${name}`))]),
+  );
+}
+
 const text = licences(await bundled()).replaceAll("*/", "* /").replaceAll("</", "< /");
 await build({ ...options, banner: { js: `/*!\n${text}\n*/` }, logLevel: "info" });
+const sources = readdirSync("src").map((name) => `src/${name}`);
+const others = ["build.mjs", "package-lock.json", "package.json", "tsconfig.json"];
+const facts = {
+  sources: digests(".", [...sources, ...others]),
+  built: digests(options.outdir, ["page.css", "page.js"]),
+};
+writeFileSync(`${options.outdir}/digests.json`, `${JSON.stringify(facts, null, 1)}\n`);

@@ -1,6 +1,8 @@
 """What the page answers in a state is what the policy answers, whatever the model."""
 
+import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,10 @@ import pytest
 from number_worlds import corridor
 from random_models import random_rspmn, random_setting, step_domains
 from reproductions.single_shot import oil_wildcatter
-from rspmn import windows
+from rspmn import Schema, windows
 from rspmn.errors import EvidenceError
+from rspmn.expressions import Expression
+from rspmn.expressions.formula import formula_of
 from rspmn.infer import best_among
 from rspmn.infer.policy import Policy
 from rspmn.learn import learn_rspmn, learn_spmn
@@ -24,14 +28,18 @@ from soft_models import soft_model, soft_states
 pytestmark = pytest.mark.browser
 
 State = dict[str, Value]
+#: Cases that Python is tested with as well, in tests/test_formula.py.
+TABLE = json.loads((Path(__file__).parents[1] / "formulas.json").read_text(encoding="utf-8"))
 
 
-def check(page: Any, policy: Policy, states: list[State | None]) -> int:
-    """Compare all answers; return how many states had one."""
-    found = page.evaluate("states => states.map(state => rspmn.answer(state))", states)
+def check(page: Any, policy: Policy, states: list[State | None], t: int = 0) -> int:
+    """Compare all answers at time t; return how many states had one."""
+    left = policy.horizon - t if t and policy.horizon else None
+    asked = "([states, left]) => states.map(state => rspmn.answer(state, left))"
+    found = page.evaluate(asked, [states, left])
     answered = 0
     for state, answer in zip(states, found, strict=True):
-        expected = policy.action_values(state)
+        expected = policy.action_values(state, t)
         known = {a.value: a for a in expected if a.available}
         offered = {a["value"]: a for a in answer["actions"] if a["available"] > 0}
         assert offered.keys() == known.keys(), state
@@ -65,7 +73,48 @@ def page_of(
 def test_states_of_a_lake(opened: Any, lake: Path, model: RSPMN) -> None:
     states: list[State | None] = [None, {}]
     states += [{"cell": cell} for cell in range(16)]
-    assert check(opened(lake), model.policy(20), states) >= 11
+    page = opened(lake, "ask")
+    for t in (0, 1, 12, 19):
+        assert check(page, model.policy(20), states, t) >= 11
+    differing = next(
+        ({"cell": cell}, t)
+        for cell in (14, 13, 9, 10)
+        for t in range(19, 0, -1)
+        if model.policy(20).act({"cell": cell}, t) != model.policy(20).act({"cell": cell})
+    )
+    state, t = differing
+    page.select_option("#ask-cell", str(state["cell"]))
+    page.select_option("#left", str(20 - t))
+    assert page.inner_text("h3") == f"action: {model.policy(20).act(state, t)}"
+    assert f"step {t + 1} of 20" in page.inner_text("main")
+
+
+def test_formulas_of_laws(opened: Any, lake: Path) -> None:
+    """The table that Python is tested with."""
+    page, asked = opened(lake), []
+    for row in TABLE:
+        formula = formula_of(Expression.parse(row["expression"]), row["columns"])
+        asked += [[formula, state, expected] for state, expected in row["cases"]]
+    found = page.evaluate("all => all.map(([f, s]) => rspmn.formulaValue(f, s))", asked)
+    assert found == [expected for *_, expected in asked]
+
+
+def test_laws_are_kept(opened: Any, tmp_path: Path) -> None:
+    log, schema = corridor(60, 0, machine=True)
+    lawful = Schema(schema.order, schema.decisions, schema.utility, schema.kinds, schema.log,
+                    {"right": "x < 0.7 or machine == reverse"})  # fmt: skip
+    learned, _ = learn_rspmn(windows(log, schema, terminated="over"))
+    model = replace(learned, schema=lawful)
+    page = page_of(opened, tmp_path, model, 12)
+    rng = np.random.default_rng(0)
+    states: list[State | None] = [None, {"machine": "forward"}, {"x": 0.8}]
+    states += [
+        {"x": float(x), "machine": machine}
+        for x in rng.uniform(0, 1, 12)
+        for machine in ("forward", "reverse")
+    ]
+    for t in (0, 7):
+        assert check(page, model.policy(12), states, t) >= 15
 
 
 def test_numbers_between_interface_nodes(opened: Any, tmp_path: Path) -> None:
@@ -75,7 +124,8 @@ def test_numbers_between_interface_nodes(opened: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     states: list[State | None] = [None, {"machine": "reverse"}, {"x": 5.0}]
     states += [{"x": float(x), "machine": "forward"} for x in rng.uniform(0, 1, 20)]
-    assert check(page, model.policy(12), states) >= 15
+    for t in (0, 6, 11):
+        assert check(page, model.policy(12), states, t) >= 15
     page.fill("#ask-x", "0.97")
     page.select_option("#ask-machine", "forward")
     assert page.inner_text("h3") == "a: right"
@@ -129,4 +179,5 @@ def test_random_models(opened: Any, tmp_path: Path, seed: int) -> None:
         except EvidenceError:
             continue
         states.append(state)
-    check(page, policy, states)
+    for t in range(3):
+        check(page, policy, states, t)

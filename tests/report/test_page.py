@@ -2,10 +2,12 @@
 
 import json
 import re
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
+import rspmn.report
 from rspmn.cli import main
 from rspmn.envs.frozen_lake import frozen_lake
 from rspmn.errors import ModelFileError
@@ -13,6 +15,7 @@ from rspmn.learn import learn_rspmn
 from rspmn.report import report_page, write_report
 from rspmn.report.page import asset
 
+WEB = Path(__file__).parents[2] / "web"
 HOSTILE = "</script><!-- <img src=x onerror=alert(1)> \u2028 &lt; ' \" `"
 
 
@@ -67,3 +70,16 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 def test_a_page_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match="cannot be written"):
         write_report(tmp_path / "no" / "such" / "page.html", {"title": "x"})
+
+
+def test_what_is_built_is_of_the_sources() -> None:
+    """`make web` writes the digests of both; it needs Node, and this test does not."""
+    digests = json.loads(asset("digests.json"))
+    for folder, files in (
+        (WEB, digests["sources"]),
+        (Path(rspmn.report.__file__).parent / "assets", digests["built"]),
+    ):
+        found = {name: sha256((folder / name).read_bytes()).hexdigest() for name in files}
+        assert found == files, "run `make web`"
+    listed = {f"src/{path.name}" for path in (WEB / "src").iterdir()}
+    assert listed == {name for name in digests["sources"] if name.startswith("src/")}

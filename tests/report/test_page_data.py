@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from number_worlds import corridor
+from rspmn import windows
 from rspmn.data.episodes import Episodes
 from rspmn.doctor import examine
 from rspmn.envs.frozen_lake import frozen_lake
@@ -17,6 +19,7 @@ from rspmn.infer.policy import Policy
 from rspmn.learn import learn_rspmn
 from rspmn.model import RSPMN
 from rspmn.report import report_data
+from rspmn.report.card import variable_facts
 
 HORIZON = 8
 
@@ -101,6 +104,28 @@ def test_nodes_are_those_of_the_table(data: dict[str, Any], policy: Policy) -> N
     for k, node in enumerate(data["nodes"]):
         assert node["decided"]["action"] == table["action"][k]
         assert (node["value"], node["steps"]) == (table["value"][k], table["steps"][k])
+
+
+def test_later_steps_are_those_of_the_policy(data: dict[str, Any], policy: Policy) -> None:
+    assert [each["left"] for each in data["later"]] == list(range(HORIZON - 1, 0, -1))
+    for later in data["later"]:
+        worths = iter(later["worth"])
+        of_points = {p: [next(worths) for _ in f["actions"]] for p, f in data["points"].items()}
+        for node in data["nodes"]:
+            state, point = {"cell": int(node["state"]["cell"])}, str(node["point"])
+            answers = policy.action_values(state, HORIZON - later["left"])
+            expected = {each.value: each.utility for each in answers}
+            made = [action["value"] for action in data["points"][point]["actions"]]
+            for value, worth in zip(made, of_points[point], strict=True):
+                assert same(worth, expected[value])
+
+
+def test_ranges_are_those_of_the_log() -> None:
+    log, schema = corridor(40, 0)
+    episodes = Episodes.from_log(log, schema, terminated="over")
+    model, _ = learn_rspmn(windows(log, schema, terminated="over"))
+    x = next(v for v in variable_facts(model.policy(5), episodes) if v["name"] == "x")
+    assert (x["low"], x["high"]) == (min(log["x"]), max(log["x"]))
 
 
 def test_warnings_come_first_and_say_what_to_do(data: dict[str, Any]) -> None:

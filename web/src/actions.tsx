@@ -5,7 +5,7 @@ import type { Answered } from "./answer";
 import { Chart } from "./chart";
 import { nodeById, nodeText, report, type Action, type Value } from "./data";
 import { showNode } from "./store";
-import { alike, drawnPercent, drawnShare, number, percent, plural, range, shown } from "./words";
+import { alike, drawnPercent, drawnShare, number, percent, plural, range, shown, steps } from "./words";
 
 type Any = Action | Answered;
 
@@ -61,12 +61,13 @@ export function Actions(props: { decision: string; actions: Any[]; here?: number
                 {intervals && <td class="n">{drawnShare(action.probability)}</td>}
                 {OVER_TIME && <td class="n">{as(action.now)}</td>}
                 {OVER_TIME && <td class="n">{as(later(action))}</td>}
-                <td class="n">{number(action.steps)}</td>
+                <td class="n">{steps(action.steps)}</td>
               </tr>
             ))}
           </tbody>
         </table>
       </div>
+      {report.noIntervals && <p class="aside">No intervals: {report.noIntervals}.</p>}
       <p class="why">{why(actions)}</p>
       <Leads actions={actions} here={props.here} />
       <Notes actions={actions} />

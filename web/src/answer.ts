@@ -1,8 +1,8 @@
 // What to do in any state, from the numbers in the page: the rules are those of `Policy`.
+import { forbids } from "./formula";
+import { judged } from "./judged";
+import { pointAt } from "./later";
 import { report, type Action, type Leaf, type Point, type State, type Value } from "./data";
-
-const TIE = 1e-9;
-const LEAST_KNOWN = 0.95;
 
 export interface Answered extends Omit<Action, "leads"> {
   available: number;
@@ -138,8 +138,8 @@ function pairsOf(known: State | null, decision: string): Pair[] {
   return [...found.values()];
 }
 
-/** Answer for a state that is chosen in now, on what is known alone. */
-export function answer(known: State | null): Answer | null {
+/** Answer for a state that is chosen in now, on what is known alone, with so many steps to go. */
+export function answer(known: State | null, left: number | null = null): Answer | null {
   const decision = nextDecision(known ?? {});
   if (!report.states || decision === undefined) return null;
   const pairs = pairsOf(known, decision);
@@ -154,16 +154,26 @@ export function answer(known: State | null): Answer | null {
     places.set(pair.node, (places.get(pair.node) ?? 0) + pair.weight / total);
   }
   const values = report.variables.find((each) => each.name === decision)!.values!;
-  const points = shown.map((pair) => report.points[pair.point]!);
+  const points = shown.map((pair) => pointAt(pair.point, left)!);
+  const offered = values.map((value) => averaged(value, decision, shown, points, inPage, known))
+    .map((action) => (isForbidden(decision, action.value, known ?? {}) ? refused(action) : action));
   return {
     decision,
-    actions: judged(values.map((value) => averaged(value, decision, shown, points, inPage, known))),
+    actions: judged(offered),
     places: [...places].map(([node, probability]) => ({ node, probability }))
       .sort((a, b) => b.probability - a.probability),
     leftOut: total > 0 ? 1 - inPage / total : 0,
     certain: pairs.length === 1 && shown.length === 1,
     averagedOver: before,
   };
+}
+
+function isForbidden(decision: string, value: Value, known: State): boolean {
+  return report.model.conditions.some((each) => forbids(each, decision, value, known));
+}
+
+function refused(action: Answered): Answered {
+  return { ...action, utility: null, available: 0, known: 0, supported: 0, steps: 0 };
 }
 
 function averaged(
@@ -223,27 +233,6 @@ function neverTaken(decision: string, value: Value, known: State | null): string
     .map(([, , , , text]) => text);
 }
 
-/** Mark the best actions and the one to take: ties go to the one that earns soonest. */
-function judged(actions: Answered[]): Answered[] {
-  const offered = actions.filter((action) => action.available > 0);
-  const most = Math.max(0, ...offered.map((action) => action.known));
-  const running = offered.filter((action) => action.known >= LEAST_KNOWN * most);
-  const valued = running.filter((action) => action.utility !== null);
-  if (running.length) {
-    const worths = valued.map((action) => action.utility!);
-    const size = Math.max(0, ...worths.map(Math.abs));
-    const least = Math.max(...worths) - Math.max(TIE * size, 2 * report.bound);
-    // Where nothing is known of any action, all are as good.
-    const best = valued.length ? valued.filter((action) => action.utility! >= least) : running;
-    const soonest = Math.min(...best.map((action) => action.delay));
-    const late = Math.max(...best.map((action) => Math.abs(action.delay)));
-    best.forEach((action) => (action.best = true));
-    best.find((action) => action.delay <= soonest + TIE * late)!.taken = true;
-  }
-  const rank = (action: Answered) => (action.taken ? 0 : action.utility === null ? 2 : 1);
-  return actions.sort((a, b) => rank(a) - rank(b) || (b.utility ?? 0) - (a.utility ?? 0));
-}
-
 export interface Influence {
   variable: string;
   value: Value;
@@ -261,9 +250,9 @@ export function unchanged(found: Influence): string {
 }
 
 /** What each variable of a state decides: one is changed at a time. */
-export function influences(known: State): Influence[] {
+export function influences(known: State, left: number | null): Influence[] {
   const decision = nextDecision(known);
-  const here = answer(known);
+  const here = answer(known, left);
   const made = here && taken(here)?.value;
   if (!decision || made === undefined || made === null) return [];
   const found: Influence[] = [];
@@ -277,7 +266,7 @@ export function influences(known: State): Influence[] {
     let change: Influence["change"] = null;
     for (const other of tried.slice(0, TRIED)) {
       if (same(other, value)) continue;
-      const found = answer({ ...known, [variable.name]: other });
+      const found = answer({ ...known, [variable.name]: other }, left);
       const decided = found && taken(found)?.value;
       if (decided !== undefined && decided !== null && !same(decided, made)) {
         change = { value: other, decided };

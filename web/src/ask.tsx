@@ -3,7 +3,9 @@ import { useMemo, useState } from "preact/hooks";
 import { Actions, NodeLink } from "./actions";
 import { answer, influences, knownBefore, nextDecision, taken, unchanged, type Answer } from "./answer";
 import { report, type State, type Value, type Variable } from "./data";
+import { LaterNote, StepsLeft } from "./left";
 import { useServer } from "./live";
+import { left } from "./store";
 import { decidedText, number, percent, plural, shown, stateText } from "./words";
 
 const START = Symbol("start");
@@ -37,6 +39,7 @@ export function Ask() {
             enter={(text) => setEntered((all) => ({ ...all, [variable.name]: text }))}
           />
         ))}
+        <StepsLeft />
         <label class="check">
           <input type="checkbox" checked={start} onChange={(event) => setStart(event.currentTarget.checked)} />
           {" "}at the start of an episode, before anything is seen
@@ -127,8 +130,8 @@ function Field(props: {
 
 function Answered(props: { asked: Asked }) {
   const known = props.asked === START ? null : (props.asked as State);
-  const here = useMemo(() => answer(known), [JSON.stringify(known)]);
-  const served = useServer(known);
+  const here = useMemo(() => answer(known, left.value), [JSON.stringify(known), left.value]);
+  const served = useServer(known, left.value);
   const found = served ?? here;
   if (!found) {
     const open = nextDecision(known ?? {}) !== undefined;
@@ -148,6 +151,7 @@ function Answered(props: { asked: Asked }) {
       <h3>
         {best ? <>{found.decision}: <strong>{shown(best.value)}</strong></> : "Nothing is known to do"}
       </h3>
+      {!served && <LaterNote />}
       {served && <p class="calm">Answered by the server, with intervals.</p>}
       <Doubts found={found} />
       <Actions
@@ -180,14 +184,13 @@ function Doubts(props: { found: Answer }) {
   if (!found.certain && report.nodes.some((node) => node.tooClose || node.point !== null) && found.places.length > 1) {
     doubts.push("It may be in several states: intervals are those of single states, and not shown here");
   }
-  if (report.model.laws.length && !report.live) {
-    doubts.push(`Laws are not checked in this page: ${report.model.laws.join("; ")}`);
-  }
   return doubts.length ? <ul class="warnings">{doubts.map((text) => <li class="note">{text}.</li>)}</ul> : null;
 }
 
 function Decides(props: { known: State }) {
-  const found = useMemo(() => influences(props.known), [JSON.stringify(props.known)]);
+  const found = useMemo(
+    () => influences(props.known, left.value), [JSON.stringify(props.known), left.value],
+  );
   if (!found.length) return null;
   return (
     <>

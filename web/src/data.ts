@@ -53,6 +53,27 @@ export interface Point {
   actions: Action[];
 }
 
+/** A formula over the state, see rspmn/expressions/formula.py. */
+export type Formula = number | [string, ...(Formula | string | string[])[]];
+
+/** Where a value of a decision is available (a law), or where it is forbidden. */
+export interface Condition {
+  decision: string;
+  value: string;
+  variables: string[];
+  formula: Formula | null;
+  is_law: boolean;
+}
+
+/** What all actions are worth with fewer steps to go, in the order of the points. */
+export interface Later {
+  left: number;
+  worth: (number | null)[];
+  known: number | number[];
+  delay: number | number[];
+  supported: number | null | (number | null)[];
+}
+
 export interface StateNode {
   id: number;
   text: string;
@@ -140,6 +161,7 @@ export interface Report {
     horizon: number | null;
     discount: number;
     laws: string[];
+    conditions: Condition[];
     file?: string;
     bytes?: number;
     sha256?: string;
@@ -189,7 +211,10 @@ export interface Report {
   unknown: number | null;
   bound: number;
   nodes: StateNode[];
+  /** Why actions have no intervals; nothing if they have. */
+  noIntervals: string;
   points: Record<string, Point>;
+  later: Later[];
   states: States | null;
   tree: Tree | null;
   episodes: null | { steps: number; policy: Episode[]; practice: Episode[] };

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { NodeLink } from "./actions";
 import { Chart } from "./chart";
 import { nodeById, report, type Episode } from "./data";
-import { number, percent, plural, shown } from "./words";
+import { drawn, number, percent, plural, shown } from "./words";
 
 type Who = "policy" | "practice";
 const PAUSE = 900;
@@ -41,7 +41,7 @@ export function Episodes() {
           <select value={which} onChange={(event) => setWhich(Number(event.currentTarget.value))}>
             {episodes.map((each, k) => (
               <option value={k}>
-                {k + 1}: {plural(each.steps.length, "step")}, earns {number(total(each))} ({percent(each.share)} of those drawn)
+                {k + 1}: {plural(each.steps.length, "step")}, earns {number(total(each))}{each.share > 0.005 && ` (${percent(each.share)} of those drawn)`}
               </option>
             ))}
           </select>
@@ -91,7 +91,7 @@ function Played(props: { episode: Episode }) {
       </div>
       <div class="step" aria-live="polite">
         <p class="state">
-          {state.map(([name, value]) => <span><b>{name}</b> {value === null ? "?" : shown(value)}</span>)}
+          {state.map(([name, value]) => <span><b>{name}</b> {drawn(value)}</span>)}
         </p>
         <p>
           {decided.map((name) => <>{name}: <strong>{shown(step.values[name]!)}</strong> </>)}

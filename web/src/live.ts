@@ -35,7 +35,7 @@ function asAnswer(found: Explained): Answer {
   };
 }
 
-async function explained(state: State | null, signal: AbortSignal): Promise<Answer | null> {
+async function explained(state: State | null, t: number, signal: AbortSignal): Promise<Answer | null> {
   const token = new URLSearchParams(location.search).get("token");
   const response = await fetch(`${location.pathname.replace(/\/$/, "")}/explain`, {
     method: "POST",
@@ -43,20 +43,21 @@ async function explained(state: State | null, signal: AbortSignal): Promise<Answ
       "Content-Type": "application/json",
       ...(token === null ? {} : { Authorization: `Bearer ${token}` }),
     },
-    body: JSON.stringify({ state }),
+    body: JSON.stringify({ state, t }),
     signal,
   });
   return response.ok ? asAnswer(await response.json()) : null;
 }
 
 /** What the server answers for a state; null until it has, and where there is none. */
-export function useServer(state: State | null): Answer | null {
+export function useServer(state: State | null, left: number | null): Answer | null {
   const [found, setFound] = useState<{ key: string; answer: Answer | null } | null>(null);
-  const key = JSON.stringify(state);
+  const t = left === null ? 0 : report.model.horizon! - left;
+  const key = JSON.stringify([state, t]);
   useEffect(() => {
     if (!report.live) return;
     const stop = new AbortController();
-    explained(state, stop.signal)
+    explained(state, t, stop.signal)
       .then((answer) => setFound({ key, answer }))
       .catch((error: Error) => {
         if (error.name !== "AbortError") setFound({ key, answer: null });

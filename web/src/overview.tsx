@@ -2,7 +2,7 @@ import * as Plot from "@observablehq/plot";
 
 import { Chart } from "./chart";
 import { report, type Spread } from "./data";
-import { alike, drawnPercent, number, percent, plural, range, shown } from "./words";
+import { alike, drawnPercent, number, percent, plural, range, shown, steps } from "./words";
 
 export function Overview() {
   return (
@@ -29,7 +29,7 @@ function Warnings() {
       <ul class="warnings">
         {grave.map((each) => (
           <li class={each.level}>
-            <strong>{LEVELS[each.level]}.</strong> {each.text}. <em>{each.advice}.</em>
+            <strong>{LEVELS[each.level]}.</strong> {sentenceCase(each.text)}. <em>{each.advice}.</em>
           </li>
         ))}
       </ul>
@@ -38,13 +38,17 @@ function Warnings() {
           <summary>{plural(notes.length, "note")}</summary>
           <ul class="warnings">
             {notes.map((each) => (
-              <li class="note">{each.text}. <em>{each.advice}.</em></li>
+              <li class="note">{sentenceCase(each.text)}. <em>{each.advice}.</em></li>
             ))}
           </ul>
         </details>
       )}
     </section>
   );
+}
+
+function sentenceCase(text: string): string {
+  return /^[a-z]+ /.test(text) ? text[0]!.toUpperCase() + text.slice(1) : text;
 }
 
 function Worth() {
@@ -183,7 +187,9 @@ function colour(what: string): string {
 
 function Coverage() {
   const { coverage, log, nodes } = report;
-  const visits = nodes.map((node) => node.visits).filter((count) => count > 0);
+  const logged = nodes.map((node) => node.visits).filter((count) => count > 0);
+  const visits = logged.map((count) => Math.max(1, count));
+  const least = logged.some((count) => count < 1) ? "; 1 or less at the left" : "";
   return (
     <section aria-labelledby="about-coverage">
       <h2 id="about-coverage">What the log covers</h2>
@@ -214,7 +220,7 @@ function Coverage() {
           options={() => ({
             height: 170,
             marginLeft: 56,
-            x: { label: "logged steps in a state", type: "log", tickFormat: "~s" },
+            x: { label: `logged steps in a state${least}`, type: "log", tickFormat: "~s" },
             y: { label: "states", grid: true },
             marks: [
               Plot.rectY(visits, {
@@ -258,8 +264,8 @@ function logThresholds(counts: number[]): number[] {
 
 function spread(found: Spread): string {
   if (found.least === undefined) return "–";
-  if (found.least === found.most) return number(found.least);
-  return `${number(found.least)} to ${number(found.most)}, half of them up to ${number(found.median)}`;
+  if (found.least === found.most) return steps(found.least);
+  return `${steps(found.least)} to ${steps(found.most)}, half of them up to ${steps(found.median)}`;
 }
 
 function Fact(props: { name: string; value: string }) {
@@ -285,7 +291,7 @@ function Differs() {
             {rows.map((row) => (
               <tr>
                 {Object.values(row.state).map((value) => <td>{value}</td>)}
-                <td class="n">{number(row.visits)}</td>
+                <td class="n">{steps(row.visits)}</td>
                 <td>{row.practice} <small>{percent(row.practiceShare)}</small></td>
                 <td>{row.recommended}</td>
                 <td class="n">{percent(row.agreement)}</td>

@@ -1,8 +1,10 @@
 import { useMemo, useState } from "preact/hooks";
 
 import { report, type StateNode, type Tree } from "./data";
-import { showNode } from "./store";
-import { alike, decidedText, number, percent, plural, shown } from "./words";
+import { nodeAt } from "./later";
+import { LaterNote, StepsLeft } from "./left";
+import { left, showNode } from "./store";
+import { alike, decidedText, number, percent, plural, shown, steps } from "./words";
 
 const ROWS = 300;
 
@@ -12,6 +14,9 @@ export function Policy() {
       <section aria-labelledby="about-tree">
         <h2 id="about-tree">The policy in words</h2>
         <InWords />
+        {report.model.horizon !== null && report.later.length > 0 && (
+          <p class="aside">At the start of an episode; the table below has later steps, too.</p>
+        )}
       </section>
       <section aria-labelledby="about-table">
         <h2 id="about-table">The policy as a table</h2>
@@ -91,12 +96,13 @@ function Table() {
   const keys = [...names, ...report.model.decisions, "value", "visits", "steps"];
   const rows = useMemo(() => {
     const words = search.toLowerCase().split(/\s+/).filter(Boolean);
-    const found = report.nodes.filter((node) => matches(node, words));
+    const found = report.nodes.map((node) => nodeAt(node, left.value))
+      .filter((node) => matches(node, words));
     if (!sort) return found;
     const sign = sort.down ? -1 : 1;
     return [...found].sort((a, b) => sign * compared(cell(a, sort.key), cell(b, sort.key)));
-  }, [search, sort]);
-  const as = useMemo(() => alike(report.nodes.map((node) => node.value)), []);
+  }, [search, sort, left.value]);
+  const as = useMemo(() => alike(rows.map((node) => node.value)), [rows]);
   const by = (key: Key) =>
     setSort((now) => (now?.key === key ? (now.down ? null : { key, down: true }) : { key, down: false }));
   return (
@@ -111,8 +117,10 @@ function Table() {
             onInput={(event) => setSearch(event.currentTarget.value)}
           />
         </label>
+        {report.model.decisions.length === 1 && <StepsLeft />}
         <span role="status">{plural(rows.length, "state")}</span>
       </div>
+      <LaterNote />
       <div class="scroll tall">
         <table>
           <thead>
@@ -138,8 +146,8 @@ function Table() {
                   <td><strong>{name in node.decided ? shown(node.decided[name]!) : "–"}</strong></td>
                 ))}
                 <td class="n">{as(node.value)}</td>
-                <td class="n">{number(node.visits)}</td>
-                <td class="n">{number(node.steps)}{node.steps < report.coverage.few && <span class="mark"> few</span>}</td>
+                <td class="n">{steps(node.visits)}</td>
+                <td class="n">{steps(node.steps)}{node.steps < report.coverage.few && <span class="mark"> few</span>}</td>
                 <td>
                   {node.tooClose && <span class="mark">too close to call</span>}{" "}
                   <button type="button" class="link" onClick={() => showNode(node.id)}>why</button>

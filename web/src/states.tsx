@@ -5,18 +5,32 @@ import { influences, unchanged } from "./answer";
 import { decisions, highest, lowest, ofDecision, ofValue, type By } from "./colours";
 import { nodeById, report, type State, type StateNode } from "./data";
 import { StateGraph } from "./graph";
+import { nodeAt, pointAt } from "./later";
+import { LaterNote, StepsLeft } from "./left";
 import { matches } from "./policy";
-import { selected, theme } from "./store";
-import { decidedText, number, percent, plural, shown } from "./words";
+import { left, selected, theme } from "./store";
+import { decidedText, number, percent, plural, shown, steps } from "./words";
 
 const GRAPH = report.model.kind === "rspmn";
 const MOST = 400; // nodes that are drawn at first
+const MOST_ARROWS = 800; // arrows between them
 const byVisits = [...report.nodes].sort((a, b) => b.visits - a.visits || a.id - b.id);
+
+/** How many nodes are drawn at first: as many as stay readable, the most visited. */
+function drawnFirst(): number {
+  let arrows = 0;
+  const most = byVisits.findIndex((node) => {
+    const actions = node.point === null ? [] : report.points[node.point]?.actions ?? [];
+    arrows += actions.find((action) => action.taken)?.leads.length ?? 0;
+    return arrows > MOST_ARROWS;
+  });
+  return Math.min(MOST, most < 0 ? byVisits.length : Math.max(12, most));
+}
 
 export function States() {
   const [by, setBy] = useState<By>("value");
   const [search, setSearch] = useState("");
-  const [most, setMost] = useState(Math.min(MOST, byVisits.length));
+  const [most, setMost] = useState(drawnFirst);
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
   const drawn = useMemo(() => byVisits.slice(0, most), [most]);
   const found = useMemo(() => byVisits.filter((node) => matches(node, words)), [search]);
@@ -59,6 +73,7 @@ export function States() {
             most visited of {number(byVisits.length)}
           </label>
         )}
+        <StepsLeft />
       </div>
       {GRAPH && words.length > 0 && <Found nodes={found} />}
       <div class="both">
@@ -184,10 +199,12 @@ function stateOf(node: StateNode): State | null {
 }
 
 function Details(props: { node: StateNode }) {
-  const { node } = props;
-  const point = node.point === null ? undefined : report.points[node.point];
+  const node = nodeAt(props.node, left.value);
+  const point = node.point === null ? undefined : pointAt(node.point, left.value);
   const state = stateOf(node);
-  const changes = useMemo(() => (state && report.states ? influences(state) : []), [node.id]);
+  const changes = useMemo(
+    () => (state && report.states ? influences(state, left.value) : []), [node.id, left.value],
+  );
   return (
     <>
       <h3>{node.text}</h3>
@@ -196,11 +213,12 @@ function Details(props: { node: StateNode }) {
         {node.tooClose && <> <span class="mark">Too close to call</span>: {point?.rivals.map(shown).join(", ") || "another action"} may be as good.</>}
       </p>
       <p class="aside">
-        {node.visits > 0 && <>{plural(node.visits, "logged step")} here. </>}
+        {node.visits > 0 && <>Logged steps here: {steps(node.visits)}. </>}
         {node.start > 0 && <>{percent(node.start)} of episodes start here. </>}
         {node.supported !== null && node.supported < 1 && <>Known to the end: {percent(node.supported)}. </>}
         Interface node {node.id}.
       </p>
+      <LaterNote />
       {point ? <Actions decision={point.decision} actions={point.actions} here={node.id} />
         : <p>No decision with a known outcome was logged here.</p>}
       {changes.length > 0 && (

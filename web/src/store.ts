@@ -12,6 +12,8 @@ function viewOf(hash: string): View {
 
 export const view = signal<View>(viewOf(location.hash));
 export const selected = signal<number | null>(null);
+/** The steps to go that decisions are shown for; null: as many as at the start. */
+export const left = signal<number | null>(null);
 export const theme = signal<Theme>("auto");
 
 window.addEventListener("hashchange", () => (view.value = viewOf(location.hash)));

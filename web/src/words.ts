@@ -48,8 +48,20 @@ export function alike(values: (number | null | undefined)[]): (value: number | n
       : fixed(Math.abs(value) < 0.5 * 10 ** -places ? 0 : value);
 }
 
+/** Logged steps: soft borders share steps among states, so that they need not be whole. */
+export function steps(count: number): string {
+  if (count > 0 && count < 1) return "< 1";
+  return number(count < 10 ? Math.round(10 * count) / 10 : Math.round(count));
+}
+
 export function plural(count: number, one: string, many = `${one}s`): string {
   return `${number(count)} ${count === 1 ? one : many}`;
+}
+
+/** A value that was drawn: numbers to four digits. */
+export function drawn(value: Value | null): string {
+  if (value === null) return "?";
+  return typeof value === "number" && !Number.isInteger(value) ? format(".4~g")(value) : shown(value);
 }
 
 export function shown(value: Value): string {

@@ -12,6 +12,7 @@ from rspmn import __version__
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.evaluate.comparison import Comparison
 from rspmn.explain.changes import Values
+from rspmn.infer.formulas import conditions_of
 from rspmn.infer.policy import Policy
 from rspmn.report.plain import plain, rounded
 from rspmn.trust.unseen import Logged
@@ -40,6 +41,7 @@ def model_facts(policy: Policy, kind: str, source: Path | None) -> dict[str, Any
         "discount": policy.discount,
         "laws": [f"{law.decision} = {law.value} only if {law.condition}"
                  for law in model.schema.laws],
+        "conditions": [c.to_dict() for c in conditions_of(model.template, model.schema.laws)],
     }  # fmt: skip
     if source is not None:
         content = source.read_bytes()
@@ -49,8 +51,11 @@ def model_facts(policy: Policy, kind: str, source: Path | None) -> dict[str, Any
     return facts
 
 
-def variable_facts(policy: Policy) -> list[dict[str, Any]]:
-    """Return every variable of a step: its part, its kind, its values."""
+def variable_facts(policy: Policy, log: Episodes | None = None) -> list[dict[str, Any]]:
+    """Return every variable of a step: its part, its kind, its values.
+
+    Numbers have the range that a log has; without one, that of the model's leaves.
+    """
     schema, values, logged = policy.model.schema, Values(policy), Logged(policy.model)
     sets, found = schema.information_sets, []
     for name in schema.variables:
@@ -66,6 +71,8 @@ def variable_facts(policy: Policy) -> list[dict[str, Any]]:
             facts["values"] = plain(policy.planned.offers.values(name))
         elif facts["part"] != "utility":
             facts |= _values_of(values, logged, name)
+            if log is not None and name in log.columns and "low" in facts:
+                facts |= _range_in(log, name)
         found.append(facts)
     return found
 
@@ -82,6 +89,13 @@ def _values_of(values: Values, logged: Logged, name: str) -> dict[str, Any]:
     numbers = [float(v) for v in tried if isinstance(v, int | float) and low <= v <= high]
     line = numbers[:: max(1, len(numbers) // (2 * LISTED))]
     return {"low": low, "high": high, "tried": line}
+
+
+def _range_in(log: Episodes, name: str) -> dict[str, float]:
+    """Return the range of a number in a log; nothing if it was never logged."""
+    numbers = log.columns[name].numbers()
+    known = numbers[~np.isnan(numbers)]
+    return {"low": float(known.min()), "high": float(known.max())} if len(known) else {}
 
 
 def coverage_facts(

@@ -17,6 +17,7 @@ from rspmn.infer.policy import Policy
 from rspmn.model import RSPMN
 from rspmn.report.card import coverage_facts, log_facts, model_facts, variable_facts
 from rspmn.report.decision_points import DecisionPoints
+from rspmn.report.later_steps import later_steps
 from rspmn.report.page_warnings import page_warnings
 from rspmn.report.plain import plain, rounded
 from rspmn.report.played import played_episodes
@@ -27,7 +28,7 @@ from rspmn.spmn import SPMN
 from rspmn.values import Mark, Value, show
 
 #: The version of the data's form.
-FORM = 1
+FORM = 2
 #: Of larger models, so many interface nodes are in the page: the most visited.
 MOST_NODES = 1000
 
@@ -86,7 +87,7 @@ def report_data(
         "form": FORM,
         "title": title or (path.name if path else "Model"),
         "model": model_facts(policy, kind, path),
-        "variables": variable_facts(policy),
+        "variables": variable_facts(policy, log),
         "warnings": page_warnings(policy.model, worth, coverage, shown.no_intervals, findings),
         "worth": worth,
         "coverage": coverage,
@@ -96,7 +97,9 @@ def report_data(
         "unknown": policy.model.unknown,
         "bound": policy.bound,
         "nodes": nodes,
+        "noIntervals": shown.no_intervals,
         "points": {str(point): facts for point, facts in points.items()},
+        "later": later_steps(policy, points),
         "states": shown.states(),
         "tree": shown.tree(nodes),
         "episodes": played_episodes(policy, steps) if kind == "rspmn" else None,

@@ -1,0 +1,178 @@
+"""Expressions as plain lists, which other languages evaluate: a page, a query, a file.
+
+A formula is a number; `["column", name]`; or an operation and its operands:
+
+========================= =============================================================
+``+ - * /``               numbers
+``== != < <= > >=``       two numbers; 1 or 0
+``in``                    a text and a list of words; 1 or 0
+``same``                  two texts; 1 or 0
+``lacks``                 1 where the operand is missing, else 0
+``both``                  two conditions: 0 where one is 0, else 1
+``not``                   1 where a condition is 0, 0 where it is 1
+``filled``                a number, 0 where it is missing
+========================= =============================================================
+
+A missing operand makes the result missing, except of ``lacks``, ``filled``, and of ``both`` where
+the other operand is 0. Conditions in columns are 1 and 0.
+"""
+
+import operator
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rspmn.expressions.evaluate import Term, fold
+from rspmn.expressions.parse import Expression
+
+#: A formula, as JSON has it.
+Formula = float | list[Any]
+#: What a column holds.
+Holds = Literal["number", "condition", "text"]
+
+SIGNS: Mapping[Callable[[Any, Any], Any], str] = {
+    operator.eq: "==",
+    operator.ne: "!=",
+    operator.lt: "<",
+    operator.le: "<=",
+    operator.gt: ">",
+    operator.ge: ">=",
+}
+ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+}
+
+
+def formula_of(expression: Expression, columns: Mapping[str, Holds]) -> Formula:
+    """Return an expression as a formula.
+
+    Parameters
+    ----------
+    expression
+        The expression.
+    columns
+        What each column holds.
+
+    Examples
+    --------
+    >>> formula_of(Expression.parse("floor > 0"), {"floor": "number"})
+    ['>', ['column', 'floor'], 0.0]
+    """
+    found: Formula = _plain(fold(expression, _Formulas(columns)).value)
+    return found
+
+
+def formula_value(formula: Formula, state: Mapping[str, Any]) -> Any:
+    """Return the value of a formula in a state; None is missing.
+
+    It is what `rspmn.expressions.evaluate.evaluate` returns for one row.
+
+    >>> formula_value([">", ["column", "floor"], 0.0], {"floor": 2})
+    1
+    """
+    if not isinstance(formula, list):
+        return formula
+    kind, *parts = formula
+    if kind == "column":
+        return state.get(parts[0])
+    values = [formula_value(part, state) for part in (parts[:1] if kind == "in" else parts)]
+    if kind == "lacks":
+        return int(values[0] is None)
+    if kind == "filled":
+        return 0 if values[0] is None else values[0]
+    if kind == "both" and 0 in values:
+        return 0
+    if None in values:
+        return None
+    if kind == "in":
+        return int(values[0] in parts[1])
+    if kind in ARITHMETIC:
+        return ARITHMETIC[kind](*values)
+    return int(_CONDITIONS[kind](*values))
+
+
+_CONDITIONS: Mapping[str, Callable[..., Any]] = {
+    **{name: sign for sign, name in SIGNS.items()},
+    "same": operator.eq,
+    "both": lambda one, other: bool(one and other),
+    "not": operator.not_,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A part of a formula, with the operators of numbers."""
+
+    value: list[Any]
+
+    def __add__(self, other: Any) -> "_Part":
+        return _part("+", self, other)
+
+    def __radd__(self, other: Any) -> "_Part":
+        return _part("+", other, self)
+
+    def __sub__(self, other: Any) -> "_Part":
+        return _part("-", self, other)
+
+    def __rsub__(self, other: Any) -> "_Part":
+        return _part("-", other, self)
+
+    def __mul__(self, other: Any) -> "_Part":
+        return _part("*", self, other)
+
+    def __rmul__(self, other: Any) -> "_Part":
+        return _part("*", other, self)
+
+    def __truediv__(self, other: Any) -> "_Part":
+        return _part("/", self, other)
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, _Part) else value
+
+
+def _part(kind: str, *operands: Any) -> _Part:
+    return _Part([kind, *map(_plain, operands)])
+
+
+@dataclass(frozen=True, eq=False)
+class _Formulas:
+    """The algebra that writes expressions as formulas."""
+
+    columns: Mapping[str, Holds]
+
+    @property
+    def names(self) -> Collection[str]:
+        return self.columns.keys()
+
+    def column(self, name: str) -> Term:
+        if name not in self.columns:
+            return Term("word", name)
+        return Term(self.columns[name], _part("column", name))
+
+    def compare(self, sign: Callable[[Any, Any], Any], one: Any, other: Any) -> _Part:
+        return _part(SIGNS[sign], one, other)
+
+    def is_in(self, text: Any, words: list[str]) -> _Part:
+        return _part("in", text, list(words))
+
+    def is_same(self, one: Any, other: Any) -> _Part:
+        return _part("same", one, other)
+
+    def lacks(self, value: Any) -> _Part:
+        return _part("lacks", value)
+
+    def both(self, one: Any, other: Any) -> _Part:
+        return _part("both", one, other)
+
+    def negate(self, condition: Any) -> _Part:
+        return _part("not", condition)
+
+    def number(self, condition: Any) -> Any:
+        return condition
+
+    def zero_if_missing(self, number: Any) -> _Part:
+        return _part("filled", number)

@@ -1,0 +1,88 @@
+"""Laws of a schema, and rules of a policy, as formulas that need nothing of this package."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rspmn.availability import Law, label
+from rspmn.circuit import Leaf, Max, Network
+from rspmn.expressions import Expression
+from rspmn.expressions.formula import Formula, Holds, formula_of, formula_value
+from rspmn.infer.constraints import Forbidden
+from rspmn.values import Mark, Value, is_missing
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition on the state that a value of a decision depends on.
+
+    A law says where it is available, and says nothing where the state lacks a variable. A rule says
+    where it is forbidden, also where the state lacks a variable.
+    """
+
+    decision: str
+    value: str  # as `label` writes it
+    variables: list[str]
+    formula: Formula | None  # None: in all states
+    is_law: bool
+
+    def forbids(self, made: Mapping[str, Value], state: Mapping[str, Any]) -> bool:
+        """Return whether decisions cannot, or must not, be made in a state.
+
+        >>> law = Condition("a", "lift", ["floor"], [">", ["column", "floor"], 0.0], True)
+        >>> law.forbids({"a": "lift"}, {"floor": 0}), law.forbids({"a": "lift"}, {})
+        (True, False)
+        """
+        value = made.get(self.decision)
+        if value is None or label(value) != self.value:
+            return False
+        if any(is_missing(state.get(name)) for name in self.variables):
+            return not self.is_law
+        if self.formula is None:
+            return True
+        return bool(formula_value(self.formula, state) == 0) == self.is_law
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return asdict(self)
+
+
+def conditions_of(
+    network: Network, laws: Iterable[Law], rules: Iterable[Forbidden] = ()
+) -> list[Condition]:
+    """Return laws and rules on the variables of a network, as formulas."""
+    holds = _held(network)
+    return [
+        *(
+            Condition(law.decision, law.value, [*law.variables],
+                      _formula(law.condition, law.variables, holds), True)
+            for law in laws
+        ),
+        *(
+            Condition(rule.decision, rule.value, [*rule.variables],
+                      None if rule.condition is None
+                      else _formula(rule.condition, rule.variables, holds), False)
+            for rule in rules
+        ),
+    ]  # fmt: skip
+
+
+def _formula(text: str, variables: Iterable[str], holds: Mapping[str, Holds]) -> Formula:
+    columns = {name: holds.get(name, "number") for name in variables}
+    return formula_of(Expression.parse(text), columns)
+
+
+def _held(network: Network) -> dict[str, Holds]:
+    """Return what the variables of a network hold: numbers, unless all values are of a kind."""
+    values: dict[str, list[Value]] = {}
+    for node in network.nodes:
+        if isinstance(node, Leaf):
+            atoms = node.distribution.atoms()
+            values.setdefault(node.variable, []).extend([0.5] if atoms is None else atoms)
+        elif isinstance(node, Max):
+            values.setdefault(node.decision, []).extend(node.values)
+    found: dict[str, Holds] = {}
+    for name, several in values.items():
+        kinds = {type(value) for value in several if not isinstance(value, Mark)}
+        found[name] = "text" if kinds == {str} else "condition" if kinds == {bool} else "number"
+    return found
