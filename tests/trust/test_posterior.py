@@ -12,8 +12,9 @@ from rspmn.errors import EvidenceError
 from rspmn.model import RSPMN
 from rspmn.schema import Schema
 from rspmn.trust import Posterior
+from rspmn.trust.novelty import Novelty
 from rspmn.trust.posterior import draw_cells
-from rspmn.types import Array
+from rspmn.types import Array, Ints
 
 DRAWS = 2000
 
@@ -95,6 +96,31 @@ def test_means_of_draws_are_the_mean_world(name: str, episodes: int) -> None:
     assert mean.expect(np.ones((1, len(values)))) == pytest.approx(1.0)
     lost = posterior.worlds(posterior.anywhere(found, rng))
     assert lost.expect(np.ones((count, len(values)))) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("name", "episodes"), [("FrozenLake", 300), ("Elevators", 30)])
+def test_mean_utilities_are_sums_over_all_pairs(
+    name: str, episodes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    posterior = Posterior(learned(name, episodes))
+    novelty, node, earned = posterior.novelty, posterior.evidence.node, posterior.mean_earned
+    size, branches = novelty.interfaces, len(node)
+    pairs = np.repeat(np.arange(branches), size), np.tile(np.arange(size), branches)
+    pays = novelty.utilities(*pairs, earned[pairs[0]]).reshape(branches, size)
+    expected = (novelty.by_nodes.toarray()[node] * pays).sum(axis=1), pays @ novelty.everywhere
+    looked_at = []
+
+    def counted(branch: Ints, to: Ints, otherwise: Array) -> Array:
+        looked_at.append(len(branch))
+        return Novelty.utilities(novelty, branch, to, otherwise)
+
+    monkeypatch.setattr(novelty, "utilities", counted)
+    found = novelty.mean_utilities(earned)
+    assert found == pytest.approx(np.array(expected), abs=1e-12)
+    # Only successors of the branch's node: as many as there are keys of the node, each.
+    of_nodes = np.bincount(novelty.keys // size, minlength=size)
+    assert looked_at == [of_nodes[node].sum()]
+    assert looked_at[0] < branches * size / 2
 
 
 def test_the_core_has_the_weights_of_the_model_where_factors_are_shared() -> None:

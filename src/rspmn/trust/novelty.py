@@ -40,6 +40,8 @@ class Novelty:
         key = evidence.node[counted.branch] * self.interfaces + counted.to
         self.keys, self.which = np.unique(key, return_inverse=True)  # (node, to), sorted
         self.led = group_weights(self.which, counted.steps, len(self.keys))
+        #: How many steps led from each interface node. [interfaces]
+        self.left = group_weights(self.keys // self.interfaces, self.led, self.interfaces)
         self.responsibility = self._fit(counted, arrived)  # [branches, components]
 
     # ---- the fit -------------------------------------------------------------------
@@ -49,8 +51,7 @@ class Novelty:
         total = arrived.sum()
         size = max(2, int((arrived > 0).sum()))
         anywhere = np.maximum(arrived[counted.to] - 1, 0) / max(total - 1, 1) + FLOOR / size
-        of_node = group_weights(self.keys // self.interfaces, self.led, self.interfaces)
-        others = of_node[evidence.node] - evidence.steps  # [branches]
+        others = self.left[evidence.node] - evidence.steps  # [branches]
         near = np.maximum(self.led[self.which] - counted.steps, 0) / np.maximum(others[branch], 1)
         near = (1 - ANYWHERE) * np.where(others[branch] > 0, near, 0.0) + ANYWHERE * anywhere
         base = np.where(self.by_node, near[:, None], anywhere[:, None])  # [pairs, components]
@@ -78,9 +79,8 @@ class Novelty:
         from scipy.sparse import csr_array
 
         node, to = self.keys // self.interfaces, self.keys % self.interfaces
-        total = group_weights(node, self.led, self.interfaces)
         shape = (self.interfaces, self.interfaces)
-        return csr_array((self.led / total[node], (node, to)), shape=shape)
+        return csr_array((self.led / self.left[node], (node, to)), shape=shape)
 
     # ---- draws ---------------------------------------------------------------------
 
@@ -147,14 +147,40 @@ class Novelty:
         else, where utilities are paid on arrival, that of all steps that did; else `otherwise`.
         """
         counted = self.evidence.counted
-        if self.paid_on_arrival:
-            arrived = self.arrivals[to]
-            otherwise = np.where(np.isnan(arrived), otherwise, arrived)
+        otherwise = self._unless_logged(to, otherwise)
         earned = group_weights(self.which, counted.steps * counted.utility) / self.led
         node = self.evidence.node[branch]
         found = _looked_up(self.keys, earned, node * self.interfaces + to, otherwise)
         own = counted.branch * self.interfaces + counted.to
         return _looked_up(own, counted.utility, branch * self.interfaces + to, found)
+
+    def _unless_logged(self, to: Ints, otherwise: Array) -> Array:
+        """Return what is earned on the way to interface nodes where no step of the node led."""
+        if not self.paid_on_arrival:
+            return otherwise
+        arrived = self.arrivals[to]
+        return np.where(np.isnan(arrived), otherwise, arrived)
+
+    def mean_utilities(self, otherwise: Array) -> tuple[Array, Array]:
+        """Return what branches earn on average if they lead where their node did, or anywhere.
+
+        Only the pairs of a branch and a successor of its node differ from others that lead to the
+        same successor, so that no other pairs are looked at. `otherwise` and both are [branches].
+        """
+        node = self.evidence.node
+        bounds = np.searchsorted(self.keys, np.arange(self.interfaces + 1) * self.interfaces)
+        pairs = np.diff(bounds)[node]  # [branches], how many
+        branch = np.repeat(np.arange(len(node)), pairs)
+        key = np.arange(len(branch)) + np.repeat(bounds[node] - np.cumsum(pairs) + pairs, pairs)
+        to = self.keys[key] % self.interfaces
+        pays, most = self.utilities(branch, to, otherwise[branch]), len(node)
+        by_node = group_weights(branch, self.led[key] / self.left[node[branch]] * pays, most)
+        differs = self.everywhere[to] * (pays - self._unless_logged(to, otherwise[branch]))
+        anywhere = np.flatnonzero(self.everywhere)
+        usual = otherwise
+        if self.paid_on_arrival:  # then it is known of all that was ever reached
+            usual = np.full(most, self.everywhere[anywhere] @ self.arrivals[anywhere])
+        return by_node, usual + group_weights(branch, differs, most)
 
 
 def _others(key: Ints, steps: Array, numbers: Array) -> Array:

@@ -22,8 +22,6 @@ from rspmn.trust.novelty import Novelty
 from rspmn.trust.products import ProductDraws
 from rspmn.types import Array, Ints
 
-#: At most this many floats are held per chunk.
-CHUNK = 4_000_000
 #: Products of factors that are not multiplied out take at most so many multiplications in an
 #: update of all draws, but at least so many draws are made.
 MOST_WORK, LEAST_DRAWS = 16_000_000, 40
@@ -244,18 +242,9 @@ class Posterior:
 
     def _mean_of_all(self) -> Array:  # [branches]
         """Return what each branch earns on average, with what was never seen."""
-        novelty, node = self.novelty, self.evidence.node
-        near, far = novelty.shares
-        earned = (1 - near - far) * self.mean_earned
-        to = np.flatnonzero(novelty.everywhere)
-        for branches in np.array_split(np.arange(len(node)), 1 + len(node) * len(to) // CHUNK):
-            pair = np.repeat(branches, len(to)), np.tile(to, len(branches))
-            pays = novelty.utilities(*pair, self.mean_earned[pair[0]])
-            pays = pays.reshape(len(branches), len(to))
-            by_node = novelty.by_nodes[node[branches]][:, to]
-            earned[branches] += near[branches] * np.asarray(by_node.multiply(pays).sum(axis=1))
-            earned[branches] += far[branches] * (pays @ novelty.everywhere[to])
-        return np.asarray(earned)
+        novelty, (near, far) = self.novelty, self.novelty.shares
+        by_node, anywhere = novelty.mean_utilities(self.mean_earned)
+        return np.asarray((1 - near - far) * self.mean_earned + near * by_node + far * anywhere)
 
     # ---- bounds --------------------------------------------------------------------
 

@@ -10,7 +10,6 @@ not periodic.
 """
 
 import math
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -25,9 +24,10 @@ from rspmn.infer.compiled.limit_by_updates import (
     limit_with_end,
     supports_by_updates,
 )
+from rspmn.infer.compiled.sparse_equations import solved
 from rspmn.infer.criterion import MEU, Criterion
 from rspmn.model import RSPMN
-from rspmn.types import Array
+from rspmn.types import Array, Bools, Ints
 
 #: A solution is accepted when one more update changes it by no more than this, relative to the
 #: largest value: well above what rounding does to it.
@@ -67,7 +67,6 @@ def supports_of_limit(
     the episode ends, which goes on with that probability.
     """
     from scipy.sparse import block_array, csr_array, identity
-    from scipy.sparse.linalg import spsolve
 
     bellman, size = model.bellman, model.num_interfaces
     if bellman.all_known(criterion):
@@ -81,8 +80,7 @@ def supports_of_limit(
     onwards = np.asarray(leads.sum(axis=1)).ravel()
     if discount < 1:
         system = identity(size, format="csc") - discount * leads
-        solved = spsolve(system.tocsc(), kept - discount * onwards)
-        return np.asarray(np.clip(np.atleast_1d(solved), 0.0, 1.0))
+        return np.clip(solved(system, kept - discount * onwards), 0.0, 1.0)
     over = np.stack([1 - kept, kept - onwards], axis=1)  # to nodes that are never left
     over[over < SETTLED] = 0.0
     follows = block_array([[leads, csr_array(over)], [None, identity(2)]], format="csr")
@@ -96,14 +94,13 @@ def supports_of_limit(
 
 def _by_policy_iteration(greedy: Update) -> tuple[Array, float]:
     from scipy.sparse import identity
-    from scipy.sparse.linalg import spsolve
 
     size, discount = greedy.bellman.interfaces, greedy.discount
     values = np.zeros(size)
     for _ in range(MOST_ROUNDS):
         chain = greedy.bellman.chain(greedy.choices(values))
         system = identity(size, format="csc") - discount * chain.follows
-        values = np.atleast_1d(spsolve(system.tocsc(), chain.rewards))
+        values = solved(system, chain.rewards)
         change = _change(greedy.of_finite(values), values)
         if change <= SETTLED * np.abs(values).max():
             return values, (change + _rounding(values)) / (1 - discount)
@@ -170,7 +167,6 @@ def settle(chain: Chain, values: Array) -> tuple[Array | None, float, str]:
     """
     from scipy.sparse import identity
     from scipy.sparse.csgraph import connected_components
-    from scipy.sparse.linalg import splu
 
     count, part = connected_components(chain.follows, directed=True, connection="strong")
     sources, targets = chain.follows.nonzero()
@@ -178,8 +174,7 @@ def settle(chain: Chain, values: Array) -> tuple[Array | None, float, str]:
     never_left[part[sources[part[sources] != part[targets]]]] = False
     alone = never_left[part] & (np.bincount(part)[part] == 1)
     settled = np.where(alone & (chain.rewards == 0), values, np.nan)
-    for number in np.unique(part[never_left[part] & np.isnan(settled)]).tolist():
-        inside = np.flatnonzero(part == number)
+    for inside in _members(part, never_left[part] & np.isnan(settled)):
         found, reason = _settle_part(chain, inside, values)
         if found is None:
             return None, math.inf, reason
@@ -191,25 +186,37 @@ def settle(chain: Chain, values: Array) -> tuple[Array | None, float, str]:
     system = identity(len(passing), format="csc") - chain.follows[passing][:, passing]
     earned = chain.rewards[passing] + chain.follows[passing][:, for_ever] @ settled[for_ever]
     try:
-        solved = splu(system.tocsc())
-    except RuntimeError:  # singular: what is left has a probability that rounding loses
+        settled[passing] = solved(system, earned)
+        times = solved(system, np.ones(len(passing)))
+    except np.linalg.LinAlgError:  # what is left has a probability that rounding loses
         return None, math.inf, "values depend on probabilities that are too small to be added"
-    settled[passing] = solved.solve(earned)
-    return settled, 1.0 + float(solved.solve(np.ones(len(passing))).max()), ""
+    return settled, 1.0 + float(times.max()), ""
 
 
-def _settle_part(chain: Chain, inside: NDArray[Any], values: Array) -> tuple[Array | None, str]:
+def _members(part: NDArray[Any], among: Bools) -> list[Ints]:
+    """Return the numbers of the nodes of each part, of some nodes."""
+    nodes = np.flatnonzero(among)
+    nodes = nodes[np.argsort(part[nodes], kind="stable")]
+    return np.split(nodes, np.flatnonzero(np.diff(part[nodes])) + 1) if len(nodes) else []
+
+
+def _settle_part(chain: Chain, inside: Ints, values: Array) -> tuple[Array | None, str]:
     """Return the limit in a part that is never left, or why it has none.
 
     With stationary distribution π and rewards r: there is one only if π·r = 0, and then it is
     the solution of (I - P) v = r whose average π·v is that of the values now, which no update
-    changes.
+    changes. Both equations lack one, which is made up for by what is known of one node.
     """
-    moves = chain.follows[inside][:, inside].toarray()
-    rewards = chain.rewards[inside]
-    size = len(inside)
-    balance = np.vstack([moves.T - np.eye(size), np.ones(size)])
-    stationary = np.linalg.lstsq(balance, np.append(np.zeros(size), 1.0), rcond=None)[0]
+    from scipy.sparse import identity
+
+    moves, rewards = chain.follows[inside][:, inside].tocsr(), chain.rewards[inside]
+    size, one = len(inside), _often_visited(moves)
+    others = np.delete(np.arange(size), one)
+    system = identity(size - 1, format="csr") - moves[others][:, others]
+    stationary = np.ones(size)
+    if size > 1:
+        stationary[others] = solved(system.T, moves[[one]].toarray()[0, others])
+    stationary /= stationary.sum()
     gain = float(stationary @ rewards)
     if abs(gain) > SETTLED * np.abs(rewards).max(initial=0.0):
         return None, f"values change by {gain:.6g} per step for ever"
@@ -218,21 +225,26 @@ def _settle_part(chain: Chain, inside: NDArray[Any], values: Array) -> tuple[Arr
         return np.full(size, average), ""
     if _period(moves) > 1:
         return None, "values oscillate for ever"
-    bias = np.linalg.solve(np.eye(size) - moves + stationary, rewards - gain)
-    return bias + average, ""
+    bias = np.zeros(size)
+    bias[others] = solved(system, (rewards - gain)[others])
+    return bias - stationary @ bias + average, ""
 
 
-def _period(moves: Array) -> int:
+def _often_visited(moves: Any) -> int:
+    """Return a node that a chain visits often: one that is visited hardly ever says little."""
+    share = np.full(moves.shape[0], 1 / moves.shape[0])
+    for _ in range(50):
+        share = (share + moves.T @ share) / 2  # half of the steps stay: it has no period
+    return int(share.argmax())
+
+
+def _period(moves: Any) -> int:
     """Return the greatest common divisor of the lengths of all circles of a connected chain."""
-    depth = {0: 0}
-    waiting = [0]
-    for here in waiting:
-        for there in np.flatnonzero(moves[here]).tolist():
-            if there not in depth:
-                depth[there] = depth[here] + 1
-                waiting.append(there)
+    from scipy.sparse.csgraph import breadth_first_order
+
+    order, before = breadth_first_order(moves, 0)
+    depth = np.zeros(len(order), dtype=np.int64)
+    for node in order[1:].tolist():
+        depth[node] = depth[before[node]] + 1
     sources, targets = moves.nonzero()
-    lengths = (
-        depth[i] + 1 - depth[j] for i, j in zip(sources.tolist(), targets.tolist(), strict=True)
-    )
-    return reduce(math.gcd, lengths, 0)
+    return int(np.gcd.reduce(depth[sources] + 1 - depth[targets]))

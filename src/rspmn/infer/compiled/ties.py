@@ -37,6 +37,7 @@ from rspmn.infer.compiled.limit_by_updates import (
     is_large,
     keeps_promises,
 )
+from rspmn.infer.compiled.sparse_equations import solved
 from rspmn.infer.criterion import MEU, TIE, Criterion
 from rspmn.model import RSPMN
 from rspmn.types import Array
@@ -85,7 +86,6 @@ class _Tied:
     def least_delays(self, gamma: float) -> Array:  # [n]
         """Return the least D, by policy iteration."""
         from scipy.sparse import identity
-        from scipy.sparse.linalg import spsolve
 
         delays, before = self._start(gamma), None
         if is_large(self.bellman):
@@ -96,7 +96,7 @@ class _Tied:
                 break
             follows = self.bellman.chain(chosen).follows
             system = identity(len(delays), format="csc") - gamma * follows
-            delays = np.atleast_1d(spsolve(system.tocsc(), gamma * (follows @ self.values)))
+            delays = solved(system, gamma * (follows @ self.values))
             before = chosen
         return delays
 
