@@ -6,8 +6,13 @@ import io
 import json
 import pickle
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -21,7 +26,12 @@ from rspmn.envs.frozen_lake import frozen_lake
 from rspmn.envs.sys_admin import sys_admin
 from rspmn.errors import EvidenceError
 from rspmn.export import to_csv, to_json, to_python, to_sql, to_tree
+from rspmn.export.python_runtime import BY_SCORES
+from rspmn.export.sql_formula import sql_number
+from rspmn.export.sql_words import quoted
 from rspmn.export.stages import Stage, stages_of
+from rspmn.expressions import Expression
+from rspmn.expressions.formula import formula_of
 from soft_models import soft_model
 
 State = dict[str, Any]
@@ -225,9 +235,43 @@ def learned_numbers() -> tuple[Policy, list[State]]:
     return policy, states
 
 
-@pytest.fixture(scope="module", params=[0, 1, 2, 3, "learned"])
+def ruled_numbers() -> tuple[Policy, list[State]]:
+    """Rules and laws by state: a variable that nothing depends on is in one of them."""
+    policy, states = numbers(3)
+    values = policy.planned.offers.values("D0")
+    schema = policy.model.schema
+    law = {"D0": {str(values[0]): "x0 > 2 or x1 - x0 / 2 < 1"}}
+    lawful = Schema(schema.order, schema.decisions, "u", schema.kinds, available=law)
+    rules = [f"{values[1]} when x1 in (1, 2) or 3 < x1 < 4.5", f"{values[2]} when not x0 < 5"]
+    model = replace(policy.model, schema=lawful)
+    return model.policy(3, forbid=rules, otherwise=values[0]), states
+
+
+def several_numbers(decisions: int) -> tuple[Policy, list[State]]:
+    """Decisions that are made together; one is never allowed, and one only after another."""
+    rng = np.random.default_rng(decisions)
+    model = soft_model(rng, 3, 2, decisions=decisions, actions=3, marks=True)
+    first, second = (model.policy(2).planned.offers.values(name) for name in ("D0", "D1"))
+    rules = [f"D1={second[0]} when D0 == {first[0]} and x0 < 3", f"D0={first[2]}"]
+    states: list[State] = [
+        {"x0": None if k % 9 == 0 else float(rng.uniform(0, 3)), "x1": float(rng.uniform(0, 3))}
+        for k in range(60)
+    ]
+    return model.policy(2, forbid=rules), states
+
+
+CASES: dict[object, Callable[[], tuple[Policy, list[State]]]] = {
+    **{seed: partial(numbers, seed) for seed in range(4)},
+    "learned": learned_numbers,
+    "ruled": ruled_numbers,
+    "two": partial(several_numbers, 2),
+    "three": partial(several_numbers, 3),
+}
+
+
+@pytest.fixture(scope="module", params=CASES)
 def of_numbers(request: pytest.FixtureRequest) -> tuple[Policy, list[tuple[State, Any]]]:
-    policy, states = learned_numbers() if request.param == "learned" else numbers(request.param)
+    policy, states = CASES[request.param]()
     return policy, [(state, decided(policy, state)) for state in states]
 
 
@@ -240,16 +284,71 @@ def test_numbers_in_a_python_file(of_numbers: Finite) -> None:
 @pytest.mark.parametrize("engine", ["sqlite", "duckdb"])
 def test_numbers_in_a_query(of_numbers: Finite, engine: str) -> None:
     policy, made = of_numbers
-    name, names = policy.model.schema.decisions[0], list(made[0][0])
+    decisions, names = policy.model.schema.decisions, list(made[0][0])
     rows = run_sql(policy, engine, names, [state for state, _ in made])
-    assert [row[name] for row in rows] == [expected for _, expected in made]
+    for (state, expected), row in zip(made, rows, strict=True):
+        of = expected if isinstance(expected, Mapping) else {decisions[0]: expected}
+        assert {name: row[name] for name in decisions} == {
+            name: of.get(name) for name in decisions
+        }, state
+
+
+def test_a_python_file_reads_a_table(tmp_path: Path) -> None:
+    for name, policy, text in (
+        ("lake", lake(), "cell\n14\n0\n"), ("numbers", numbers(0)[0], "x0,x1\n1.5,2\n,3\n"),
+    ):  # fmt: skip
+        path = tmp_path / f"{name}.py"
+        path.write_text(to_python(policy), encoding="utf-8")
+        command = [sys.executable, str(path)]
+        done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
+        for row in csv.DictReader(io.StringIO(done.stdout)):
+            made = row.pop(policy.model.schema.decisions[0])
+            state = {n: float(v) if "." in v else int(v) for n, v in row.items() if v}
+            assert made == str(policy.act(state))
+
+
+def test_rules_matter_where_they_are_tested() -> None:
+    """The cases above would be of no use if rules changed nothing."""
+    for case in ("ruled", "two", "three"):
+        policy, states = CASES[case]()
+        free = policy.model.policy(policy.horizon)
+        assert sum(decided(policy, state) != decided(free, state) for state in states) > 5
+
+
+FORMULAS = json.loads((Path(__file__).parents[1] / "formulas.json").read_text(encoding="utf-8"))
+
+
+def test_formulas_in_a_python_file() -> None:
+    names: dict[str, Any] = {"SCORES": {"informative": {}}}
+    exec(compile(BY_SCORES, "policy.py", "exec"), names)
+    for row in FORMULAS:
+        formula = formula_of(Expression.parse(row["expression"]), row["columns"])
+        for state, expected in row["cases"]:
+            assert names["_formula_value"](formula, state) == expected, (row["expression"], state)
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "duckdb"])
+def test_formulas_in_a_query(engine: str) -> None:
+    connection: Any = sqlite3.connect(":memory:") if engine == "sqlite" else duckdb.connect()
+    types = {"number": "DOUBLE", "condition": "BOOLEAN", "text": "VARCHAR"}
+    for row in FORMULAS:
+        formula = formula_of(Expression.parse(row["expression"]), row["columns"])
+        listed = ", ".join(
+            f"CAST(? AS {types[h]}) AS {quoted(n)}" for n, h in row["columns"].items()
+        )
+        if formula[0] == "column":  # type: ignore[index]
+            formula = ["number", formula]  # a condition
+        query = f"SELECT {sql_number(formula, quoted)} FROM (SELECT {listed}) AS states"
+        for state, expected in row["cases"]:
+            found = connection.execute(query, [state[n] for n in row["columns"]]).fetchone()[0]
+            assert found == expected, (row["expression"], state)
 
 
 def test_the_tree_of_numbers_says_how_good_it_is() -> None:
     policy, _ = numbers(0)
     assert "right in" in to_tree(policy, leaves=3)
     assert to_csv(policy).startswith("node,x0,x1,D0,value")
-    assert json.loads(to_json(policy))["scores"]["decision"] == "D0"
+    assert json.loads(to_json(policy))["scores"]["decisions"] == ["D0"]
 
 
 # ---- files and copies -------------------------------------------------------------------------

@@ -31,6 +31,7 @@ export function formulaValue(formula: Formula, state: Record<string, Value | nul
     case "same": return Number(one === other);
     case "both": return 1;
     case "not": return Number(one === 0);
+    case "number": return a;
   }
   throw new Error(`a formula has the unknown operation ${kind}`);
 }

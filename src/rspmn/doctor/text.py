@@ -30,11 +30,11 @@ def _contents(found: Diagnosis) -> Iterator[str]:
 
 
 def _columns(found: Diagnosis, width: int | None) -> list[str]:
-    columns, roles = found.survey.columns, _roles(found.schema)
+    columns, roles, kinds = found.survey.columns, _roles(found.schema), found.schema.kinds
     return table_lines({
         "column": [shortened(column.name, LONGEST_NAME) for column in columns],
         "role": [roles.get(column.name, "") for column in columns],
-        "kind": [str(column.kind or column.stored) for column in columns],
+        "kind": [str(kinds.get(c.name) or c.kind or c.stored) for c in columns],
         "values": [column.distinct for column in columns],
         "missing": [column.missing for column in columns],
         "least": [column.least for column in columns],

@@ -1,6 +1,6 @@
 """A policy as a Python file that imports nothing but the standard library."""
 
-from rspmn.export.python_runtime import BY_SCORES, BY_TREE
+from rspmn.export.python_runtime import BY_SCORES, BY_TREE, MAIN
 from rspmn.export.scores import Scores, scores_of
 from rspmn.export.stages import Stage, described, is_finite, stages_of
 from rspmn.export.tree import Node, grown
@@ -25,11 +25,17 @@ def to_python(policy: BasePolicy, t: int = 0) -> str:
     head = f'"""{described(policy, t)}\n\n{about}\n"""\n'
     if not is_finite(policy):
         numbers = _literal(scores_of(policy, t))
-        return f"{head}\nimport bisect\nimport math\n\nSCORES = {numbers}\n\n{BY_SCORES}"
+        data, code = f"import bisect\nimport math\n\nSCORES = {numbers}\n", BY_SCORES
+        return _file(policy, head, data, code)
     stages = [_stage(stage) for stage in stages_of(policy, t)]
     several = len(policy.model.schema.decisions) > 1
     data = f"STAGES = [{','.join(stages)}\n]\nSEVERAL = {several}  # decisions in a step\n"
-    return f"{head}\n{data}\n{BY_TREE}"
+    return _file(policy, head, data, BY_TREE)
+
+
+def _file(policy: BasePolicy, head: str, data: str, code: str) -> str:
+    first = f"DECISION = {policy.model.schema.decisions[0]!r}  # the first\n"
+    return f"{head}\n{data}{first}\n{code}\n\n{MAIN}"
 
 
 def _literal(scores: Scores) -> str:

@@ -1,4 +1,4 @@
-"""The code of Python files that decide as a policy does: by trees, and by a formula."""
+"""The code of Python files that decide as a policy does: by trees, or by a formula."""
 
 BY_TREE = '''
 def act(state):
@@ -35,8 +35,9 @@ def _passes(found, how, value):
         return found == value
     return how == "at most" and found <= value
 
+'''
 
-if __name__ == "__main__":  # reads a CSV file of states, writes the decisions beside them
+MAIN = """if __name__ == "__main__":  # reads a CSV file of states, writes the decisions beside them
     import csv
     import sys
 
@@ -55,42 +56,88 @@ if __name__ == "__main__":  # reads a CSV file of states, writes the decisions b
     writer = None
     for row in csv.DictReader(sys.stdin):
         made = act({name: _read(text) for name, text in row.items()})
-        row |= made if isinstance(made, dict) else {STAGES[0]["decisions"][0]: made}
+        row |= made if isinstance(made, dict) else {DECISION: made}
         if writer is None:
             writer = csv.DictWriter(sys.stdout, list(row))
             writer.writeheader()
         writer.writerow(row)
-'''
+"""
 
 BY_SCORES = '''
 def act(state):
     """Return what to do in a state, a mapping of variables to values; None is missing.
 
-    A state that was never seen is a LookupError, unless the policy says what to do otherwise.
+    Returned is a value or, if a step has several decisions, a mapping of those to make now.
+    Decisions that were already made are part of the state. A state that was never seen is a
+    LookupError, unless the policy says what to do otherwise.
     """
-    values = action_values(state)
-    known = [None if each is None else each["known"] for each in values.values()]
-    most = max((k for k in known if k is not None), default=0.0)
-    left = [
-        (action, each["worth"], each["delay"]) for action, each in values.items()
-        if each is not None and each["known"] >= SCORES["least_known"] * most
-    ]
-    if any(worth > -math.inf for _, worth, _ in left):
-        left = [each for each in left if each[1] > -math.inf]
-    if not left:
-        if SCORES["otherwise"] is not None:
-            return SCORES["otherwise"]
-        raise LookupError("such a state was never seen")
-    size = max((abs(worth) for _, worth, _ in left if math.isfinite(worth)), default=0.0)
-    least = max(worth for _, worth, _ in left) - max(SCORES["tie"] * size, SCORES["within"])
-    left = [each for each in left if each[1] >= least]
-    soon = min(delay for *_, delay in left)
-    late = max(abs(delay) for *_, delay in left)
-    return next(action for action, _, delay in left if delay <= soon + SCORES["tie"] * late)
+    made = {}
+    where = _where(state)
+    for level, decision in enumerate(SCORES["decisions"]):
+        if state.get(decision) is None:
+            action = _chosen(action_values(state, where, level), level, {**state, **made})
+            if action is None:
+                if SCORES["otherwise"] is None:
+                    raise LookupError("such a state was never seen")
+                made = dict(zip(SCORES["decisions"], SCORES["otherwise"]))
+                break
+            made[decision] = action
+        place = SCORES["values"][level].index({**state, **made}[decision])
+        where = [
+            (weight, SCORES["points"][level][point][4][place])
+            for weight, point in where if len(SCORES["points"][level][point]) > 4
+        ]
+        where = [(weight, point) for weight, point in where if point >= 0]
+    if not made:
+        raise LookupError("no decision is left to make")
+    return made if len(SCORES["decisions"]) > 1 else made[SCORES["decisions"][0]]
 
 
-def action_values(state):
+def _chosen(values, level, state):
+    best = _best(values)
+    forbidden = [a for place, a in enumerate(values) if _is_forbidden(level, place, state)]
+    if any(action in forbidden for action in best):
+        best = _best({a: None if a in forbidden else each for a, each in values.items()})
+    if not best:
+        return None
+    soon = min(values[action]["delay"] for action in best)
+    late = max(abs(values[action]["delay"]) for action in best)
+    return next(a for a in best if values[a]["delay"] <= soon + SCORES["tie"] * late)
+
+
+def _best(values):
+    offered = {action: each for action, each in values.items() if each is not None}
+    most = max((each["known"] for each in offered.values()), default=0.0)
+    left = {
+        action: each["worth"] for action, each in offered.items()
+        if each["known"] >= SCORES["least_known"] * most
+    }
+    if any(worth > -math.inf for worth in left.values()):
+        left = {action: worth for action, worth in left.items() if worth > -math.inf}
+    size = max((abs(worth) for worth in left.values() if math.isfinite(worth)), default=0.0)
+    least = max(left.values(), default=0.0) - max(SCORES["tie"] * size, SCORES["within"])
+    return [action for action, worth in left.items() if worth >= least]
+
+
+def action_values(state, where=None, level=0):
     """Return of each action its worth, its delay, and how much is known; None if never seen."""
+    where = _where(state) if where is None else where
+    total = sum(weight for weight, _ in where)
+    found = {}
+    for k, action in enumerate(SCORES["values"][level]):
+        offered, known, worth, delay = (
+            sum(weight * SCORES["points"][level][point][part][k] for weight, point in where)
+            for part in range(4)
+        )
+        found[action] = None if not offered else {
+            "known": known / total,
+            "worth": worth / known if known else -math.inf,
+            "delay": delay / known if known else 0.0,
+        }
+    return found
+
+
+def _where(state):
     logs = []
     for node in SCORES["nodes"]:
         if node[0] == "leaf":
@@ -100,23 +147,51 @@ def action_values(state):
         else:
             pairs = zip(node[1], node[2])
             logs.append(_log_sum([math.log(w) + logs[c] for c, w in pairs if w > 0]))
-    weights = [math.log(row[1]) + logs[row[0]] for row in SCORES["rows"]]
+    weights = [math.log(w) + sum(logs[node] for node in below) for below, w, _ in SCORES["rows"]]
     highest = max(weights)
     if highest == -math.inf:
-        return dict.fromkeys(SCORES["values"])
-    weights = [math.exp(weight - highest) for weight in weights]
-    total = sum(weights)
-    found = {}
-    for k, action in enumerate(SCORES["values"]):
-        offered, known, worth, delay = (
-            sum(w * row[part][k] for w, row in zip(weights, SCORES["rows"])) for part in range(2, 6)
-        )
-        found[action] = None if not offered else {
-            "known": known / total,
-            "worth": worth / known if known else -math.inf,
-            "delay": delay / known if known else 0.0,
-        }
-    return found
+        return []
+    rows = zip(weights, SCORES["rows"])
+    return [(math.exp(w - highest), row[2]) for w, row in rows if w > -math.inf]
+
+
+def _is_forbidden(level, place, state):
+    for of, value, variables, formula, is_law in SCORES["conditions"]:
+        if (of, value) == (level, place):
+            known = all(_value(state, name) is not None for name in variables)
+            holds = _formula_value(formula, state) if known else None
+            if (holds == 0) if is_law else (holds != 0):
+                return True
+    return False
+
+
+def _formula_value(formula, state):
+    if not isinstance(formula, list):
+        return formula
+    kind, *parts = formula
+    if kind == "column":
+        return _value(state, parts[0])
+    values = [_formula_value(part, state) for part in (parts[:1] if kind == "in" else parts)]
+    if kind == "lacks":
+        return int(values[0] is None)
+    if kind == "filled":
+        return 0 if values[0] is None else values[0]
+    if kind == "both" and 0 in values:
+        return 0
+    if None in values:
+        return None
+    if kind == "in":
+        return int(values[0] in parts[1])
+    if kind in ("not", "number"):
+        return int(bool(values[0]) == (kind == "number"))
+    a, b = values
+    if kind in "+-*/":
+        return a + b if kind == "+" else a - b if kind == "-" else a * b if kind == "*" else a / b
+    return int({
+        "==": a == b, "same": a == b, "!=": a != b, "both": bool(a and b),
+        "<": kind == "<" and a < b, "<=": kind == "<=" and a <= b,
+        ">": kind == ">" and a > b, ">=": kind == ">=" and a >= b,
+    }[kind])
 
 
 def _value(state, name):

@@ -5,17 +5,20 @@ action is worth is the average over them, and the highest is chosen, as in
 `rspmn.infer.compiled.mixture`. `Scores` are the numbers in that formula.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from rspmn.circuit import Distribution, Leaf, Product, Sum
+from rspmn.availability import label
+from rspmn.circuit import Distribution, Leaf, Network, Product, Sum
 from rspmn.errors import EvidenceError
 from rspmn.infer.base_policy import BasePolicy
+from rspmn.infer.constraints import Constraints, Forbidden
 from rspmn.infer.criterion import LEAST_KNOWN, MEU, TIE
+from rspmn.infer.formulas import Condition, conditions_of
 from rspmn.values import Mark, Value
 
 
@@ -23,19 +26,27 @@ from rspmn.values import Mark, Value
 class Scores:
     """What decides in a state, as plain lists."""
 
-    decision: str
+    #: Decisions that are made together, one after the other, and the values of each.
+    decisions: list[str]
+    values: list[list[Value]]
     variables: list[str]
-    values: list[Value]
     #: Each is ["leaf", variable, family, *numbers], ["product", children] or ["sum", children,
     #: weights]; children come first.
     nodes: list[list[Any]]
-    #: Of each interface node, its node, its weight, and of all values whether it is offered, how
-    #: much is known, the worth and the delay, both weighed by that.
-    rows: list[list[Any]]
+    #: Of each interface node, the nodes whose product it is, its weight, and its point of the
+    #: first decision.
+    rows: list[tuple[list[int], float, int]]
+    #: Of each decision, points: of all values whether it is offered, how much is known, the worth
+    #: and the delay, both weighed by that; and the point of the next decision, -1 for none.
+    points: list[list[list[list[Any]]]]
+    #: What depends on the state: the places of a decision and of a value, the variables, the
+    #: formula, and whether it is a law, which says where the value is available; else it says where
+    #: the value is forbidden.
+    conditions: list[list[Any]]
     least_known: float
     tie: float
     within: float
-    otherwise: Value | None
+    otherwise: list[Value] | None
     #: Variables that say whether another is missing, by that one.
     informative: dict[str, str]
 
@@ -45,36 +56,131 @@ class Scores:
 
 
 def scores_of(policy: BasePolicy, t: int = 0) -> Scores:
-    """Return the scores of a policy of one decision."""
+    """Return the scores of a policy, of decisions that are made before anything else is seen."""
     planned, schema = policy.planned, policy.model.schema
-    if len(planned.together) > 1 or isinstance(policy.otherwise, dict):
-        raise EvidenceError("several decisions on numbers cannot be written as a formula")
-    if policy.criterion is not MEU:
-        raise EvidenceError("rules and caution on numbers cannot be written as a formula")
-    if schema.laws:
-        raise EvidenceError("laws of a schema on numbers cannot be written as a formula")
+    if len(planned.together) < len(schema.decisions):
+        raise EvidenceError(
+            "decisions after further observations on numbers cannot be written as a formula"
+        )
+    always, conditions = _conditions(policy)
     index, offers = policy.index, planned.offers
     prior = np.exp(index.prior - index.prior.max())
-    table = planned.at(planned.after(t), delays=True).table(offers, planned.together[0])
     interfaces = np.flatnonzero(prior > 0).tolist()
     if (offers.first[interfaces] < 0).any():
         raise EvidenceError("a model with utilities beside its decisions cannot be written out")
-    n = len(offers.values(planned.together[0]))
-    rows = []
-    for interface in interfaces:
-        _, *numbers = table[offers.first[interface]].tolist()
-        parts = [numbers[k * n : (k + 1) * n] for k in range(4)]
-        rows.append([index.network.roots[interface], float(prior[interface]), *parts])
+    points = _Points(policy, t, always)
+    nodes, factors = _factors(index.network, [index.network.roots[each] for each in interfaces])
+    rows = [
+        (below, _short(prior[each]), points.place(0, int(offers.first[each])))
+        for each, below in zip(interfaces, factors, strict=True)
+    ]
     return Scores(
-        planned.together[0],
+        list(planned.together),
+        [offers.values(name) for name in planned.together],
         variables_of(policy),
-        offers.values(planned.together[0]),
-        [_plain(node) for node in index.network.nodes],
+        nodes,
         rows,
-        LEAST_KNOWN, TIE, 2 * planned.bound,
-        policy.otherwise,  # type: ignore[arg-type]
+        points.found,
+        [
+            [level, place, each.variables, each.formula, each.is_law]
+            for each in conditions
+            for level, name in enumerate(planned.together)
+            for place, value in enumerate(offers.values(name))
+            if (name, label(value)) == (each.decision, each.value)
+        ],
+        LEAST_KNOWN, TIE, 2 * planned.bound, _otherwise(policy),
         {absence: name for name, absence in schema.informative.items()},
     )  # fmt: skip
+
+
+def _otherwise(policy: BasePolicy) -> list[Value] | None:
+    """Return what is decided in states that the model never saw, if the policy says it."""
+    given = policy.otherwise
+    if isinstance(given, Mapping):
+        return [given[name] for name in policy.planned.together]
+    return None if given is None else [given]
+
+
+def _conditions(policy: BasePolicy) -> tuple[set[tuple[str, str]], list[Condition]]:
+    """Return what a policy must never do, by decision and value, and what it must not by state."""
+    rules: Sequence[Forbidden] = ()
+    if isinstance(policy.criterion, Constraints):
+        if policy.criterion.min_support or policy.criterion.criterion is not MEU:
+            raise EvidenceError("caution and least support on numbers cannot be a formula")
+        rules = policy.criterion.forbidden
+    elif policy.criterion is not MEU:
+        raise EvidenceError("caution on numbers cannot be written as a formula")
+    always = {(rule.decision, rule.value) for rule in rules if rule.condition is None}
+    by_state = [rule for rule in rules if rule.condition is not None]
+    model = policy.model
+    return always, conditions_of(model.template, model.schema.laws, by_state)
+
+
+class _Points:
+    """The numbers of max nodes, those that occur once each."""
+
+    def __init__(self, policy: BasePolicy, t: int, never: set[tuple[str, str]]) -> None:
+        planned = policy.planned
+        self.offers, self.decisions, self.never = planned.offers, planned.together, never
+        self.at = planned.at(planned.after(t), delays=True)
+        self.found: list[list[list[list[Any]]]] = [[] for _ in self.decisions]
+        self._places: list[dict[str, int]] = [{} for _ in self.decisions]
+
+    def place(self, level: int, point: int) -> int:
+        """Return where the numbers of a max node of a decision are, -1 for none."""
+        if point < 0:
+            return -1
+        numbers = self._numbers(level, point)
+        known = self._places[level].setdefault(repr(numbers), len(self.found[level]))
+        if known == len(self.found[level]):
+            self.found[level].append(numbers)
+        return known
+
+    def _numbers(self, level: int, point: int) -> list[list[Any]]:
+        name = self.decisions[level]
+        values, branches = self.offers.values(name), self.offers.branches(name)[point].tolist()
+        _, *numbers = self.at.table(self.offers, name)[point].tolist()
+        offered, known, worth, delay = (
+            [_short(x) for x in numbers[k * len(values) : (k + 1) * len(values)]] for k in range(4)
+        )
+        may = [(name, label(value)) not in self.never for value in values]
+        offered = [int(x > 0 and ok) for x, ok in zip(offered, may, strict=True)]
+        if level + 1 == len(self.decisions):
+            return [offered, known, worth, delay]
+        below = [-1 if b < 0 else int(self.offers.next[b]) for b in branches]
+        return [offered, known, worth, delay, [self.place(level + 1, p) for p in below]]
+
+
+def _short(number: float) -> float:
+    """Return a number to twelve digits; ties are of nine."""
+    short = float(f"{number:.12g}")
+    return int(short) if short.is_integer() and abs(short) < 1e15 else short
+
+
+def _factors(network: Network, roots: Sequence[int]) -> tuple[list[list[Any]], list[list[int]]]:
+    """Return the nodes below some roots, and of each root the nodes whose product it is.
+
+    Products of products are one, and nodes without use are left out.
+    """
+    place: dict[int, int] = {}
+    found: list[list[Any]] = []
+
+    def placed(index: int) -> int:
+        if index not in place:
+            node = network.nodes[index]
+            below = [placed(child) for child in node.children]
+            place[index] = len(found)
+            found.append(_plain(node) if not below else [*_plain(node)[:1], below,
+                                                         *_plain(node)[2:]])  # fmt: skip
+        return place[index]
+
+    def parts(index: int) -> list[int]:
+        node = network.nodes[index]
+        if isinstance(node, Product):
+            return [part for child in node.children for part in parts(child)]
+        return [placed(index)]
+
+    return found, [parts(root) for root in roots]
 
 
 def variables_of(policy: BasePolicy) -> list[str]:

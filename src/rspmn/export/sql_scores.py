@@ -4,6 +4,7 @@ from typing import Any
 
 from rspmn.errors import EvidenceError
 from rspmn.export.scores import Scores
+from rspmn.export.sql_formula import sql_condition
 from rspmn.export.sql_words import literal, quoted
 
 #: Sums of more terms are written as sums of sums: SQLite refuses deep expressions.
@@ -17,10 +18,12 @@ LOW, HIGH = "-1e308", "1e308"
 def by_scores(scores: Scores, table: str) -> str:
     """Return the query by the formula, in steps that each add columns to those before them.
 
-    Densities of leaves; nodes; weights of interface nodes; their sums; averages; what is best.
+    Densities of leaves; nodes; weights of interface nodes; then for each decision sums, averages,
+    and what is best.
     """
-    nodes, rows, n = scores.nodes, scores.rows, len(scores.values)
-    if len(nodes) + len(rows) + 12 * n > MOST_COLUMNS:
+    nodes, rows = scores.nodes, scores.rows
+    columns = len(nodes) + len(rows) + sum(24 * len(values) for values in scores.values)
+    if columns > MOST_COLUMNS:
         raise EvidenceError(
             f"the formula has {len(nodes)} nodes, more than a query can have columns "
             f"({MOST_COLUMNS}): write a Python file"
@@ -29,62 +32,173 @@ def by_scores(scores: Scores, table: str) -> str:
         [f"{_density(scores, leaf)} AS n{k}" for k, leaf in enumerate(nodes) if leaf[0] == "leaf"]
     ]
     steps += _inner(nodes)
-    steps.append([f"{row[1]!r} * n{row[0]} AS w{k}" for k, row in enumerate(rows)])
-    steps += [_sums(scores), *_best(scores)]
+    steps.append([
+        f"{' * '.join([repr(weight), *(f'n{node}' for node in below)])} AS w{k}"
+        for k, (below, weight, _) in enumerate(rows)
+    ])  # fmt: skip
+    for level in range(len(scores.decisions)):
+        steps += _Decision(scores, level).steps()
     source, parts = quoted(table), []  # steps that are not materialized would be multiplied out
-    for number, columns in enumerate(steps):
-        parts.append(f"s{number} AS MATERIALIZED (SELECT *, {', '.join(columns)} FROM {source})")
+    for number, step in enumerate(steps):
+        parts.append(f"s{number} AS MATERIALIZED (SELECT *, {', '.join(step)} FROM {source})")
         source = f"s{number}"
-    cases = "\n".join(
-        f"  WHEN tied{v} <= soon + {scores.tie!r} * slack THEN {literal(value)}"
-        for v, value in enumerate(scores.values)
-    )
     names = ", ".join(quoted(name) for name in scores.variables if name not in scores.informative)
+    made = ",\n".join(_made(scores, level) for level in range(len(scores.decisions)))
+    return "WITH " + ",\n".join(parts) + f"\nSELECT {names},\n{made}\nFROM {source}"
+
+
+def _made(scores: Scores, level: int) -> str:
+    """Return the column of a decision: nothing is decided unless all are."""
+    none = " OR ".join(f"c{k} IS NULL" for k in range(len(scores.decisions)))
+    otherwise = literal(None if scores.otherwise is None else scores.otherwise[level])
+    value = _value_of(scores, level)
     return (
-        "WITH " + ",\n".join(parts) + f"\nSELECT {names},\nCASE\n{cases}\n"
-        f"  ELSE {literal(scores.otherwise)} END AS {quoted(scores.decision)}\nFROM {source}"
+        f"CASE WHEN {none} THEN {otherwise} ELSE {value} END AS {quoted(scores.decisions[level])}"
     )
 
 
-def _sums(scores: Scores) -> list[str]:
-    """Return sums over interface nodes: of weights, and of what each value has in them."""
-    found = [f"{_sum([f'w{k}' for k in range(len(scores.rows))])} AS total"]
-    for part, letter in ((2, "o"), (3, "k"), (4, "u"), (5, "d")):
-        for v in range(len(scores.values)):
-            pairs = [(k, row[part][v]) for k, row in enumerate(scores.rows)]
-            found.append(f"{_sum([f'{x!r} * w{k}' for k, x in pairs if x])} AS {letter}{v}")
+def _value_of(scores: Scores, level: int) -> str:
+    """Return what was chosen of a decision, as a value."""
+    cases = " ".join(f"WHEN {k} THEN {literal(v)}" for k, v in enumerate(scores.values[level]))
+    return f"CASE c{level} {cases} END"
+
+
+class _Decision:
+    """The steps to one decision, whose columns have its number at their end."""
+
+    def __init__(self, scores: Scores, level: int) -> None:
+        self.scores, self.level = scores, level
+        self.every = range(len(scores.values[level]))
+        self.paths = _paths(scores, level)  # of each row, its point by what was chosen before
+
+    def steps(self) -> list[list[str]]:
+        """Return steps from weights to the place of the value that is chosen."""
+        end = f"_{self.level}"
+        refused = [self._refused(v) for v in self.every]
+        found = [self._path(), self._sums(end), self._averages(end), *self._best("a", end, [])]
+        if not any(refused):
+            return [*found, [f"{self._first('a', end)} AS c{self.level}"]]
+        # Only where something forbidden would be best, the others compete among themselves.
+        flags = [f"{each or 'FALSE'} AS no{v}{end}" for v, each in enumerate(refused)]
+        broken = " OR ".join(f"(no{v}{end} AND tieda{v}{end} IS NOT NULL)" for v in self.every)
+        found += [flags, *self._best("b", end, [f"no{v}{end}" for v in self.every])]
+        first, second = self._first("a", end), self._first("b", end)
+        return [*found, [f"CASE WHEN {broken} THEN {second} ELSE {first} END AS c{self.level}"]]
+
+    def _path(self) -> list[str]:
+        """Return what was chosen before, as one number."""
+        path = "0"
+        for k in range(self.level):
+            path = f"({path} * {len(self.scores.values[k])} + c{k})"
+        return [f"{path} AS p{self.level}"]
+
+    def _sums(self, end: str) -> list[str]:
+        """Return sums over interface nodes: of weights, and of what each value has in them."""
+        found = [f"{self._sum()} AS total{end}"]
+        for part, letter in enumerate("okud"):
+            found += [f"{self._sum(part, v)} AS {letter}{v}{end}" for v in self.every]
+        return found
+
+    def _sum(self, part: int | None = None, value: int = 0) -> str:
+        """Return the sum of a number of points, weighed; that of weights if none is named."""
+        points, terms = self.scores.points[self.level], []
+        for k, path in enumerate(self.paths):
+            numbers = [
+                0 if place < 0 else 1 if part is None else points[place][part][value]
+                for place in path
+            ]
+            if any(numbers):
+                terms.append(f"{_by_path(numbers, f'p{self.level}')} * w{k}")
+        return _sum(terms)
+
+    def _averages(self, end: str) -> list[str]:
+        every = self.every
+        return [
+            f"CASE WHEN total{end} > 0 AND o{v}{end} > 0 THEN k{v}{end} / total{end} ELSE -1 END "
+            f"AS known{v}{end}"
+            for v in every
+        ] + [
+            f"CASE WHEN k{v}{end} > 0 THEN {letter}{v}{end} / k{v}{end} ELSE {none} END "
+            f"AS {name}{v}{end}"
+            for letter, name, none in (("u", "worth", LOW), ("d", "late", "0.0"))
+            for v in every
+        ]
+
+    def _best(self, which: str, end: str, refused: list[str]) -> list[list[str]]:
+        """Return steps to the best values: those that compete, the highest, the soonest."""
+        scores, every = self.scores, self.every
+        known = [
+            f"CASE WHEN {refused[v]} THEN -1 ELSE known{v}{end} END"
+            if refused
+            else f"known{v}{end}"
+            for v in every
+        ]
+        tie, within = f"{scores.tie!r} * size{which}{end}", repr(scores.within)
+        least = f"(top{which}{end} - CASE WHEN {tie} > {within} THEN {tie} ELSE {within} END)"
+        left = [f"left{which}{v}{end}" for v in every]
+        tied = [f"tied{which}{v}{end}" for v in every]
+        sizes = [f"CASE WHEN {each} > {LOW} THEN ABS({each}) ELSE 0.0 END" for each in left]
+        return [
+            [f"{each} AS may{which}{v}{end}" for v, each in enumerate(known)],
+            [f"{_most([f'may{which}{v}{end}' for v in every])} AS most{which}{end}"],
+            [
+                f"CASE WHEN may{which}{v}{end} >= 0 AND may{which}{v}{end} >= "
+                f"{scores.least_known!r} * most{which}{end} THEN worth{v}{end} END AS {left[v]}"
+                for v in every
+            ],
+            [
+                f"{_most([f'COALESCE({each}, {LOW})' for each in left])} AS top{which}{end}",
+                f"{_most(sizes)} AS size{which}{end}",
+            ],
+            [f"CASE WHEN {left[v]} >= {least} THEN late{v}{end} END AS {tied[v]}" for v in every],
+            [
+                f"-({_most([f'-COALESCE({each}, {HIGH})' for each in tied])}) AS soon{which}{end}",
+                f"{_most([f'COALESCE(ABS({each}), 0.0)' for each in tied])} AS slack{which}{end}",
+            ],
+        ]
+
+    def _first(self, which: str, end: str) -> str:
+        """Return the place of the first of the best values that earn soonest."""
+        bound = f"soon{which}{end} + {self.scores.tie!r} * slack{which}{end}"
+        cases = " ".join(f"WHEN tied{which}{v}{end} <= {bound} THEN {v}" for v in self.every)
+        return f"CASE {cases} END"
+
+    def _refused(self, value: int) -> str:
+        """Return the condition that a value cannot, or must not, be chosen; nothing if it may."""
+        found = []
+        for level, place, variables, formula, is_law in self.scores.conditions:
+            if (level, place) == (self.level, value):
+                holds = f"COALESCE({sql_condition(formula, self._column)}, TRUE)"
+                lacks = " OR ".join(f"{self._column(name)} IS NULL" for name in variables)
+                found.append(f"NOT ({lacks} OR {holds})" if is_law else f"({lacks} OR {holds})")
+        return f"({' OR '.join(found)})" if found else ""
+
+    def _column(self, name: str) -> str:
+        if name in self.scores.decisions[: self.level]:
+            return f"({_value_of(self.scores, self.scores.decisions.index(name))})"
+        if name in self.scores.informative:
+            return f"({quoted(self.scores.informative[name])} IS NULL)"
+        return quoted(name)
+
+
+def _paths(scores: Scores, level: int) -> list[list[int]]:
+    """Return the points of each row at a decision, by what was chosen before, -1 for none."""
+    found = [[place] for *_, place in scores.rows]
+    for k in range(level):
+        points, none = scores.points[k], [-1] * len(scores.values[k])
+        found = [
+            [after for place in path for after in (none if place < 0 else points[place][4])]
+            for path in found
+        ]
     return found
 
 
-def _best(scores: Scores) -> list[list[str]]:
-    """Return steps to the best value: averages, those that compete, the highest, the soonest."""
-    every = range(len(scores.values))
-    tie, within = f"{scores.tie!r} * size", repr(scores.within)
-    least = f"(top - CASE WHEN {tie} > {within} THEN {tie} ELSE {within} END)"
-    sizes = [f"CASE WHEN left{v} > {LOW} THEN ABS(left{v}) ELSE 0.0 END" for v in every]
-    return [
-        [
-            f"CASE WHEN total > 0 AND o{v} > 0 THEN k{v} / total ELSE -1 END AS known{v}"
-            for v in every
-        ]
-        + [f"CASE WHEN k{v} > 0 THEN u{v} / k{v} ELSE {LOW} END AS worth{v}" for v in every]
-        + [f"CASE WHEN k{v} > 0 THEN d{v} / k{v} ELSE 0.0 END AS late{v}" for v in every],
-        [f"{_most([f'known{v}' for v in every])} AS most_known"],
-        [
-            f"CASE WHEN known{v} >= 0 AND known{v} >= {scores.least_known!r} * most_known "
-            f"THEN worth{v} END AS left{v}"
-            for v in every
-        ],
-        [
-            f"{_most([f'COALESCE(left{v}, {LOW})' for v in every])} AS top",
-            f"{_most(sizes)} AS size",
-        ],
-        [f"CASE WHEN left{v} >= {least} THEN late{v} END AS tied{v}" for v in every],
-        [
-            f"-({_most([f'-COALESCE(tied{v}, {HIGH})' for v in every])}) AS soon",
-            f"{_most([f'COALESCE(ABS(tied{v}), 0.0)' for v in every])} AS slack",
-        ],
-    ]
+def _by_path(numbers: list[Any], path: str) -> str:
+    """Return a number that depends on what was chosen before."""
+    if all(number == numbers[0] for number in numbers):
+        return repr(numbers[0])
+    cases = " ".join(f"WHEN {k} THEN {number!r}" for k, number in enumerate(numbers) if number)
+    return f"CASE {path} {cases} ELSE 0 END"
 
 
 def _inner(nodes: list[list[Any]]) -> list[list[str]]:

@@ -79,7 +79,18 @@ def grown(stage: Stage, leaves: int | None = None, among: Bools | None = None) -
         wait(node.yes)
         wait(node.no)
         number += 1
+    _prune(root)
     return root
+
+
+def _prune(node: Node) -> None:
+    """Drop tests that lead to the same choice either way."""
+    if node.yes is None or node.no is None:
+        return
+    _prune(node.yes)
+    _prune(node.no)
+    if node.yes.test is None and node.no.test is None and node.yes.choice == node.no.choice:
+        node.choice, node.test, node.yes, node.no = node.yes.choice, None, None, None
 
 
 def agreement(stage: Stage, root: Node) -> float:

@@ -10,6 +10,7 @@ A formula is a number; `["column", name]`; or an operation and its operands:
 ``lacks``                 1 where the operand is missing, else 0
 ``both``                  two conditions: 0 where one is 0, else 1
 ``not``                   1 where a condition is 0, 0 where it is 1
+``number``                a condition as a number
 ``filled``                a number, 0 where it is missing
 ========================= =============================================================
 
@@ -99,6 +100,7 @@ _CONDITIONS: Mapping[str, Callable[..., Any]] = {
     "same": operator.eq,
     "both": lambda one, other: bool(one and other),
     "not": operator.not_,
+    "number": bool,
 }
 
 
@@ -171,8 +173,8 @@ class _Formulas:
     def negate(self, condition: Any) -> _Part:
         return _part("not", condition)
 
-    def number(self, condition: Any) -> Any:
-        return condition
+    def number(self, condition: Any) -> _Part:
+        return _part("number", condition)
 
     def zero_if_missing(self, number: Any) -> _Part:
         return _part("filled", number)

@@ -307,9 +307,18 @@ def _drawn(distributions: Iterable[Distribution], rng: np.random.Generator) -> l
 
 
 def as_column(values: Sequence[Value]) -> NDArray[Any]:
-    """Return values as expressions are evaluated on: of numbers, or of text."""
-    is_text = any(isinstance(value, str) for value in values)
-    return objects([str(value) for value in values]) if is_text else np.array(values)
+    """Return values as expressions are evaluated on: of numbers, or of text.
+
+    Marks are missing among numbers.
+
+    >>> as_column([1, Mark.UNKNOWN, 3])
+    array([ 1., nan,  3.])
+    """
+    if any(isinstance(value, str) for value in values):
+        return objects([str(value) for value in values])
+    if any(isinstance(value, Mark) for value in values):
+        return np.array([np.nan if isinstance(value, Mark) else value for value in values])
+    return np.array(values)
 
 
 def objects(values: Sequence[object]) -> Objects:
