@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from rspmn.circuit import Categorical, Leaf, Max, Network, NetworkBuilder
+from rspmn.circuit import Categorical, Leaf, Network, NetworkBuilder
 from rspmn.schema import Schema
 from rspmn.types import Array
 from rspmn.values import END, UNKNOWN, Mark
@@ -90,19 +90,19 @@ def visits_of_states(template: Template) -> Array:  # [interfaces]
 
 def marked_interface(template: Network, mark: Mark) -> int | None:
     """Return the interface node in which all variables have one mark, None if there is none."""
-    certain = Categorical.certain(mark)
-
-    def all_marked(index: int) -> bool:
-        node = template.nodes[index]
-        match node:
-            case Max():
-                return node.values == (mark,) and all_marked(node.children[0])
-            case Leaf():
-                return node.distribution == certain
-            case _:
-                return all(map(all_marked, node.children))
-
-    return next((i for i, root in enumerate(template.roots) if all_marked(root)), None)
+    arrays, certain = template.arrays, Categorical.certain(mark)
+    codes = [k for k, value in enumerate(arrays.values) if value is mark]
+    marked = np.ones(len(arrays), dtype=bool)  # [nodes]
+    leaves = arrays.of_kind(Leaf)
+    of_objects = [isinstance(o, Leaf) and o.distribution == certain for o in arrays.objects]
+    marked[leaves] = np.array(of_objects, dtype=bool)[arrays.item[leaves]]
+    decided = np.isin(arrays.choice, codes) | (arrays.choice < 0)  # [edges]
+    for level in arrays.levels():
+        edges, first = arrays.edges_of(level)
+        below = marked[arrays.children[edges]] & decided[edges]
+        marked[level] = np.logical_and.reduceat(below, first)
+    found = np.flatnonzero(marked[list(template.roots)])
+    return int(found[0]) if len(found) else None
 
 
 def uniform_top(interfaces: int) -> Network:

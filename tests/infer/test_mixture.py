@@ -245,7 +245,7 @@ def test_states_of_one_box_need_no_density() -> None:
         assert (routes.node[routes.state] >= 0).all() != soft
 
 
-def _span(nodes: tuple[Node, ...], name: str) -> tuple[float, float]:
+def _span(nodes: Sequence[Node], name: str) -> tuple[float, float]:
     leaves = [n.distribution for n in nodes if isinstance(n, Leaf) and n.variable == name]
     ends = [end for leaf in leaves for end in as_numbers(leaf.support()).tolist()]
     return min(ends), max(ends)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rspmn.circuit.distributions import Distribution
 from rspmn.circuit.latent_factors import LatentFactors
+from rspmn.circuit.node_arrays import NodeArrays, NodeViews, arrays_of
 from rspmn.circuit.nodes import (
     FactoredLatents,
     Latent,
@@ -42,12 +43,15 @@ class Network:
     A single root makes it an SPN or SPMN; a template has one root per interface node.
     """
 
-    nodes: tuple[Node, ...]  # children before their parents
+    nodes: Sequence[Node]  # a tuple or, of arrays, `NodeViews`; children before their parents
     roots: tuple[int, ...]
 
     def __post_init__(self) -> None:
         if not self.roots:
             raise CircuitError("Network: expected at least one root, found none")
+        if isinstance(self.nodes, NodeViews):
+            self.nodes.arrays.refuse_faults(self.roots)
+            return
         used = bytearray(len(self.nodes))
         for root in self.roots:
             if not 0 <= root < len(self.nodes):
@@ -83,7 +87,14 @@ class Network:
     @property
     def num_edges(self) -> int:
         """Return the number of edges, which an evaluation takes time in proportion to."""
+        if isinstance(self.nodes, NodeViews):
+            return len(self.nodes.arrays.children)
         return sum(len(node.children) for node in self.nodes)
+
+    @cached_property
+    def arrays(self) -> NodeArrays:
+        """The nodes as arrays."""
+        return self.nodes.arrays if isinstance(self.nodes, NodeViews) else arrays_of(self.nodes)
 
     @cached_property
     def scopes(self) -> "list[Scope]":

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Concatenate, ParamSpec
 
+from rspmn.circuit.array_scopes import ArrayScopes
 from rspmn.circuit.network import Network
+from rspmn.circuit.node_arrays import NodeViews
 from rspmn.circuit.nodes import FactoredLatents, Latent, Leaf, Max, Node, Product, Sum, Utility
 from rspmn.circuit.scope import NEXT_STEPS, Scope, scopes, show_scope
 from rspmn.circuit.traverse import fold_up, path_to
@@ -61,6 +63,9 @@ def validity_violations(network: Network) -> list[Violation]:
 
     Valid means sum-complete, decomposable, max-complete and max-unique.
     """
+    arrays = _array_scopes(network)
+    if arrays is not None and arrays.is_valid:
+        return []
     scope = scopes(network)
     return _with_paths(
         network,
@@ -76,6 +81,9 @@ def validity_violations(network: Network) -> list[Violation]:
 @_once
 def soundness_violations(template: Network) -> list[Violation]:
     """Return everything that keeps a template from being sound (Def. 8)."""
+    arrays = _array_scopes(template)
+    if arrays is not None and arrays.is_valid and arrays.is_sound(template.roots):
+        return []
     return validity_violations(template) + _with_paths(
         template,
         {
@@ -88,6 +96,9 @@ def soundness_violations(template: Network) -> list[Violation]:
 @_once
 def latent_violations(network: Network, interfaces: int) -> list[Violation]:
     """Return the latents of a network that are mapped to no root of a template."""
+    arrays = _array_scopes(network)
+    if arrays is not None and arrays.leads_to(interfaces):
+        return []
     found = latents_mapped(network, interfaces)
     return _with_paths(network, {"mapped to a root (Defs. 6, 8)": found})
 
@@ -128,6 +139,9 @@ def schema_violations(
     expected: Scope = frozenset(schema.variables) - frozenset(given)
     if recurrent:
         expected |= {NEXT_STEPS}
+    arrays = _array_scopes(network)
+    if arrays is not None and arrays.is_valid and arrays.fits(schema, network.roots, expected):
+        return []
     known_before = {name: schema.known_before(name) for name in schema.decisions}
     return order_violations(network, known_before) + _with_paths(
         network,
@@ -286,6 +300,17 @@ def in_role(network: Network, schema: Schema) -> Iterator[Finding]:
 
 
 # ---- shared by the definitions -------------------------------------------------------
+
+
+def _array_scopes(network: Network) -> ArrayScopes | None:
+    """Return the scopes of a network that is arrays, which may show at once that all is well."""
+    if not isinstance(network.nodes, NodeViews):
+        return None
+    if "array scopes" not in network.checked:
+        network.checked["array scopes"] = ArrayScopes(network.nodes.arrays)
+    found = network.checked["array scopes"]
+    assert isinstance(found, ArrayScopes)
+    return found
 
 
 def refuse(owner: str, violations: list[Violation]) -> None:

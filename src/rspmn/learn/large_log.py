@@ -21,8 +21,9 @@ from rspmn.data.sources.count_windows import StoredWindows
 from rspmn.data.windows import Windows, group_windows
 from rspmn.infer.compiled.ways import RootTrees
 from rspmn.learn.config import LearnConfig
-from rspmn.learn.estimate import assign_shared, count, rebuild, transitions_of
+from rspmn.learn.estimate import assign_shared, count, transitions_of
 from rspmn.learn.flows import Flows
+from rspmn.learn.rebuild import rebuild
 from rspmn.learn.set_aside import put_back, take_out, without_variables
 from rspmn.model import RSPMN
 from rspmn.schema import Kind, Schema

@@ -3,24 +3,20 @@
 The numbers are those of `rspmn.infer.likelihood`, which evaluates one row node by node.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from rspmn.circuit import FactoredLatents, Latent, Leaf, Max, Network, Product, Sum, Utility
+from rspmn.circuit import Latent, Max, Network, Product, Sum
+from rspmn.circuit.node_arrays import KINDS as KINDS
+from rspmn.circuit.node_arrays import NodeArrays
 from rspmn.infer.compiled.leaf_tables import Distinct, LeafTable, leaf_tables
 from rspmn.infer.compiled.relations import ranges as ranges
 from rspmn.types import Array, Ints
 from rspmn.values import Value
-
-#: The code of each kind of node.
-KINDS: dict[type, int] = {
-    Leaf: 0, Utility: 1, Latent: 2, Product: 3, Sum: 4, Max: 5, FactoredLatents: 6,
-}  # fmt: skip
 
 #: At most this many floats are evaluated per chunk of rows.
 CHUNK = 4_000_000
@@ -34,37 +30,10 @@ TINY = 1e-200
 
 
 @dataclass(frozen=True, eq=False)
-class Flat:
-    """The nodes and edges of a network; edges are sorted by parent, then as its children are."""
+class Flat(NodeArrays):
+    """The nodes and edges of a network, and its roots."""
 
-    kind: Ints  # [nodes], a code of KINDS
-    starts: Ints  # [nodes + 1]; node i has the edges starts[i]:starts[i + 1]
-    children: Ints  # [edges]
-    weights: Array  # [edges]; 1 except below sums
     roots: Ints  # [roots]
-
-    def of_kind(self, kind: type) -> Ints:
-        """Return the nodes of a kind."""
-        return np.flatnonzero(self.kind == KINDS[kind])
-
-    def edges_of(self, nodes: Ints) -> tuple[Ints, Ints]:
-        """Return the edges of some nodes, concatenated, and the first edge of each node."""
-        edges, first = ranges(self.starts[nodes], self.starts[nodes + 1])
-        return edges, first[:-1]
-
-    def heights(self, kinds: Sequence[type] = (Product, Sum, Max)) -> Ints:  # [nodes]
-        """Return the most nodes of some kinds on a way down from each node, itself included."""
-        counted = np.isin(self.kind, [KINDS[kind] for kind in kinds]).astype(np.int64)
-        height = np.zeros(len(self.kind), dtype=np.int64)
-        inner = np.flatnonzero(np.diff(self.starts) > 0)
-        edges, first = self.edges_of(inner)
-        below = self.children[edges]
-        while len(inner):
-            higher = np.maximum.reduceat(height[below], first) + counted[inner]
-            if np.array_equal(higher, height[inner]):
-                break
-            height[inner] = higher
-        return height
 
     def linear(self) -> Any:  # scipy.sparse, [nodes, nodes]
         """Return the weights below sums and products as a matrix; other rows are empty."""
@@ -81,19 +50,9 @@ class Flat:
 
 def flatten(network: Network) -> Flat:
     """Return the nodes and edges of a network as arrays."""
-    nodes = network.nodes
-    kind = np.array([KINDS[type(node)] for node in nodes])
-    below: list[Sequence[int]] = [node.children for node in nodes]
-    counts = np.fromiter(map(len, below), np.int64, len(nodes))
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    children = np.fromiter(chain.from_iterable(below), np.int64, int(starts[-1]))
-    weights = np.ones(len(children))
-    sums = np.flatnonzero(kind == KINDS[Sum])
-    flat = Flat(kind, starts, children, weights, np.array(network.roots))
-    given = chain.from_iterable(nodes[i].weights for i in sums.tolist())  # type: ignore[union-attr]
-    edges, _ = flat.edges_of(sums)
-    weights[edges] = np.fromiter(given, np.float64, len(edges))
-    return flat
+    arrays = network.arrays
+    parts = {part.name: getattr(arrays, part.name) for part in fields(arrays)}
+    return Flat(**parts, roots=np.array(network.roots))
 
 
 # ---- likelihood ----------------------------------------------------------------------
@@ -248,7 +207,7 @@ def compile_likelihood(network: Network) -> CompiledLikelihood:
                     Layer(KINDS[kind], nodes, children, starts, log_weights[edges], branches)
                 )
     latents = flat.of_kind(Latent)
-    interfaces = np.array([network.nodes[i].interface for i in latents.tolist()], dtype=np.int64)
+    interfaces = flat.item[latents]
     return CompiledLikelihood(
         len(network), flat.roots, leaf_tables(network), decisions, (latents, interfaces),
         tuple(layers),

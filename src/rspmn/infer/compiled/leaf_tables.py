@@ -120,9 +120,11 @@ def members_of(some: Mapping[int, Distribution], leaf: Ints) -> Iterator[tuple[D
 def leaf_tables(network: Network) -> dict[str, LeafTable]:
     """Return the leaves of a network by variable."""
     leaves: dict[str, list[int]] = {}
-    for index, node in enumerate(network.nodes):
-        if isinstance(node, Leaf):
-            leaves.setdefault(node.variable, []).append(index)
+    arrays = network.arrays
+    for index in arrays.of_kind(Leaf).tolist():
+        leaf = arrays.objects[arrays.item[index]]
+        assert isinstance(leaf, Leaf)
+        leaves.setdefault(leaf.variable, []).append(index)
     return {name: _table(network, indices) for name, indices in leaves.items()}
 
 

@@ -10,20 +10,11 @@ from functools import cached_property
 
 import numpy as np
 
+from rspmn.circuit.node_arrays import ranges as ranges
 from rspmn.types import Ints
 
 #: A relation is also kept as a table if that is at most so many times as large.
 ROOM = 8
-
-
-def ranges(starts: Ints, stops: Ints) -> tuple[Ints, Ints]:
-    """Return the integers of some ranges, concatenated, and the offset of each range [n + 1].
-
-    >>> ranges(np.array([3, 7]), np.array([5, 10]))
-    (array([3, 4, 7, 8, 9]), array([0, 2, 5]))
-    """
-    first = np.concatenate([[0], np.cumsum(stops - starts)])
-    return np.arange(first[-1]) + np.repeat(starts - first[:-1], stops - starts), first
 
 
 @dataclass(frozen=True, eq=False)

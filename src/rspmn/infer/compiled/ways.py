@@ -66,8 +66,8 @@ class Sites:
         """
         template, flat, nodes = self._template, self._flat, self.nodes
         means = np.full(len(template), len(template.roots))
-        for index in flat.of_kind(Latent).tolist():
-            means[index] = template.nodes[index].interface
+        latents = flat.of_kind(Latent)
+        means[latents] = flat.item[latents]
         site, node, weight = self.latents(Latent)
         parts = [(site, means[node], weight)]
         site, node, weight = self.latents(FactoredLatents)
@@ -167,14 +167,15 @@ class RootTrees:
     def _decision_codes(self, flat: Flat) -> tuple[Ints, Ints]:
         """Return the code of the value at each edge below a max, and the decision of each max."""
         codes, numbers = np.full(len(flat.children), -1), np.full(len(flat.kind), -1)
-        for index in flat.of_kind(Max).tolist():
-            node = self.template.nodes[index]
-            assert isinstance(node, Max)
-            known = self.decisions.setdefault(node.decision, {})
-            numbers[index] = list(self.decisions).index(node.decision)
-            start = int(flat.starts[index])
-            for edge, value in enumerate(node.values, start):
-                codes[edge] = known.setdefault(value, len(known))
+        maxes = flat.of_kind(Max)
+        used, numbers[maxes] = np.unique(flat.item[maxes], return_inverse=True)
+        for number in used.tolist():
+            edges, _ = flat.edges_of(maxes[flat.item[maxes] == number])
+            known = self.decisions.setdefault(flat.decisions[number], {})
+            choices, which = np.unique(flat.choice[edges], return_inverse=True)
+            values = [flat.values[k] for k in choices.tolist()]
+            found = [known.setdefault(value, len(known)) for value in values]
+            codes[edges] = np.array(found, dtype=np.int64)[which]
         return codes, numbers
 
     def counted(self, leaves: bool) -> Bools:  # [positions]
@@ -200,10 +201,9 @@ class RootTrees:
 
     def utilities(self) -> tuple[Array, Array]:  # [positions] each
         """Return mean and variance of the utilities; 0 at other positions."""
-        found = np.zeros((2, len(self.template)))
-        for index, node in enumerate(self.template.nodes):
-            if isinstance(node, Utility):
-                found[:, index] = node.mean, node.variance
+        arrays, found = self.template.arrays, np.zeros((2, len(self.template)))
+        earns = arrays.of_kind(Utility)
+        found[:, earns] = arrays.utilities[arrays.item[earns]][:, [1, 3]].T
         return found[0][self.node], found[1][self.node]
 
 

@@ -8,16 +8,18 @@ A decision is not extrapolated but unavailable where, by its frequency, it shoul
 often.
 """
 
-import math
-from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from rspmn.availability import label
-from rspmn.circuit import NetworkBuilder
+from rspmn.circuit import LatentFactors
+from rspmn.circuit.blocks import BlockBuilder
 from rspmn.data.keys import group_weights
 from rspmn.infer.compiled.layers import ranges
 from rspmn.learn.structure.contingency import distinct_weights
+from rspmn.learn.structure.decision_blocks import add_decisions
+from rspmn.learn.successors.links import Links
 from rspmn.learn.successors.predict import Asked, Predicted, Predictor
 from rspmn.learn.successors.priors import Factors, mixed_priors, too_much
 from rspmn.learn.successors.products import Products, products_of
@@ -29,7 +31,6 @@ from rspmn.learn.successors.transitions import (
 )
 from rspmn.model import Untried
 from rspmn.types import Array, Bools, Ints
-from rspmn.values import Value
 
 #: With more branches than this, none is extrapolated.
 MOST_BRANCHES = 20_000
@@ -102,7 +103,7 @@ def branches_of(
         return None
     after = _products if weights.spread is not None else _edges
     then = after(transitions, factors, predicted)
-    if then is None:
+    if then is None or not len(then.links):
         return None
     return _branches(transitions, made.codes[decision], node, predicted.earned, then)
 
@@ -145,12 +146,17 @@ def _ask(
     return Asked(Contexts((*names, *made.names), sizes, codes), pair, share)
 
 
-#: Adds what would follow a pair to a builder; None if nothing known does.
-Then = Callable[[NetworkBuilder, int], int | None]
+@dataclass(frozen=True, eq=False)
+class _Then:
+    """What would follow pairs, those of which nothing is known left out."""
+
+    links: Links  # by pair
+    factors: LatentFactors | None = None  # of products that are not multiplied out
+    rows: Ints | None = None  # [products, components]
 
 
-def _edges(transitions: Transitions, factors: Factors, found: Predicted) -> Then | None:
-    """Return sums over the latents that would follow; None if it takes too long."""
+def _edges(transitions: Transitions, factors: Factors, found: Predicted) -> _Then | None:
+    """Return the latents that would follow; None if it takes too long."""
     from scipy.sparse import csr_array
 
     pairs, contexts = len(found.earned), len(found.pair)
@@ -172,74 +178,47 @@ def _edges(transitions: Transitions, factors: Factors, found: Predicted) -> Then
         weights = csr_array(weights + end)
     weights.eliminate_zeros()
 
-    def then(builder: NetworkBuilder, pair: int) -> int | None:
-        edges = slice(int(weights.indptr[pair]), int(weights.indptr[pair + 1]))
-        if edges.start == edges.stop:
-            return None
-        to, weight = weights.indices[edges].tolist(), weights.data[edges]
-        return builder.sum(list(map(builder.latent, to)), (weight / weight.sum()).tolist())
-
-    return then
+    pair = np.repeat(np.arange(pairs), np.diff(weights.indptr))
+    return _Then(Links(pair, weights.indices.astype(np.int64), weights.data))
 
 
-def _products(transitions: Transitions, factors: Factors, found: Predicted) -> Then | None:
-    """Return sums over products of factors that are not multiplied out, and END."""
+def _products(transitions: Transitions, factors: Factors, found: Predicted) -> _Then:
+    """Return products of factors that are not multiplied out, and END."""
     products = Products(factors, found.leaves)
     kept = products.kept[products.of_contexts]
-    ended = np.where(found.lost(kept), 0.0, found.ended).tolist()
-    usable = (kept > 0) & (found.going > 0) & ~found.lost(kept)[found.pair]
+    lost = found.lost(kept)
+    usable = (kept > 0) & (found.going > 0) & ~lost[found.pair]
     size = len(products.rows)
-    use, going = distinct_weights(
-        found.pair[usable] * size + products.of_contexts[usable], found.going[usable]
-    )
-    starts = np.searchsorted(use // size, np.arange(len(ended) + 1)).tolist()
-    rows, shares = products.rows[use % size].tolist(), going.tolist()
-
-    def then(builder: NetworkBuilder, pair: int) -> int | None:
-        part = slice(starts[pair], starts[pair + 1])
-        children = [builder.factored_latents(factors.latents, row) for row in rows[part]]
-        weights = shares[part]
-        if ended[pair] > 0:
-            assert transitions.end is not None
-            children = [*children, builder.latent(transitions.end)]
-            weights = [*weights, ended[pair]]
-        total = math.fsum(weights)
-        return builder.sum(children, [w / total for w in weights]) if children else None
-
-    return then
+    pairs, going = np.empty(0, dtype=np.int64), np.empty(0)
+    if usable.any():
+        pairs, going = distinct_weights(
+            found.pair[usable] * size + products.of_contexts[usable], found.going[usable]
+        )
+    links = Links(pairs // size, -1 - pairs % size, going)
+    over = np.flatnonzero(np.where(lost, 0.0, found.ended) > 0)
+    if len(over):
+        assert transitions.end is not None
+        end = Links(over, np.full(len(over), transitions.end), found.ended[over])
+        links = Links.joined(links, end)
+    return _Then(links, factors.latents, products.rows)
 
 
 def _branches(
-    transitions: Transitions, codes: Ints, node: Ints, earned: Array, then: Then
-) -> Untried | None:
-    """Put the branches of each interface node together, decision by decision."""
-    schema = transitions.schema
-    builder = NetworkBuilder()
+    transitions: Transitions, codes: Ints, node: Ints, earned: Array, then: _Then
+) -> Untried:
+    """Put the branches of each interface node together."""
+    schema, links, builder = transitions.schema, then.links, BlockBuilder()
+    pair, widths = np.unique(links.owner, return_counts=True)
+    latents = links.add_latents(builder, then.factors, then.rows)
+    follows = builder.sums(widths, latents, links.shares())
+    none = np.zeros(len(pair))
+    earns = builder.utilities(schema.utility, earned[pair], none, none)
+    both = np.column_stack([earns, follows]).ravel()
+    branches = builder.products(np.full(len(pair), 2), both)
+    keys = np.column_stack([node[pair], codes[pair] - 1])
+    sort = np.lexsort(keys.T[::-1])
     domains = [transitions.table.columns[name].domain for name in schema.decisions]
-    grown: dict[int, dict[tuple[Value, ...], int]] = {}
-    for pair, here in enumerate(node.tolist()):
-        follows = then(builder, pair)
-        if follows is None:  # nothing known
-            continue
-        branch = builder.product([builder.utility(schema.utility, float(earned[pair])), follows])
-        made = tuple(d[c - 1] for d, c in zip(domains, codes[pair].tolist(), strict=True))
-        grown.setdefault(here, {})[made] = branch
-    if not grown:
-        return None
-    roots = [_max(builder, schema.decisions, branches) for branches in grown.values()]
-    return Untried(builder.build(*roots), tuple(grown))
-
-
-def _max(
-    builder: NetworkBuilder, decisions: tuple[str, ...], branches: dict[tuple[Value, ...], int]
-) -> int:
-    """Add the max nodes of some decisions, one below the other."""
-    if not decisions:
-        return branches[()]
-    parts: dict[Value, dict[tuple[Value, ...], int]] = {}
-    for made, branch in branches.items():
-        parts.setdefault(made[0], {})[made[1:]] = branch
-    return builder.max(
-        decisions[0],
-        {value: _max(builder, decisions[1:], part) for value, part in parts.items()},
-    )
+    roots, above = add_decisions(builder, schema.decisions, domains, keys[sort], branches[sort])
+    order = [4 * links.owner, *(4 * pair + k for k in (1, 2, 3)), 4 * len(node) + above]
+    network, _ = builder.build(roots, np.concatenate(order))
+    return Untried(network, tuple(np.unique(node[pair]).tolist()))

@@ -1,0 +1,267 @@
+"""The nodes of a network as arrays, and nodes that are made when they are asked for.
+
+A template of many states has a million nodes. To make, check and copy an object for each takes most
+of the time of learning; arrays do it for all at once.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import TypeVar, overload
+
+import numpy as np
+
+from rspmn.circuit.distributions.base import SIMPLEX_TOLERANCE
+from rspmn.circuit.nodes import (
+    FactoredLatents,
+    Latent,
+    Leaf,
+    Max,
+    Node,
+    Product,
+    Sum,
+    Utility,
+)
+from rspmn.errors import CircuitError
+from rspmn.types import Array, Bools, Ints
+from rspmn.values import LARGEST_UTILITY, MOST_STEPS, Value
+
+N = TypeVar("N", bound=Node)
+
+#: The code of each kind of node.
+KINDS: dict[type, int] = {
+    Leaf: 0, Utility: 1, Latent: 2, Product: 3, Sum: 4, Max: 5, FactoredLatents: 6,
+}  # fmt: skip
+
+
+def ranges(starts: Ints, stops: Ints) -> tuple[Ints, Ints]:
+    """Return the integers of some ranges, concatenated, and the offset of each range [n + 1].
+
+    >>> ranges(np.array([3, 7]), np.array([5, 10]))
+    (array([3, 4, 7, 8, 9]), array([0, 2, 5]))
+    """
+    first = np.concatenate([[0], np.cumsum(stops - starts)])
+    return np.arange(first[-1]) + np.repeat(starts - first[:-1], stops - starts), first
+
+
+@dataclass(frozen=True, eq=False)
+class NodeArrays:
+    """Nodes and edges; edges are sorted by parent, then as its children are."""
+
+    kind: Ints  # [nodes], a code of KINDS
+    #: [nodes]. Of a latent its interface node, of a max node the place of its decision in
+    #: `decisions`, of a utility the row of `utilities`, of a leaf or factored latents the place in
+    #: `objects`; 0 of sums and products.
+    item: Ints
+    starts: Ints  # [nodes + 1]; node i has the edges starts[i]:starts[i + 1]
+    children: Ints  # [edges]
+    weights: Array  # [edges]; 1 except below sums
+    choice: Ints  # [edges], the place of the value in `values`; -1 except below max nodes
+    decisions: tuple[str, ...]
+    values: tuple[Value, ...]  # of all decisions
+    objects: tuple[Leaf | FactoredLatents, ...]
+    names: tuple[str, ...]  # of utilities
+    utilities: Array  # [utilities, 4], the place of the name in `names`, mean, count, variance
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def of_kind(self, kind: type) -> Ints:
+        """Return the nodes of a kind."""
+        return np.flatnonzero(self.kind == KINDS[kind])
+
+    def edges_of(self, nodes: Ints) -> tuple[Ints, Ints]:
+        """Return the edges of some nodes, concatenated, and the first edge of each node."""
+        edges, first = ranges(self.starts[nodes], self.starts[nodes + 1])
+        return edges, first[:-1]
+
+    @cached_property
+    def parents(self) -> Ints:  # [edges]
+        """The parent of each edge."""
+        return np.repeat(np.arange(len(self)), np.diff(self.starts))
+
+    def heights(self, kinds: Sequence[type] = (Product, Sum, Max)) -> Ints:  # [nodes]
+        """Return the most nodes of some kinds on a way down from each node, itself included."""
+        counted = np.isin(self.kind, [KINDS[kind] for kind in kinds]).astype(np.int64)
+        height = np.zeros(len(self.kind), dtype=np.int64)
+        inner = np.flatnonzero(np.diff(self.starts) > 0)
+        edges, first = self.edges_of(inner)
+        below = self.children[edges]
+        while len(inner):
+            higher = np.maximum.reduceat(height[below], first) + counted[inner]
+            if np.array_equal(higher, height[inner]):
+                break
+            height[inner] = higher
+        return height
+
+    def levels(self) -> list[Ints]:
+        """Return the nodes that have children, by height, the lowest first."""
+        height = self.heights()
+        inner = np.flatnonzero(np.diff(self.starts) > 0)
+        inner = inner[np.argsort(height[inner], kind="stable")]
+        first = np.flatnonzero(np.diff(height[inner], prepend=0))
+        return np.split(inner, first[1:]) if len(inner) else []
+
+    def refuse_faults(self, roots: Sequence[int]) -> None:
+        """Refuse what no network is: see `Network` and its nodes for the same checks one by one."""
+        size, reached = len(self), np.zeros(len(self), dtype=bool)
+        if not size or not 0 <= min(roots) <= max(roots) < size:
+            raise CircuitError(f"Network: a root is not among the {size} nodes")
+        later = (self.children >= self.parents) | (self.children < 0)
+        _refuse(later, self.parents, "has a child that does not come before it")
+        reached[list(roots)], reached[self.children] = True, True
+        _refuse(~reached, np.arange(size), "is not reached from any root")
+        widths = np.diff(self.starts)
+        mixes = np.isin(self.kind, [KINDS[Sum], KINDS[Max]])
+        _refuse(mixes & (widths == 0), np.arange(size), "has no children")
+        light = ~((self.weights >= 0) & (self.weights <= 1 + SIMPLEX_TOLERANCE))
+        _refuse(light, self.parents, "has a weight that is no probability")
+        sums = np.flatnonzero(self.kind == KINDS[Sum])
+        edges, first = self.edges_of(sums)
+        total = np.add.reduceat(self.weights[edges], first) if len(sums) else np.ones(0)
+        _refuse(abs(total - 1) > SIMPLEX_TOLERANCE, sums, "has weights that do not sum to 1")
+        chosen = np.flatnonzero(self.choice >= 0)
+        key = self.parents[chosen] * max(1, len(self.values)) + self.choice[chosen]
+        if len(np.unique(key)) < len(key):
+            raise CircuitError("Max: a value has several branches")
+        least = np.array([-LARGEST_UTILITY, 0.0, 0.0])
+        most = np.array([LARGEST_UTILITY, MOST_STEPS, LARGEST_UTILITY**2])
+        fits = (self.utilities[:, 1:] >= least) & (self.utilities[:, 1:] <= most)
+        for name, *numbers in self.utilities[~fits.all(axis=1)][:1].tolist():
+            Utility(self.names[int(name)], *numbers)  # says what is wrong with it
+
+
+def _refuse(faulty: Bools, nodes: Ints, what: str) -> None:
+    """Raise an error about the first of some nodes that is faulty, if one is."""
+    if faulty.any():
+        raise CircuitError(f"Network: node {int(nodes[int(faulty.argmax())])} {what}")
+
+
+def arrays_of(nodes: Sequence[Node]) -> NodeArrays:
+    """Return nodes as arrays."""
+    kind = np.array([KINDS[type(node)] for node in nodes], dtype=np.int64)
+    widths = np.fromiter((len(node.children) for node in nodes), np.int64, len(nodes))
+    starts = np.concatenate([[0], np.cumsum(widths)])
+    edges = int(starts[-1])
+    children = np.fromiter(chain.from_iterable(n.children for n in nodes), np.int64, edges)
+    item, weights, choice = np.zeros(len(nodes), np.int64), np.ones(edges), np.full(edges, -1)
+    decisions: dict[str, int] = {}
+    values: dict[tuple[type, Value], int] = {}
+    names: dict[str, int] = {}
+    objects: list[Leaf | FactoredLatents] = []
+    utilities: list[tuple[float, ...]] = []
+    for index, node in enumerate(nodes):
+        match node:
+            case Sum():
+                weights[starts[index] : starts[index + 1]] = node.weights
+            case Max():
+                item[index] = decisions.setdefault(node.decision, len(decisions))
+                choice[starts[index] : starts[index + 1]] = [
+                    values.setdefault(value, len(values))
+                    for value in zip(node.types, node.values, strict=True)
+                ]
+            case Latent():
+                item[index] = node.interface
+            case Utility():
+                item[index] = len(utilities)
+                name = names.setdefault(node.variable, len(names))
+                utilities.append((name, node.mean, node.count, node.variance))
+            case Leaf() | FactoredLatents():
+                item[index] = len(objects)
+                objects.append(node)
+            case Product():
+                pass
+    return NodeArrays(
+        kind, item, starts, children, weights, choice, tuple(decisions),
+        tuple(value for _, value in values), tuple(objects), tuple(names),
+        np.array(utilities, dtype=np.float64).reshape(-1, 4),
+    )  # fmt: skip
+
+
+class NodeViews(Sequence[Node]):
+    """The nodes of arrays, made when they are asked for; nothing is checked again."""
+
+    def __init__(self, arrays: NodeArrays) -> None:
+        self.arrays = arrays
+        self._types = [type(value) for value in arrays.values]
+
+    def __len__(self) -> int:
+        return len(self.arrays)
+
+    @overload
+    def __getitem__(self, index: int) -> Node: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Node, ...]: ...
+    def __getitem__(self, index: int | slice) -> Node | tuple[Node, ...]:
+        if isinstance(index, slice) or "_all" in self.__dict__:
+            return self._all[index]
+        found = range(len(self))[index]
+        first, last = self.arrays.starts[found : found + 2].tolist()
+        part = slice(first, last)
+        arrays = self.arrays
+        return self._made(
+            int(arrays.kind[found]), int(arrays.item[found]), tuple(arrays.children[part].tolist()),
+            arrays.weights[part].tolist(), arrays.choice[part].tolist(),
+        )  # fmt: skip
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self._all)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, tuple | NodeViews):
+            return NotImplemented
+        return self is other or tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self._all)
+
+    @cached_property
+    def _all(self) -> tuple[Node, ...]:
+        arrays = self.arrays
+        children, weights = arrays.children.tolist(), arrays.weights.tolist()
+        choice, starts = arrays.choice.tolist(), arrays.starts.tolist()
+        pairs = zip(arrays.kind.tolist(), arrays.item.tolist(), starts, starts[1:], strict=False)
+        return tuple(
+            self._made(kind, item, tuple(children[a:b]), weights[a:b], choice[a:b])
+            for kind, item, a, b in pairs
+        )
+
+    def _made(
+        self, kind: int, item: int, children: tuple[int, ...], weights: list[float],
+        choice: list[int],
+    ) -> Node:  # fmt: skip
+        """Make a node."""
+        if kind in (KINDS[Leaf], KINDS[FactoredLatents]):
+            return self.arrays.objects[item]
+        if kind == KINDS[Utility]:
+            return self._utilities[item]
+        if kind == KINDS[Latent]:
+            return _unchecked(Latent, interface=item)
+        if kind == KINDS[Product]:
+            return _unchecked(Product, children=children)
+        if kind == KINDS[Sum]:
+            return _unchecked(Sum, children=children, weights=tuple(weights))
+        return _unchecked(
+            Max, decision=self.arrays.decisions[item], children=children,
+            values=tuple([self.arrays.values[k] for k in choice]),
+            types=tuple([self._types[k] for k in choice]),
+        )  # fmt: skip
+
+    @cached_property
+    def _utilities(self) -> list[Utility]:
+        names = self.arrays.names
+        return [
+            _unchecked(
+                Utility, variable=names[int(name)], mean=mean, count=count, variance=variance
+            )
+            for name, mean, count, variance in self.arrays.utilities.tolist()
+        ]
+
+
+def _unchecked(kind: type[N], **parts: object) -> N:
+    """Return a node of checked parts."""
+    found = object.__new__(kind)
+    for name, part in parts.items():
+        object.__setattr__(found, name, part)
+    return found
