@@ -64,6 +64,14 @@ MUTANTS: tuple[tuple[str, dict[tuple[str | int, ...], object], str], ...] = (
     ("beyond", {("counts", "factors", "interface", -1): 10**6}, "honest_value"),
     ("intervals", {("counts", "outcome", 0): 10**30}, "explain"),
     ("soft_boxes", {("soft_counts", "steps"): [], ("soft_counts", "landing"): []}, "how_sure"),
+    ("finite", {("template", "nodes", 0, "values", 0): 10**400}, "likelihood"),
+    ("single_shot", {("background", "nodes", 0, "variable"): "%s"}, "likelihood"),
+    (
+        "single_shot",
+        {("background", "nodes", 0): {"id": 0, "kind": "latent", "interface": 0}},
+        "likelihood",
+    ),
+    ("soft_boxes", {("template", "nodes", 0, "scale"): 1e300}, "likelihood"),
     ("factored", {("template", "factors", 0, "to", 0): 2**63}, "load"),
     ("factored", {("template", "factors", 0, "components", 0, "classes", 0): 2**64}, "load"),
 )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rspmn.availability import NeverTaken, label
 from rspmn.circuit import (
+    Leaf,
     Max,
     Network,
     NetworkBuilder,
@@ -65,12 +66,26 @@ class SPMN:
         refuse("SPMN", validity_violations(self.network))
         refuse("SPMN", schema_violations(self.network, self.schema, recurrent=False))
         _ = self.network.root
+        if self.background is not None:
+            self._check_background(self.background)
         object.__setattr__(self, "rows", float(self.rows))
         if not 0 <= self.rows <= MOST_STEPS:
             raise CircuitError(f"SPMN: expected the number of rows, found {self.rows}")
         object.__setattr__(self, "usual", tuple(map(float, self.usual)))
         if any(not a <= b for a, b in pairwise(self.usual)):
             raise CircuitError(f"SPMN: usual: expected increasing numbers, found {self.usual}")
+
+    def _check_background(self, background: Network) -> None:
+        """Refuse what is no product of leaves, one for each of some state variables."""
+        refuse("SPMN: background", validity_violations(background))
+        kinds = {type(node) for node in background.nodes}
+        strange = {leaf.variable for leaf in background.nodes if isinstance(leaf, Leaf)}
+        strange -= set(self.schema.state_variables)
+        if not kinds <= {Product, Leaf} or strange:
+            found = f"{min(strange)!r}" if strange else ", ".join(sorted(k.__name__ for k in kinds))
+            raise CircuitError(
+                f"SPMN: background: expected a product of leaves of state variables, found {found}"
+            )
 
     @property
     def facts(self) -> dict[str, object]:

@@ -5,6 +5,7 @@ affair of the arrays (`rspmn.data.columns`) and are made and undone at their bor
 """
 
 import math
+import sys
 from enum import Enum
 from typing import Final, Literal
 
@@ -50,6 +51,8 @@ def as_value(raw: object, where: str, error: type[RspmnError] = RspmnError) -> V
     plain = raw.item() if isinstance(raw, np.generic) else raw
     if isinstance(plain, float) and not math.isfinite(plain):
         raise error(f"{where}: expected a finite number, found {plain}")
+    if isinstance(plain, int) and abs(plain) > sys.float_info.max:
+        raise error(f"{where}: expected a number of at most 1e308, found a larger one")
     if isinstance(plain, str) and not is_text(plain):
         raise error(f"{where}: expected text, found {plain!r}, which no file can hold")
     if isinstance(plain, str | int | float | Mark):

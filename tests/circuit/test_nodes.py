@@ -35,8 +35,10 @@ WRONG: dict[str, Callable[[], object]] = {
     "Max: expected the name of a decision, found ''": lambda: Max("", (0,), (0,)),
     "Leaf: expected the name of a variable, found ''": lambda: Leaf("", Categorical.certain(1)),
     "Utility: expected the name of the utility, found ''": lambda: Utility("", 0.0),
-    "Utility('u'): expected a finite mean, found nan": lambda: Utility("u", math.nan),
-    "Utility('u'): expected a finite variance of at least 0, found -1.0": lambda: Utility(
+    "Utility('u'): expected a mean from -1e+100 to 1e+100, found nan": lambda: Utility(
+        "u", math.nan
+    ),
+    "Utility('u'): expected a variance from 0 to 1e+200, found -1.0": lambda: Utility(
         "u", 0.0, 1, -1
     ),
     "Latent: expected an index of at least 0, found -1": lambda: Latent(-1),

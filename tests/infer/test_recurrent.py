@@ -13,8 +13,11 @@ from rspmn.circuit import Categorical, NetworkBuilder, Utility
 from rspmn.end_nodes import end_root, weighted_top
 from rspmn.envs.paper_grid import CELLS, paper_grid
 from rspmn.errors import ConvergenceError, EvidenceError
+from rspmn.infer.compiled.finite_horizon import Update
+from rspmn.infer.compiled.infinite_horizon import MOST_UPDATES
 from rspmn.model import RSPMN
-from small_models import SCHEMA, chain
+from rspmn.types import Array
+from small_models import SCHEMA, Moves, chain
 
 
 def two_states() -> RSPMN:
@@ -164,6 +167,43 @@ def test_parts_that_are_never_left_may_settle_too() -> None:
         ]
     )
     assert both.values() == pytest.approx([3.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("leaves", [1e-6, 1e-9])
+def test_values_that_grow_slowly_are_not_waited_for(leaves: float) -> None:
+    """To wait is worth 5 in the end, but exceeds the safe 1 only after 0.2 / leaves steps."""
+    model = chain(
+        [
+            {"safe": (1.0, {2: 1.0}), "risk": (0.0, {1: 1.0})},
+            {"wait": (5 * leaves, {1: 1 - leaves, 2: leaves})},
+        ],
+        end=True,
+    )
+    found = model.meu({"x": 0})
+    assert abs(found - 5) <= found.bound <= 1e-14 / leaves  # 1/leaves steps, rounding in each
+    assert model.policy().act({"x": 0}) == "risk"
+
+
+def test_without_discount_updates_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Costs grow for a million steps until another choice is better: so long is not waited."""
+    updates = 0
+
+    def counted(update: Update, values: Array) -> Array:
+        nonlocal updates
+        updates += 1
+        return update(values)
+
+    monkeypatch.setattr(Update, "of_finite", counted)
+    slow: list[Moves] = [
+        {"safe": (-0.5, {2: 1.0}), "risk": (0.0, {1: 1.0})},
+        {"wait": (-1e-6, {1: 1 - 1e-6, 2: 1e-6})},
+    ]
+    with pytest.raises(ConvergenceError, match="no limit was found within 8176 steps"):
+        chain(slow, end=True).values()
+    assert 4000 < updates <= MOST_UPDATES
+    rare = chain([{"wait": (1.0, {0: 1.0, 1: 1e-300})}], end=True)
+    with pytest.raises(ConvergenceError, match="too small to be added"):
+        rare.values()
 
 
 def test_without_discount_values_may_have_no_limit() -> None:

@@ -6,7 +6,6 @@ methods.
 """
 
 import math
-import sys
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
@@ -249,11 +248,7 @@ def as_numbers(values: Values) -> NDArray[Any]:
 def _number(value: Value) -> float:
     if isinstance(value, str | Mark):
         return math.nan
-    if not isinstance(value, int) or abs(value) < 2**63:
-        return value
-    if abs(value) > sys.float_info.max:
-        return math.inf if value > 0 else -math.inf
-    return float(value)
+    return float(value) if isinstance(value, int) and abs(value) >= 2**63 else value
 
 
 def draw_indices(masses: Sequence[float] | Array, rng: np.random.Generator, size: int) -> Ints:

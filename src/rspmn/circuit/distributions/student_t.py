@@ -15,6 +15,8 @@ from rspmn.schema import Kind
 from rspmn.types import Array
 from rspmn.values import Mark, Value
 
+#: The largest centre and scale, so that their squares are finite.
+FURTHEST = 1e150
 #: The least scale that is fitted, relative to the size of the centre.
 NARROW = 1e-9
 
@@ -46,7 +48,7 @@ class StudentT(Distribution):
     def __post_init__(self) -> None:
         for name in ("centre", "scale", "low", "high"):
             object.__setattr__(self, name, float(getattr(self, name)))
-        if not (math.isfinite(self.centre) and 0 < self.scale < math.inf):
+        if not (abs(self.centre) <= FURTHEST and 1 / FURTHEST <= self.scale <= FURTHEST):
             raise CircuitError(f"StudentT: expected a finite centre and a scale above 0: {self}")
         if not (self.low < self.high and self._mass() > 0):
             raise CircuitError(f"StudentT: expected bounds with probability between them: {self}")

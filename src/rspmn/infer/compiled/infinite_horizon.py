@@ -33,7 +33,7 @@ from rspmn.types import Array, Bools, Ints
 #: largest value: well above what rounding does to it.
 SETTLED = 1e-11
 MOST_ROUNDS = 50  # of policy iteration; a handful is usual
-MOST_STEPS = 2**14  # updates before giving up, without discount
+MOST_UPDATES = 2**13  # before giving up: a few seconds, however the model was made
 
 
 def limit(model: RSPMN, discount: float, criterion: Criterion = MEU) -> tuple[Array, float]:
@@ -115,7 +115,7 @@ def _by_updates(greedy: Update, values: Array) -> tuple[Array, float]:
     """
     discount = greedy.discount
     nearer = math.log(SETTLED * (1 - discount)) / math.log(discount)
-    for _ in range(int(nearer) + 100):
+    for _ in range(min(int(nearer) + 100, MOST_UPDATES)):
         before, values = values, greedy.of_finite(values)
         change = float(np.abs(values - before).max())
         if change <= SETTLED * (1 - discount) * np.abs(values).max():
@@ -124,17 +124,26 @@ def _by_updates(greedy: Update, values: Array) -> tuple[Array, float]:
 
 
 def _without_discount(greedy: Update) -> tuple[Array, float]:
+    """Return the limit of updates from 0.
+
+    Let s be where the choices of now lead for ever, from the values V of now. No update moves a
+    value up past the best choices, so s is no more than the limit; where V is no more than s,
+    updates from s lead to the same limit, and go on from there. So a value that grows by a
+    millionth in each step, until another choice is the best, is not waited for.
+    """
     values = np.zeros(greedy.bellman.interfaces)
     steps, stretch = 0, 16
-    while steps < MOST_STEPS:
+    while steps + stretch <= MOST_UPDATES:
         for _ in range(stretch):
             before, values = values, greedy.of_finite(values)
         steps, stretch = steps + stretch, 2 * stretch
         chain = greedy.bellman.chain(greedy.choices(values))
         settled, patience, reason = settle(chain, values)
         if settled is None:
+            if np.array_equal(values, before):  # nor do further updates change them
+                break
             # The change per step never grows; if the average of a part is not 0, it is lasting.
-            if steps >= 64 + 4 * len(values) and np.abs(values - before).max() > 0:
+            if steps >= 64 + 4 * len(values):
                 raise ConvergenceError(
                     f"{reason}: without a horizon the values have no limit; "
                     "give a horizon or a discount below 1"
@@ -143,6 +152,9 @@ def _without_discount(greedy: Update) -> tuple[Array, float]:
         change = _change(greedy.of_finite(settled), settled)
         if change <= SETTLED * max(np.abs(settled).max(), np.abs(chain.rewards).max()):
             return settled, (change + _rounding(settled)) * patience
+        near = SETTLED * np.abs(values).max()
+        if greedy.takes_means_and_maxima and (settled >= values - near).all():
+            values = np.maximum(values, settled)
     raise ConvergenceError(
         f"no limit was found within {steps} steps: give a horizon or a discount below 1"
     )
