@@ -64,8 +64,9 @@ web: web/node_modules/.ready  ## build the page of `rspmn report` from the folde
 web/node_modules/.ready: web/package-lock.json
 	@cd web && npm ci --silent && touch node_modules/.ready
 
-screenshots: $(VENV)/.ready-browser  ## pictures of the page for docs/img
+screenshots: $(VENV)/.ready-browser  ## pictures of the page and of a terminal for docs/img
 	@$(RUN) web/screenshots.py
+	@$(RUN) web/terminal.py
 
 lint: $(VENV)/.ready-test  ## ruff: rules and format
 	@$(RUN) -m ruff check . && $(RUN) -m ruff format --check .

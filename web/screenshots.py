@@ -64,6 +64,9 @@ def _shoot(
         page.locator(".graph").press("ArrowRight")
         page.locator("h1").click()
         page.wait_for_selector("aside table")
+    if view == "ask" and size == WIDE:
+        page.select_option("#ask-cell", "14")
+        page.select_option("#left", "5")
     if view == "episodes":
         for _ in range(5):
             page.click("button[aria-label='Next step']")

@@ -9,6 +9,7 @@ from reproductions.paper_tables.campaign import Campaign
 from reproductions.paper_tables.cells import Facts
 from reproductions.paper_tables.plots import plot_episodes, plot_horizons
 from reproductions.paper_tables.tables import (
+    OF_LEARNER,
     OTHERS,
     VALUES,
     Results,
@@ -55,7 +56,7 @@ def _text(campaign: Campaign, results: Results, tables: dict[str, Table]) -> str
         tables["table_1"].markdown(),
         _ON_SIZES,
         "## Table 2: values\n",
-        tables["table_2"].part(VALUES).markdown(),
+        tables["table_2"].part(_values(tables)).markdown(),
         tables["table_2"].part(OTHERS).markdown(),
         _on_values(results),
         "## Table 3: seconds\n",
@@ -71,6 +72,11 @@ def _text(campaign: Campaign, results: Results, tables: dict[str, Table]) -> str
     if "bcq" in tables:
         parts += ["## Batch-constrained Q-learning\n", tables["bcq"].markdown(), _ON_BCQ]
     return "\n".join(parts)
+
+
+def _values(tables: dict[str, Table]) -> tuple[str, ...]:
+    """Return the columns of values; those of the paper's own learner if it was run."""
+    return tuple(name for name in VALUES if "learners" in tables or name not in OF_LEARNER)
 
 
 def _learners(tables: dict[str, Table]) -> list[str]:

@@ -103,8 +103,11 @@ def _stopped(facts: Facts) -> str:
 #: Table 2 in two parts that fit a page: what the policy is worth, and what else there is.
 VALUES = (
     "data set", "steps", "optimal, exact", "optimal, paper", "MEU", "MEU, paper",
-    "true value of the policy", "least", "average reward", "average reward, paper",
+    "MEU, paper's learner", "true value of the policy", "least", "true value, paper's learner",
+    "average reward", "average reward, paper",
 )  # fmt: skip
+#: Those of the paper's own learner, which are left out if it was not run.
+OF_LEARNER = ("MEU, paper's learner", "true value, paper's learner")
 OTHERS = (
     "data set", "steps", "optimal, exact", "SPMN's MEU", "SPMN's, paper", "table: MEU",
     "table: true value", "cloned: true value", "Δ %, another action", "Δ %, paper",
@@ -116,8 +119,9 @@ def table_2(results: Results) -> Table:
     """Return Table 2: MEU, true values, simulated rewards, deviations, log-likelihood."""
     head = (
         "data set", "steps", "optimal, exact", "optimal, paper", "MEU", "MEU, paper",
-        "SPMN's MEU", "SPMN's, paper", "true value of the policy", "least", "average reward",
-        "average reward, paper", "table: MEU", "table: true value", "cloned: true value",
+        *OF_LEARNER, "SPMN's MEU", "SPMN's, paper", "true value of the policy", "least",
+        "average reward", "average reward, paper", "table: MEU", "table: true value",
+        "cloned: true value",
         "Δ %, another action", "Δ %, paper", "Δ %, a worse action", "log-likelihood",
         "log-likelihood, paper",
     )  # fmt: skip
@@ -125,12 +129,14 @@ def table_2(results: Results) -> Table:
     for name in results.domains:
         mdp, paper = DOMAINS[name](), PAPER[name]
         ours, table = results.of(name, "factored"), results.of(name, "table")
+        learned = results.of(name, "paper")
         for place, h in enumerate(horizons(name)):
             first = place == 0
             spmn = results.of(name, "spmn") or [{}]
             rows.append((
                 name, str(h), f"{mdp.optimum(h):.4f}", paper.optimal if first else "",
                 figures(ours, f"meu_{h}"), paper.rspmn_meu if first else "",
+                figures(learned, f"meu_{h}"), figures(learned, f"worth_{h}"),
                 figures(spmn, f"meu_{h}") + (_stopped(spmn[0]) if h == mdp.horizon else ""),
                 paper.spmn_meu if h == mdp.horizon else "",
                 figures(ours, f"worth_{h}"), f"{min(f[f'worth_{h}'] for f in ours):.4f}",
