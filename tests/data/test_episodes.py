@@ -125,13 +125,13 @@ def test_frames_without_names() -> None:
         Episodes.from_wide(twice, Schema([["x"], ["a"]], ["a"], "u"), ending="cut")
 
 
-def test_large_integers_keep_their_value() -> None:
+def test_large_integers_are_identifiers_and_keep_their_digits() -> None:
     schema = Schema([["x"]], [], "u")
     columns: list[Any] = [np.array([2**63 + 5, 1], np.uint64), [2**63 + 5, 1], [2**70, -(2**70)]]
     for large in columns:
         log = {"episode": [0, 1], "x": large, "u": [0.0, 0.0]}
         episodes = Episodes.from_long(log, schema, time=None, ending="cut")
-        assert [episodes[e][0]["x"] for e in (0, 1)] == [int(v) for v in large]
+        assert [episodes[e][0]["x"] for e in (0, 1)] == [str(v) for v in large]
 
 
 def test_what_counts_as_missing() -> None:

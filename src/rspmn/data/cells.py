@@ -7,6 +7,7 @@ coded, `Column.missing` is all that is asked.
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ from numpy.typing import NDArray
 
 from rspmn.types import Bools
 from rspmn.values import is_missing
+
+#: The integers that are numbers; larger ones are identifiers, and text.
+INT64 = np.iinfo(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +47,32 @@ def split_missing(column: NDArray[Any]) -> Cells:
     else:
         missing = np.zeros(len(column), dtype=bool)
     missing = np.asarray(missing | np.ma.getmaskarray(column))
-    return Cells(_plain_dates(np.asarray(column)[~missing]), missing)
+    return Cells(_plain_values(np.asarray(column)[~missing]), missing)
+
+
+def _plain_values(present: NDArray[Any]) -> NDArray[Any]:
+    """Return dates as numpy's own, decimals as numbers, and integers beyond 64 bits as text."""
+    if present.dtype.kind == "O" and len(present):
+        present = _plain_numbers(present)
+    elif present.dtype == np.uint64 and len(present) and present.max() > INT64.max:
+        return present.astype(str).astype(object)
+    return _plain_dates(present)
+
+
+def _plain_numbers(present: NDArray[Any]) -> NDArray[Any]:
+    """Return objects that are numbers as such; others as they are."""
+    values = present.tolist()
+    types = set(map(type, values))
+    if types == {Decimal}:
+        is_whole = all(value == value.to_integral_value() for value in values)
+        values = [int(value) if is_whole else float(value) for value in values]
+    elif not types <= {int, float} or int not in types:
+        return present
+    if any(isinstance(value, int) and not INT64.min <= value <= INT64.max for value in values):
+        values = [str(value) for value in values]
+    made = np.empty(len(values), dtype=object)
+    made[:] = values
+    return made
 
 
 def _plain_dates(present: NDArray[Any]) -> NDArray[Any]:

@@ -5,7 +5,7 @@ continuous one holds its numbers. The same values in any order have the same cod
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -190,9 +190,17 @@ def sort_of(present: NDArray[Any], name: str) -> str:
         return "float"
     if len(sorts) > 1:
         examples = {_sort_of_type(type(value)): value for value in reversed(values)}
-        found = ", ".join(f"{examples[sort]!r} ({sort})" for sort in sorted(sorts))
-        raise DataError(f"column {name!r}: expected values of one type, found {found}")
+        raise several_types(name, {sort: repr(value) for sort, value in examples.items()})
     return next(iter(sorts), "float")
+
+
+def several_types(name: str, examples: Mapping[str, str]) -> DataError:
+    """Return the error of a column with values of several types, given how one of each looks."""
+    found = ", ".join(f"{examples[sort][:40]} ({sort})" for sort in sorted(examples))
+    return DataError(
+        f"column {name!r}: expected values of one type, found {found}: give all of them one type; "
+        "where numbers are mixed with text, name the column in the option numbers"
+    )
 
 
 def _sort_of_type(kind: type) -> str:

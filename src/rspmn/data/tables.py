@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.data.cells import Cells, split_missing
+from rspmn.data.cells import INT64, Cells, split_missing
 from rspmn.data.columns import Column, encode, sort_of
 from rspmn.errors import DataError
 from rspmn.expressions import expression_of
@@ -40,7 +40,7 @@ class Table:
         if isinstance(column, np.ndarray):
             return split_missing(column)
         nulls = column.is_null().to_numpy().astype(bool)
-        inner = split_missing(np.asarray(column.drop_nulls().to_numpy()))
+        inner = split_missing(_array_of(column.drop_nulls()))
         missing = nulls.copy()
         missing[~nulls] = inner.missing
         return Cells(inner.present, missing)
@@ -72,6 +72,13 @@ class Table:
         full[~cells.missing] = cells.present
         return np.ma.array(full, mask=cells.missing) if cells.missing.any() else full
 
+    def text(self, name: str) -> NDArray[Any]:
+        """Return the cells of a column as text, None where they are missing."""
+        cells = self.cells(name)
+        words = np.full(len(cells.missing), None, dtype=object)
+        words[~cells.missing] = [str(value) for value in cells.present.tolist()]
+        return words
+
 
 class _TableColumns(ArrayAlgebra):
     """Expressions of the columns of a table."""
@@ -95,6 +102,15 @@ class _TableColumns(ArrayAlgebra):
         if sort == "str":
             return Term("text", full)
         return Term("condition" if sort == "bool" else "number", full)
+
+
+def _array_of(series: Any) -> NDArray[Any]:
+    """Return a series of Narwhals as an array; numpy has no integers of 128 bits."""
+    if str(series.dtype) not in ("Int128", "UInt128"):
+        return np.asarray(series.to_numpy())
+    made = np.empty(len(series), dtype=object)
+    made[:] = series.to_list()
+    return made
 
 
 def refuse_type(name: str, found: object) -> DataError:
@@ -146,15 +162,19 @@ def _as_array(column: Any) -> NDArray[Any]:
         array = np.asarray(column)
     except ValueError:  # lists of different lengths in it
         array = np.array([], dtype="U")
-    if array.dtype.kind in "UT" or (array.dtype.kind == "f" and _all_int(column)):
+    if array.dtype.kind in "UT" or (array.dtype.kind in "iuf" and _loses_types(column)):
         made = np.empty(len(column), dtype=object)  # numpy turns [1, "a"] into two strings,
-        made[:] = list(column)  # and large integers into rounded floats
+        made[:] = list(column)  # large integers into rounded floats, and [True, 2] into [1, 2]
         return made
     return array
 
 
-def _all_int(column: Any) -> bool:
-    return all(type(value) is int for value in column)
+def _loses_types(column: Any) -> bool:
+    """Return whether values are booleans among others, or integers that floats do not hold."""
+    types = set(map(type, column))
+    return not types.isdisjoint((bool, np.bool_)) or any(
+        isinstance(value, int) and not INT64.min <= value <= INT64.max for value in column
+    )
 
 
 def native_frame(source: object) -> Any:

@@ -333,8 +333,8 @@ def test_times_with_a_zone() -> None:
     ("source", "message"),
     [
         (PLAIN | {"X": [1] * 5}, "columns 'x' and 'X' differ in case only: rename one"),
-        (PLAIN | {"z": np.array([b"1"] * 5)}, "column 'z': expected strings, numbers"),
-        (PLAIN | {"z": np.array([1j] * 5)}, "column 'z': expected strings, numbers"),
+        (PLAIN | {"y": np.array([b"1"] * 5)}, "column 'y': expected strings, numbers"),
+        (PLAIN | {"y": np.array([1j] * 5)}, "column 'y': expected strings, numbers"),
         (pd.DataFrame([[1, 2]], columns=["x", "x"]), "columns of the same name"),
         (3, "expected a path, a pandas, Polars or PyArrow table"),
     ],

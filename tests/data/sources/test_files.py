@@ -67,8 +67,8 @@ def test_folders_with_names_of_columns(tmp_path: Path) -> None:
 def test_text_in_json_is_what_it_says(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     rows = [
-        {"day": "2020-1-1", "hour": "10:30:00", "mixed": 1},
-        {"day": "2020-01-01", "hour": "11:00:00", "mixed": "p"},
+        {"day": "2020-1-1", "hour": "10:30:00", "id": 2**64},
+        {"day": "2020-01-01", "hour": "11:00:00", "id": -1},
     ]
     path.write_text("\n".join(map(json.dumps, rows)))
     table = as_table(path)
@@ -76,7 +76,7 @@ def test_text_in_json_is_what_it_says(tmp_path: Path) -> None:
     assert found == {
         "day": ["2020-1-1", "2020-01-01"],
         "hour": ["10:30:00", "11:00:00"],
-        "mixed": ["1", "p"],
+        "id": ["18446744073709551616", "-1"],
     }
 
 

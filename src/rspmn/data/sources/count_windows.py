@@ -12,6 +12,7 @@ import numpy as np
 from rspmn.data.episodes import Episodes
 from rspmn.data.sources.column_stats import infer_kinds
 from rspmn.data.sources.engine import Engine, Frame, Kept
+from rspmn.data.sources.identifiers import with_plain_columns
 from rspmn.data.sources.log_rows import COUNT, LogQuery, coded_rows, pair_columns
 from rspmn.data.sources.open import open_source
 from rspmn.data.sources.pair_codes import CODE, FINAL_STATE, UNORDERED, PairCodes
@@ -19,7 +20,6 @@ from rspmn.data.sources.pair_sorted import sorted_pairs
 from rspmn.data.sources.pair_streamed import coded_groups, streamed_counts
 from rspmn.data.sources.pair_wide import check_block, wide_pairs
 from rspmn.data.sources.sample import sampled
-from rspmn.data.sources.text_numbers import with_numbers
 from rspmn.data.sources.utility_bins import UtilityBins
 from rspmn.data.sources.validate import EngineRows, Validator, count_lacking
 from rspmn.data.sources.window_groups import (
@@ -192,7 +192,7 @@ def store_windows(
     with open_source(source, memory_limit) as opened, ExitStack() as stack:
         with opened.named():
             asked.log.check_names(opened.names, schema.variables)
-            opened = with_numbers(opened, asked.log)
+            opened = with_plain_columns(opened, schema)
             if asked.log.wide:
                 kept, found_rows = _kept_wide(opened, asked, stack)
             else:

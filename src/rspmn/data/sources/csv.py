@@ -3,7 +3,8 @@
 Types are not guessed from the first rows. All cells are loaded as text. A column is of integers if
 every cell is an integer, of numbers if every cell is a number, of booleans if every cell is the
 word true or false, and of text otherwise. Integers that do not fit into 64 bits are identifiers,
-and stay text.
+and stay text. `INTEGER` and `NUMBER` say what is a number, not DuckDB, which also takes 1_000, 0x10
+and +-1 for one.
 """
 
 import csv
@@ -25,6 +26,9 @@ UNLIKE_LINE_ENDS = ("invalid state", "unterminated quote")
 FIRST_BYTES = 1 << 20
 #: So many rows suggest the types of columns.
 FIRST_ROWS = 20_480
+#: An integer, and a number, as all of a cell but the spaces around it.
+INTEGER = "[-+]?[0-9]+"
+NUMBER = r"(?i)[-+]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]+)?|inf|infinity|nan)"
 #: How most programs write cells of each type; nothing else is read by them as that type.
 PLAIN = {
     "BIGINT": "-?[0-9]{1,18}",
@@ -134,7 +138,7 @@ def _load(
 
 def _cell(column: str) -> str:
     """Return a cell without spaces around it, null if it is empty."""
-    return f"nullif(trim({column}), '')"
+    return f"nullif(trim({column}, ' '), '')"
 
 
 def _whole(column: str) -> str:
@@ -142,18 +146,24 @@ def _whole(column: str) -> str:
     cell, number = _cell(column), f"TRY_CAST({_cell(column)} AS BIGINT)"
     return (
         f"bool_and(CASE WHEN {cell} IS NULL THEN NULL WHEN CAST({number} AS VARCHAR) = {cell} "
-        f"THEN true ELSE {number} IS NOT NULL AND regexp_full_match({cell}, '[+-]?[0-9]+') END)"
+        f"THEN true ELSE {number} IS NOT NULL AND regexp_full_match({cell}, '{INTEGER}') END)"
     )
 
 
 def _number(column: str) -> str:
-    """Return whether all cells are numbers; 1_000, which DuckDB reads as one, is not."""
+    """Return whether all cells are numbers, and none is an integer that is an identifier."""
     cell = _cell(column)
     return (
         f"bool_and(CASE WHEN {cell} IS NULL THEN NULL "
-        f"ELSE TRY_CAST({cell} AS DOUBLE) IS NOT NULL AND NOT contains({cell}, '_') "
-        f"AND NOT (length({cell}) > 18 AND TRY_CAST({cell} AS BIGINT) IS NULL "
-        f"AND regexp_full_match({cell}, '[+-]?[0-9]+')) END)"
+        f"ELSE regexp_full_match({cell}, '{NUMBER}') AND NOT {is_identifier(cell)} END)"
+    )
+
+
+def is_identifier(cell: str) -> str:
+    """Return whether a cell of text is an integer that does not fit into 64 bits."""
+    return (
+        f"(length({cell}) > 18 AND TRY_CAST({cell} AS BIGINT) IS NULL "
+        f"AND regexp_full_match({cell}, '{INTEGER}'))"
     )
 
 

@@ -15,14 +15,15 @@ from rspmn.data.sources.connect import connect, quoted
 from rspmn.data.sources.csv import check_names
 from rspmn.data.sources.engine import RANGE, ROW, Engine, Frame, Kept, RowRange
 from rspmn.data.sources.log_files import LogFiles, open_files
+from rspmn.data.sources.refused import refused_cell
 from rspmn.data.tables import Table, as_table, is_paths, native_frame
-from rspmn.errors import no_rows
+from rspmn.errors import DataError, no_rows
 
 if TYPE_CHECKING:
     import duckdb
 
-#: The name of a table in memory.
-LOG = "log"
+#: The name of a table in memory, and of its arrays where some of its columns are refused.
+LOG, ARRAYS = "log", "rspmn_arrays"
 #: The column that numbers the rows of a kept table.
 PLACE = "rspmn: place"
 
@@ -62,10 +63,9 @@ class DuckDB(Engine):
             else:
                 table = as_table(source)
                 check_names(table.names)
-                columns = {name: table.column(name) for name in table.names}
-                if not columns or not table.rows:
+                if not table.names or not table.rows:
                     raise no_rows()
-                connection.register(LOG, columns)
+                _register(table, connection)
                 yield cls(nw.from_native(connection.table(LOG)), connection)
 
     def read(self, frame: Frame) -> Table:
@@ -105,7 +105,9 @@ class DuckDB(Engine):
         return numbered
 
     def row_ranges(self) -> Sequence[RowRange]:
-        """Return the files, or all rows as one range."""
+        """Return the files, or all rows as one range; none if columns are not as stored."""
+        if self.is_changed:
+            return ()
         if self.connection is None:
             return [CallersRange(nw.to_native(self.frame))]
         if self.files is None:
@@ -164,6 +166,23 @@ class DuckDB(Engine):
         import duckdb
 
         return (*super().errors(), duckdb.Error)
+
+
+def _register(table: Table, connection: "duckdb.DuckDBPyConnection") -> None:
+    """Make a table in memory known as LOG; columns that cannot be read are refused when used."""
+    columns, refused = {}, {}
+    for name in table.names:
+        try:
+            columns[name] = table.column(name)
+        except DataError as error:
+            columns[name] = table.text(name)
+            refused[name] = refused_cell(quoted(name), str(error))
+    if not refused:
+        connection.register(LOG, columns)
+        return
+    connection.register(ARRAYS, columns)
+    cells = ", ".join(f"{cell} AS {quoted(name)}" for name, cell in refused.items())
+    connection.execute(f"CREATE TEMP VIEW {LOG} AS SELECT * REPLACE ({cells}) FROM {ARRAYS}")
 
 
 @dataclass(frozen=True, eq=False)

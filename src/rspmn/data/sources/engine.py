@@ -7,7 +7,7 @@ how a query is read into memory, where an intermediate result is kept, and how r
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import narwhals as nw
@@ -65,6 +65,7 @@ class Engine:
     """
 
     frame: Frame  # all rows
+    is_changed: bool = field(default=False, kw_only=True)  # whether columns are not as stored
 
     @classmethod
     def opens(cls, source: object) -> bool:
@@ -109,6 +110,12 @@ class Engine:
         made = kept.frame.collect()
         for start in range(0, len(made), size):
             yield function(eager_table(made[start : start + size]))
+
+    def with_columns(self, columns: Sequence[nw.Expr]) -> Self:
+        """Return the same log with some columns replaced by what is computed of them."""
+        if not columns:
+            return self
+        return replace(self, frame=self.frame.with_columns(*columns), is_changed=True)
 
     # ---- rows in order -------------------------------------------------------------------
 

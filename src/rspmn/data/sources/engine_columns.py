@@ -7,6 +7,7 @@ from typing import Any
 import narwhals as nw
 
 from rspmn.data.sources.engine import ROW
+from rspmn.data.sources.refused import refuse_if_marked
 from rspmn.data.tables import refuse_type
 from rspmn.errors import DataError, no_column
 from rspmn.expressions import Expression, expression_of
@@ -30,16 +31,17 @@ def plain_column(types: dict[str, Any], name: str, what: str = "column") -> nw.E
     found, dtype = nw.col(name), types[name]
     if dtype in (nw.Categorical, nw.Enum, nw.Unknown):  # the type of a column without values
         return found.cast(nw.String)
-    if dtype in (nw.Int128, nw.UInt128) or (dtype == nw.Decimal and not _has_parts(dtype)):
+    if dtype in (nw.Int128, nw.UInt128) or (dtype == nw.Decimal and not has_fraction_digits(dtype)):
         return found.cast(nw.Int64)
     if dtype == nw.Decimal:
         return found.cast(nw.Float64)
-    if dtype.is_nested() or dtype in (nw.Binary, nw.Duration, nw.Time):
+    refuse_if_marked(dtype)
+    if dtype.is_nested() or dtype in (nw.Binary, nw.Duration, nw.Time, nw.Object):
         raise refuse_type(name, dtype)
     return found
 
 
-def _has_parts(dtype: Any) -> bool:
+def has_fraction_digits(dtype: Any) -> bool:
     """Return whether decimals have digits after the point."""
     return getattr(dtype, "scale", 1) != 0
 

@@ -11,9 +11,10 @@ from glob import glob, has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rspmn.data.sources.connect import SETTINGS, list_of, literal, quoted
+from rspmn.data.sources.connect import SETTINGS, list_of, quoted
 from rspmn.data.sources.csv import load_text
 from rspmn.data.sources.engine import errors_named
+from rspmn.data.sources.json_lines import load_json
 from rspmn.data.tables import Paths
 from rspmn.errors import DataError
 
@@ -138,8 +139,7 @@ def open_files(path: Paths, connection: "duckdb.DuckDBPyConnection") -> LogFiles
         if reader == "read_csv":
             query = load_text(paths, _files(paths), "log", connection)
         elif reader == "read_json":
-            connection.execute(f"CREATE TABLE log AS {_json_query(paths, connection)}")
-            query = "SELECT * FROM log"
+            query = load_json(_files(paths), _by_name(paths), "log", connection)
         else:
             options = _folder_option(paths, connection)
             query = _query(reader, paths, options)
@@ -149,31 +149,17 @@ def open_files(path: Paths, connection: "duckdb.DuckDBPyConnection") -> LogFiles
 
 
 def _query(reader: str, paths: list[str], options: str = "") -> str:
-    # By name, so that a column has the type that holds what all files have, not the first file's.
-    by_name = ", union_by_name = true" if len(paths) > 1 else ""
-    return f"SELECT * FROM {reader}({_files(paths)}{by_name}{options})"
+    return f"SELECT * FROM {reader}({_files(paths)}{_by_name(paths)}{options})"
+
+
+def _by_name(paths: list[str]) -> str:
+    """Return the option by which columns have the type that holds what all files have."""
+    return ", union_by_name = true" if len(paths) > 1 else ""
 
 
 def _files(paths: list[str]) -> str:
     """Return paths in SQL, escaped because DuckDB reads them as patterns."""
     return list_of(re.sub(r"([*?\[])", r"[\1]", path) for path in paths)
-
-
-#: Types of JSON that are read as text: nothing is guessed from how text looks.
-AS_TEXT = ("DATE", "TIME", "TIMESTAMP", "UUID", "JSON")
-
-
-def _json_query(paths: list[str], connection: "duckdb.DuckDBPyConnection") -> str:
-    """Return a query with types that hold all rows."""
-    options = ", sample_size = -1, hive_partitioning = false"
-    query = _query("read_json", paths, options)
-    found = connection.sql(query)
-    types = {
-        name: "VARCHAR" if str(dtype).startswith(AS_TEXT) else str(dtype)
-        for name, dtype in zip(found.columns, found.types, strict=True)
-    }
-    columns = ", ".join(f"{literal(name)}: {literal(dtype)}" for name, dtype in types.items())
-    return f"SELECT * FROM read_json({_files(paths)}, columns = {{{columns}}})"
 
 
 def _folder_option(paths: list[str], connection: "duckdb.DuckDBPyConnection") -> str:

@@ -66,7 +66,7 @@ def streamed_counts(source: Engine, asked: LogQuery) -> dict[RowRange, str]:
     log = asked.log
     if log.time is None or log.gaps == "allow":
         return {}
-    if log.duplicates == "drop" or log.step is not None or log.numbers:
+    if log.duplicates == "drop" or log.step is not None:
         return {}
     if not named_cells(source.frame, asked).collect_schema()[TIME].is_integer():
         return {}

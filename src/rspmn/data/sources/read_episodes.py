@@ -11,7 +11,8 @@ import numpy as np
 
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.sources.engine import Engine
-from rspmn.data.sources.engine_columns import derived_column, stored_columns
+from rspmn.data.sources.engine_columns import derived_column, plain_column, stored_columns
+from rspmn.data.sources.identifiers import with_plain_columns
 from rspmn.data.sources.memory_long import long_rows
 from rspmn.data.sources.memory_rows import MemoryRows, pair_codes_of
 from rspmn.data.sources.memory_wide import wide_rows
@@ -22,7 +23,7 @@ from rspmn.data.sources.pair_codes import (
     STEP,
     PairCodes,
 )  # fmt: skip
-from rspmn.data.sources.text_numbers import table_with_numbers, with_numbers
+from rspmn.data.sources.text_numbers import table_with_numbers
 from rspmn.data.sources.validate import Validator
 from rspmn.data.sources.window_groups import Endings
 from rspmn.data.tables import Table, as_table, code_cells, is_paths
@@ -37,15 +38,16 @@ def read_episodes(source: object, schema: Schema) -> Episodes:
     with open_source(source) as opened, opened.named():
         log, names = schema.log, opened.names
         log.check_names(names, schema.variables)
-        opened = with_numbers(opened, log)
+        opened = with_plain_columns(opened, schema)
+        types = dict(opened.frame.collect_schema())
         if not log.wide:
             wanted = (log.episode, log.time, log.flag, *schema.variables)
-            types = dict(opened.frame.collect_schema())
             for name in wanted:
                 if name is not None and name not in names:
                     derived_column(types, name)  # refused with the names of all columns
             names = stored_columns(names, wanted)
-        return _episodes(opened.read(opened.frame.select(names)), schema)
+        cells = (plain_column(types, name).alias(name) for name in names)
+        return _episodes(opened.read(opened.frame.select(*cells)), schema)
 
 
 def _episodes(table: Table, schema: Schema) -> Episodes:

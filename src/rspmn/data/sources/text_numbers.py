@@ -5,7 +5,6 @@ counts.
 """
 
 import re
-from dataclasses import replace
 from typing import Any
 
 import narwhals as nw
@@ -14,6 +13,7 @@ import numpy as np
 from rspmn.data.cells import Cells
 from rspmn.data.sources.engine import Engine
 from rspmn.data.sources.engine_columns import NUMBER, plain_column
+from rspmn.data.sources.refused import reason_of, refused_text
 from rspmn.data.tables import Table
 from rspmn.log_format import LogFormat
 
@@ -28,15 +28,19 @@ def with_numbers(source: Engine, log: LogFormat) -> Engine:
     types = dict(source.frame.collect_schema())
     columns = []
     for name, how in log.numbers:
-        text = plain_column(types, name, "numbers column")
-        if types[name] not in (nw.String, nw.Categorical, nw.Enum):
+        is_mixed = name in types and reason_of(types[name]) is not None
+        if is_mixed:
+            text = refused_text(name, types[name])
+        else:
+            text = plain_column(types, name, "numbers column")
+        if not is_mixed and types[name] not in (nw.String, nw.Categorical, nw.Enum):
             continue
         if how == "limits":
             text = text.str.replace_all(LIMIT, "")
         text = text.str.replace_all(BEFORE, "").str.strip_chars()
         number = nw.when(text.str.contains(NUMBER)).then(text).cast(nw.Float64)
         columns.append(number.alias(name))
-    return replace(source, frame=source.frame.with_columns(*columns)) if columns else source
+    return source.with_columns(columns)
 
 
 def table_with_numbers(table: Table, log: LogFormat) -> Table:
