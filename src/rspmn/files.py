@@ -1,38 +1,99 @@
-"""Writing files whole or not at all."""
+"""Writing files whole or not at all, and folders that do not outlive their process.
+
+Whatever is being written is in a folder of its own, beside the file that it will be. The process
+that writes holds a lock on that folder, which ends with the process, however it ends. So the next
+one that writes there can tell what a killed process left from what another is still writing.
+"""
 
 import errno
 import os
+import re
+import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+#: How the names of folders end that are removed with their process, and what is before that.
+PART = ".part"
+RANDOM = "[a-z0-9_]{8}"
 
 
 def write_atomically(path: str | Path, content: bytes) -> None:
     """Put `content` at `path`; whatever interrupts it, the old file stays as it was."""
-    target = _resolved(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    part = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.chmod(_mode(target))
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)  # gone already if all went well
+    with written_whole(path) as part:
+        part.write_bytes(content)
 
 
 @contextmanager
 def written_whole(path: str | Path) -> Iterator[Path]:
     """Give a place to write to, beside `path`; if all goes well it becomes `path`."""
     target = _resolved(path)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
-        part = Path(folder) / target.name
+    with own_folder(target.parent, f".{target.name}.") as folder:
+        part = folder / target.name
         yield part
         part.chmod(_mode(target))
+        with part.open("rb") as file:
+            os.fsync(file.fileno())
         part.replace(target)
+
+
+@contextmanager
+def own_folder(parent: str | Path, prefix: str) -> Iterator[Path]:
+    """Make a folder that is removed at the end; those that killed processes left are, too.
+
+    Parameters
+    ----------
+    parent
+        Where the folder is made.
+    prefix
+        What its name begins with; eight letters and ".part" come after it.
+    """
+    pattern = re.compile(re.escape(prefix) + RANDOM + re.escape(PART))
+    for path in Path(parent).iterdir():
+        if pattern.fullmatch(path.name):
+            _remove_if_left(path)
+    folder, lock = _locked_folder(parent, prefix)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def _locked_folder(parent: str | Path, prefix: str) -> tuple[Path, int]:
+    """Return a new folder and the descriptor by which it is locked."""
+    while True:
+        folder = Path(tempfile.mkdtemp(dir=parent, prefix=prefix, suffix=PART))
+        with suppress(FileNotFoundError):  # another process took it for one that was left
+            lock = os.open(folder, os.O_RDONLY)
+            _lock(lock, wait=True)
+            if folder.exists():
+                return folder, lock
+            os.close(lock)
+
+
+def _remove_if_left(path: Path) -> None:
+    """Remove a folder or a file, unless a process holds its lock."""
+    with suppress(OSError):  # it is gone, or not ours
+        lock = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        try:
+            if _lock(lock, wait=False):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        finally:
+            os.close(lock)
+
+
+def _lock(descriptor: int, wait: bool) -> bool:
+    """Lock what is open; return whether that could be done, which some file systems cannot."""
+    try:
+        import fcntl
+    except ModuleNotFoundError:  # Windows
+        return False
+    with suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        return True
+    return False
 
 
 def _resolved(path: str | Path) -> Path:
@@ -43,7 +104,7 @@ def _resolved(path: str | Path) -> Path:
 
 
 def _mode(target: Path) -> int:
-    """Permissions as an ordinary write would leave them (mkstemp's are private)."""
+    """Permissions as an ordinary write would leave them (those of new folders are private)."""
     if target.exists():
         return target.stat().st_mode & 0o777
     umask = os.umask(0)

@@ -2,10 +2,11 @@
 
 import sys
 import tempfile
-from pathlib import Path
 from typing import Any
 
 import click
+
+from rspmn.files import own_folder
 
 
 class InputFile(click.ParamType):  # type: ignore[type-arg] # generic since Click 8.3
@@ -18,8 +19,8 @@ class InputFile(click.ParamType):  # type: ignore[type-arg] # generic since Clic
         if value != "-" or ctx is None:
             return value
         content = sys.stdin.buffer.read()
-        folder = ctx.with_resource(tempfile.TemporaryDirectory())
-        path = Path(folder) / f"standard_input{_ending(content)}"
+        folder = ctx.with_resource(own_folder(tempfile.gettempdir(), ".rspmn-stream-"))
+        path = folder / f"standard_input{_ending(content)}"
         path.write_bytes(content)
         return str(path)
 
@@ -58,5 +59,5 @@ class OutputFile(InputFile):
         """Return the name of the file."""
         if value != "-" or ctx is None:
             return value
-        folder = ctx.with_resource(tempfile.TemporaryDirectory())
-        return str(Path(folder) / f"standard_output{self.ending}")
+        folder = ctx.with_resource(own_folder(tempfile.gettempdir(), ".rspmn-stream-"))
+        return str(folder / f"standard_output{self.ending}")

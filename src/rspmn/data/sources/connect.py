@@ -4,10 +4,11 @@ import atexit
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from tempfile import TemporaryDirectory
+from tempfile import gettempdir
 from typing import TYPE_CHECKING
 
 from rspmn.errors import DataError
+from rspmn.files import own_folder
 
 if TYPE_CHECKING:
     import duckdb
@@ -25,7 +26,7 @@ def connect(memory_limit: str | None) -> Iterator["duckdb.DuckDBPyConnection"]:
     import duckdb
 
     with (
-        TemporaryDirectory(prefix="rspmn-") as folder,
+        own_folder(gettempdir(), ".rspmn-log-") as folder,
         duckdb.connect(f"{folder}/work.duckdb") as connection,
     ):
         try:
@@ -34,7 +35,7 @@ def connect(memory_limit: str | None) -> Iterator["duckdb.DuckDBPyConnection"]:
             raise DataError(
                 f"memory_limit {memory_limit!r}: expected a size such as '1GB' or '500MB'"
             ) from None
-        connection.execute(f"SET temp_directory = {literal(folder)}")
+        connection.execute(f"SET temp_directory = {literal(str(folder))}")
         connection.execute(SETTINGS)
         # In a notebook without ipywidgets it has no bar, and refuses to be told so.
         with suppress(duckdb.InvalidInputException):

@@ -1,0 +1,100 @@
+"""Files are written whole or not at all, and nothing that a killed process left stays."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from rspmn.files import own_folder, write_atomically, written_whole
+
+#: Writes half a file, says so, and waits to be killed.
+HALF = """
+import sys, time
+from rspmn.files import written_whole
+with written_whole(sys.argv[1]) as part:
+    part.write_bytes(b"half")
+    print("begun", flush=True)
+    time.sleep(60)
+"""
+
+
+def half_written(path: Path) -> subprocess.Popen[str]:
+    running = subprocess.Popen(
+        [sys.executable, "-c", HALF, str(path)], stdout=subprocess.PIPE, text=True
+    )
+    assert running.stdout is not None
+    with running.stdout as told:
+        assert told.readline() == "begun\n"
+    return running
+
+
+def test_the_next_writer_removes_what_a_killed_one_left(tmp_path: Path) -> None:
+    path = tmp_path / "model.json"
+    path.write_bytes(b"old")
+    alive, killed = half_written(path), half_written(path)
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.wait()
+    assert path.read_bytes() == b"old"
+    assert len(list(tmp_path.iterdir())) == 3
+    write_atomically(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert len(list(tmp_path.iterdir())) == 2, "what another process is writing stays"
+    alive.kill()
+    alive.wait()
+    write_atomically(path, b"newer")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_only_names_that_are_ours_are_removed(tmp_path: Path) -> None:
+    others = [".model.json.old.part", "model.json.abcdefgh.part", ".model.json.abcdefgh"]
+    for name in others:
+        (tmp_path / name).write_text("mine")
+    (tmp_path / ".model.json.abcdefgh.part").write_text("left by an older version")
+    write_atomically(tmp_path / "model.json", b"x")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*others, "model.json"])
+
+
+def test_two_writers_of_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "model.json"
+    contents = [bytes([k]) * 200_000 for k in range(4)]
+
+    def write(content: bytes) -> None:
+        for _ in range(20):
+            write_atomically(path, content)
+
+    threads = [threading.Thread(target=write, args=(content,)) for content in contents]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        if path.exists():
+            assert path.read_bytes() in contents
+    for thread in threads:
+        thread.join()
+    assert path.read_bytes() in contents
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "model.json"
+    path.write_bytes(b"old")
+
+    def fail() -> None:
+        with written_whole(path) as part:
+            part.write_bytes(b"half")
+            raise OSError("no space")
+
+    with pytest.raises(OSError, match="no space"):
+        fail()
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_folders_of_processes_that_live_stay(tmp_path: Path) -> None:
+    with own_folder(tmp_path, "work-") as one, own_folder(tmp_path, "work-") as other:
+        assert one.exists()
+        assert other.exists()
+    assert not list(tmp_path.iterdir())
