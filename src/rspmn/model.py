@@ -17,12 +17,12 @@ from rspmn.circuit import (
     Node,
     Sum,
     Utility,
-    fold_up,
     soundness_violations,
     top_violations,
     validity_violations,
     walk_down,
 )
+from rspmn.circuit.node_arrays import KINDS
 from rspmn.circuit.rewrite import at_step, graft, with_branches
 from rspmn.circuit.validity import latent_violations, refuse, schema_violations
 from rspmn.data.episodes import Episodes
@@ -77,20 +77,22 @@ class Untried:
     @property
     def branches(self) -> int:
         """The number of combinations of decisions, each of which ends in a utility."""
-        utilities = fold_up(
-            self.network, lambda node, below: 1 if isinstance(node, Utility) else sum(below)
-        )
-        return sum(utilities[root] for root in self.network.roots)
+        arrays = self.network.arrays
+        utilities = (arrays.kind == KINDS[Utility]).astype(np.int64)  # [nodes], at or below each
+        for level in arrays.levels():
+            edges, first = arrays.edges_of(level)
+            utilities[level] = np.add.reduceat(utilities[arrays.children[edges]], first)
+        return int(utilities[list(self.network.roots)].sum())
 
     def __post_init__(self) -> None:
         if len(set(self.at)) != len(self.at) or len(self.at) != len(self.network.roots):
             raise CircuitError(
                 f"Untried: {len(self.network.roots)} roots for the interface nodes {self.at}"
             )
-        for root in self.network.roots:
-            if not isinstance(self.network.nodes[root], Max):
-                kind = type(self.network.nodes[root]).__name__
-                raise CircuitError(f"Untried: expected max nodes as roots, found a {kind}")
+        roots = np.array(self.network.roots)
+        for root in roots[self.network.arrays.kind[roots] != KINDS[Max]][:1].tolist():
+            kind = type(self.network.nodes[root]).__name__
+            raise CircuitError(f"Untried: expected max nodes as roots, found a {kind}")
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from itertools import chain
 from typing import TypeVar, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rspmn.circuit.distributions.base import SIMPLEX_TOLERANCE
 from rspmn.circuit.nodes import (
@@ -43,6 +44,14 @@ def ranges(starts: Ints, stops: Ints) -> tuple[Ints, Ints]:
     """
     first = np.concatenate([[0], np.cumsum(stops - starts)])
     return np.arange(first[-1]) + np.repeat(starts - first[:-1], stops - starts), first
+
+
+def mixed(numbers: Ints) -> NDArray[np.uint64]:
+    """Return integers whose bits all depend on all bits of the given ones (SplitMix64)."""
+    bits = numbers.astype(np.int64).view(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(bits ^ (bits >> np.uint64(31)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,8 +131,8 @@ class NodeArrays:
         total = np.add.reduceat(self.weights[edges], first) if len(sums) else np.ones(0)
         _refuse(abs(total - 1) > SIMPLEX_TOLERANCE, sums, "has weights that do not sum to 1")
         chosen = np.flatnonzero(self.choice >= 0)
-        key = self.parents[chosen] * max(1, len(self.values)) + self.choice[chosen]
-        if len(np.unique(key)) < len(key):
+        key = np.sort(self.parents[chosen] * max(1, len(self.values)) + self.choice[chosen])
+        if (key[1:] == key[:-1]).any():
             raise CircuitError("Max: a value has several branches")
         least = np.array([-LARGEST_UTILITY, 0.0, 0.0])
         most = np.array([LARGEST_UTILITY, MOST_STEPS, LARGEST_UTILITY**2])

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rspmn.circuit.node_arrays import mixed
 from rspmn.types import Ints
 
 #: Counting takes an entry for each integer of the range: at most so many for each number, and more.
@@ -34,3 +35,37 @@ def _from_lowest(numbers: NDArray[Any]) -> Ints | None:
     if int(numbers.max()) - low > SPAN * len(numbers) + MORE:
         return None
     return numbers.astype(np.int64) - low
+
+
+def count_distinct(numbers: Ints) -> int:
+    """Return how many numbers are distinct.
+
+    >>> count_distinct(np.array([3, 1, 3]))
+    2
+    """
+    in_order = np.sort(numbers)
+    return int(np.count_nonzero(in_order[1:] != in_order[:-1])) + int(len(numbers) > 0)
+
+
+def distinct_rows(table: Ints) -> tuple[Ints, Ints]:
+    """Return the distinct rows of a table, sorted, and which of them each row is.
+
+    Rows are compared by a hash, and with the first row of the same hash. If some rows of one hash
+    differ, all are sorted instead.
+
+    >>> distinct_rows(np.array([[2, 0], [1, 5], [2, 0]]))
+    (array([[1, 5],
+           [2, 0]]), array([1, 0, 1]))
+    """
+    key = np.zeros(len(table), dtype=np.uint64)
+    for column in table.T:
+        key = mixed(key.view(np.int64) ^ column)
+    _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    rows, which = table[first], which.ravel()
+    if not all(np.array_equal(column[first][which], column) for column in table.T):
+        found, which = np.unique(table, axis=0, return_inverse=True)
+        return found, which.ravel()
+    order = np.lexsort(rows.T[::-1]) if rows.shape[1] else np.arange(len(rows))
+    place = np.empty(len(rows), dtype=np.int64)
+    place[order] = np.arange(len(rows))
+    return rows[order], place[which]

@@ -8,11 +8,11 @@ position of the template. The maximisation is the weighing of successors and `re
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rspmn.circuit import Max, Utility
+from rspmn.circuit import Utility
 from rspmn.data.episodes import Followed
 from rspmn.data.keys import group_weights
 from rspmn.data.windows import Windows, distinct_states
@@ -21,10 +21,10 @@ from rspmn.infer.compiled.assign import SEVERAL, Assigned, Located, assign, loca
 from rspmn.infer.compiled.layers import KINDS
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.flows import Flows, leaf_flows
+from rspmn.learn.initial_template import InitialTemplate
 from rspmn.learn.rebuild import rebuild
 from rspmn.learn.shares import shares_of
 from rspmn.learn.structure.rows import RowTable, table_of
-from rspmn.learn.successors.beyond import Beyond
 from rspmn.learn.successors.extrapolate import Extrapolated, extrapolate
 from rspmn.learn.successors.transitions import SuccessorWeights, Transitions
 from rspmn.learn.successors.untried import untried_branches
@@ -60,7 +60,6 @@ def estimate(
     located: Located | None = None,
     table: RowTable | None = None,
     deadline: float = math.inf,
-    beyond: Beyond | None = None,
 ) -> tuple[RSPMN, Estimate]:
     """Return the model whose parameters fit a log best, given the structure of a template.
 
@@ -78,15 +77,15 @@ def estimate(
         The windows as rows, where they were binned already.
     deadline
         The `time.monotonic()` at which the time budget is used up.
-    beyond
-        Where each state is an interface node, states that the log does not have. The template has
-        them already.
     """
     located = located or locate(template, distinct_states(windows))
     log, assigned = assign_shared(template, windows, located)
     table, windows = table if log is windows else None, log
     flows = count(template, assigned, windows)
     transitions, sites = transitions_of(template, assigned, windows, config, table, deadline)
+    beyond = template.beyond if isinstance(template, InitialTemplate) else None
+    if beyond is not None:
+        transitions = replace(transitions, ties=beyond.ties)
     weights, info = config.weighing(transitions)
     untried, extrapolated = template.untried if isinstance(template, RSPMN) else None, None
     if beyond is not None:
@@ -196,10 +195,16 @@ def transitions_of(
 
 def is_frontier(template: Template) -> Bools:  # [interfaces]
     """Return which interface nodes are states in which no decision is known."""
-    nodes = template.template.nodes
-    found = np.zeros(len(template.template.roots), dtype=bool)
-    for number, root in enumerate(template.template.roots):
-        if number != template.unknown:
-            decisions = [n for c in nodes[root].children if isinstance(n := nodes[c], Max)]
-            found[number] = any(node.values == (UNKNOWN,) for node in decisions)
+    arrays, roots = template.template.arrays, np.array(template.template.roots)
+    codes = [k for k, value in enumerate(arrays.values) if value is UNKNOWN]
+    undecided = np.isin(arrays.choice, codes)  # [edges]
+    above = np.zeros(len(arrays), dtype=bool)  # [nodes], max nodes with this value
+    above[arrays.parents[undecided]] = True
+    edges, first = arrays.edges_of(roots)
+    found = np.zeros(len(roots), dtype=bool)
+    found[np.repeat(np.arange(len(roots)), np.diff(np.append(first, len(edges))))[
+        above[arrays.children[edges]]
+    ]] = True  # fmt: skip
+    if template.unknown is not None:
+        found[template.unknown] = False
     return found

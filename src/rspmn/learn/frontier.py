@@ -46,11 +46,11 @@ def edge_of(two: TwoSteps, one_step: OneStep, learner: Learner) -> Border:
     made = joint_groups([windows.columns[n] for n in two.schema.decisions], len(windows)).codes
     pair = node * (int(made.max(initial=0)) + 1) + made
     untried = cut[~np.isin(pair[cut], np.unique(pair[learned]))]
-    at = np.unique(node[untried])
+    untried = untried[np.argsort(node[untried], kind="stable")]
+    at, first = np.unique(node[untried], return_index=True)
     outcome = RecurrentOutcome(two.schema.utility, ())
     roots = []
-    for here in at.tolist():
-        chosen = untried[node[untried] == here]
+    for chosen in np.split(untried, first[1:]) if len(at) else []:
         rows = Rows(two.table, chosen, windows.counts[chosen].astype(np.float64))
         roots.append(grow_decisions(learner, two.schema, rows, outcome))
     arrived = np.zeros(states.count, dtype=bool)

@@ -2,20 +2,20 @@
 
 Its roots are, in this order: the interface nodes of Step 2; one for each state in which decisions
 were made but nothing known followed; the frontier, all states in which no decision is known, or one
-for each of them if states are interface nodes; END; UNKNOWN. All but the first are left out where
-the log does not need them.
+for each of them if states are interface nodes; END; UNKNOWN; states beyond the log. All but the
+first are left out where the log does not need them.
 
 A uniform S_L over all interface nodes would be the largest part of the template, only to be
 replaced by Step 4. So it is one latent, beyond the last root; `explicit` writes it out.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rspmn.circuit import Categorical, Latent, Network, NetworkBuilder
-from rspmn.circuit.network import with_children
+from rspmn.circuit import Categorical, Latent, Leaf, Network, NetworkBuilder, Product
+from rspmn.circuit.blocks import BlockBuilder
+from rspmn.circuit.node_arrays import KINDS, NodeViews
 from rspmn.circuit.rewrite import graft, with_branches
 from rspmn.data.episodes import Followed
 from rspmn.data.keys import group_weights
@@ -25,8 +25,9 @@ from rspmn.infer.compiled.assign import Located, likeliest_roots
 from rspmn.infer.compiled.state_index import StateIndex
 from rspmn.infer.compiled.ways import RootTrees
 from rspmn.learn.frontier import Border, edge_of, frontier_leaves, state_leaves
-from rspmn.learn.one_step import Interface, OneStep
+from rspmn.learn.one_step import OneStep
 from rspmn.learn.structure.learner import Learner
+from rspmn.learn.successors.beyond import Beyond, beyond_the_log
 from rspmn.learn.two_step import TwoSteps
 from rspmn.schema import Schema
 from rspmn.types import Array, Ints
@@ -45,15 +46,14 @@ class InitialTemplate:
     end: int | None
     unknown: int | None
     edge: Border  # of the log
-    located: Located  # the states of the log
+    located: Located  # the states of the log, and those beyond it
+    beyond: Beyond | None  # states that the log does not have: the last roots
 
     def uniform_sites(self, trees: RootTrees) -> Ints:
         """Return the positions of all uniform S_L."""
-        nodes = np.array([
-            isinstance(n, Latent) and n.interface == len(self.template.roots)
-            for n in self.template.nodes
-        ])  # fmt: skip
-        return np.flatnonzero(nodes[trees.node])
+        arrays = self.template.arrays
+        uniform = (arrays.kind == KINDS[Latent]) & (arrays.item == len(self.template.roots))
+        return np.flatnonzero(uniform[trees.node])
 
     def explicit(self) -> Network:
         """Return the template with S_L as sums over all roots."""
@@ -69,9 +69,7 @@ class InitialTemplate:
         )
 
 
-def initial_template(
-    two: TwoSteps, one_step: OneStep, learner: Learner, each: bool = False
-) -> InitialTemplate:
+def initial_template(two: TwoSteps, one_step: OneStep, learner: Learner) -> InitialTemplate:
     """Return the initial template.
 
     Parameters
@@ -82,107 +80,131 @@ def initial_template(
         The result of Step 2.
     learner
         What the decisions at the edge of the log are learned by.
-    each
-        Whether each state of the frontier is an interface node of its own.
     """
-    edge, interfaces = edge_of(two, one_step, learner), one_step.interfaces
-    schema, states, bins = two.schema, one_step.located.states, learner.config.bins
-    names = schema.information_sets[0]
-    count = len(interfaces) + len(edge.acted_in)
-    groups = np.arange(len(edge.states)) * each  # of the frontier: one, or one for each state
-    frontier = count + groups
-    count += len(np.unique(groups))
-    numbers: list[int | None] = []
-    ended = bool((two.windows.followed == Followed.END).any())
-    for needed in (ended, len(edge.at) > 0):
-        numbers.append(count if needed else None)
-        count += needed
-    end, unknown = numbers
-    builder = NetworkBuilder()
-    roots = _learned_roots(builder, one_step.network, interfaces, builder.latent(count))
-    extra = _unsupported_branches(builder, edge, unknown)
-    for here in range(len(interfaces)):
-        if here in extra:
-            roots[here] = with_branches(builder, roots[here], extra[here])
-    for state in edge.acted_in.tolist():
-        leaves = state_leaves(builder, states, state, names, bins)
-        roots.append(builder.product([*leaves, extra[-1 - state]]))
-    acted = np.bincount(states.of_steps, two.windows.counts, states.count)
-    visits = [*one_step.steps.tolist(), *acted[edge.acted_in].tolist()]
-    arrivals = _arrivals(two, states)
-    for number in np.unique(frontier).tolist():
-        here = edge.states[frontier == number]
-        leaves = frontier_leaves(builder, states, here, arrivals, names, bins)
-        roots.append(marked_root(builder, schema, leaves, UNKNOWN, number))
-        visits.append(float(arrivals[here].sum()))
-    if end is not None:
-        roots.append(end_root(builder, schema, end))
-    if unknown is not None:
-        roots.append(unknown_root(builder, schema, unknown))
-    visits += [0.0] * (count - len(visits))
+    edge, learned = edge_of(two, one_step, learner), len(one_step.interfaces)
+    acted_in = learned + np.arange(len(edge.acted_in))
+    frontier = np.arange(len(edge.states)) * one_step.each_state  # one, or one for each state
+    frontier += learned + len(acted_in)
+    size = learned + len(acted_in) + len(np.unique(frontier))
+    end = size if (two.windows.followed == Followed.END).any() else None
+    unknown = size + (end is not None) if len(edge.at) else None
+    size += (end is not None) + (unknown is not None)
+    located, beyond = _located(one_step, edge, acted_in, frontier), None
+    if one_step.each_state:
+        beyond = beyond_the_log(two, located, size, end)
+    if beyond is not None:
+        located = _with_states(located, beyond, size)
+    visits = np.zeros(size + (0 if beyond is None else len(beyond)))
+    visits[:learned] = one_step.steps
+    visits[acted_in] = np.bincount(located.states.of_steps, two.windows.counts)[edge.acted_in]
+    arrivals = _arrivals(two, located.states)
+    np.add.at(visits, frontier, arrivals[edge.states])
+    empty = Network((Product(()),), (0,))
     template = InitialTemplate(
-        schema, builder.build(*roots), tuple(visits), len(interfaces), frontier, end, unknown,
-        edge, one_step.located,
+        two.schema, empty, tuple(visits.tolist()), learned, frontier, end, unknown, edge, located,
+        beyond,
     )  # fmt: skip
-    return replace(template, located=_locate_in(template))
+    network = _Roots(template, one_step, size).network(arrivals, learner.config.bins)
+    return _with_doubtful_states(replace(template, template=network))
 
 
-def with_states(template: InitialTemplate, codes: Mapping[str, Ints]) -> InitialTemplate:
-    """Return the template with more states in which no decision is known, each an interface node.
+def _with_states(located: Located, beyond: Beyond, count: int) -> Located:
+    """Add states that the log does not have, each an interface node; there are `count` others.
 
-    Parameters
-    ----------
-    template
-        In which each state is an interface node.
-    codes
-        Of each variable, the codes of its values in the new states, from 0. Each value is that of
-        some state of the log.
+    Each of their values is that of some state of the log.
     """
-    located, size = template.located, len(template.template.roots)
-    count = len(next(iter(codes.values())))
-    builder = NetworkBuilder()
-    anywhere = builder.latent(size + count)
-    placed = graft(
-        builder, template.template, rename=None,
-        latent=lambda i: anywhere if i == size else builder.latent(i),
-    )  # fmt: skip
-    roots = [root for r in template.template.roots if (root := placed[r]) is not None]
-    columns, leaves = {}, []
-    for name, new in codes.items():
-        column = located.states.columns[name]
-        columns[name] = replace(column, data=np.append(column.data, new.astype(column.data.dtype)))
-        certain = [Categorical.certain(value) for value in column.domain]
-        added = [builder.leaf(name, value) for value in certain]
-        leaves.append([added[code] for code in new.tolist()])
-    # All lead to the first of them, which is as good: what follows them is not known.
-    undecided = builder[marked_root(builder, template.schema, [], UNKNOWN, size)].children
-    roots += [builder.product([*state, *undecided]) for state in zip(*leaves, strict=True)]
-    states = replace(located.states, columns=columns, count=located.states.count + count)
-    return replace(
-        template, template=builder.build(*roots), visits=(*template.visits, *[0.0] * count),
-        located=Located(states, np.append(located.node, size + np.arange(count))),
-    )  # fmt: skip
+    states, columns = located.states, {}
+    for name, codes in beyond.codes.items():
+        column = states.columns[name]
+        new = (codes - 1).astype(column.data.dtype)
+        columns[name] = replace(column, data=np.append(column.data, new))
+    more = replace(states, columns=columns, count=states.count + len(beyond))
+    return Located(more, np.append(located.node, count + np.arange(len(beyond))))
 
 
-def _learned_roots(
-    builder: NetworkBuilder, one_step: Network, interfaces: Sequence[Interface], anywhere: int
-) -> list[int]:
-    """Add the interface nodes of Step 2, the same S_L in place of every latent."""
-    placed: dict[int, int] = {}
+class _Roots:
+    """Builds the roots of the initial template: states as arrays, the few others one by one."""
 
-    def copy(index: int) -> int:
-        if index not in placed:
-            node = one_step.nodes[index]
-            if isinstance(node, Latent):
-                return anywhere
-            placed[index] = builder.add(with_children(node, tuple(map(copy, node.children))))
-        return placed[index]
+    def __init__(self, template: InitialTemplate, one_step: OneStep, logged: int) -> None:
+        self.template, self.one_step, self.size = template, one_step, len(template.visits)
+        self.logged = logged  # the number of interface nodes that are not beyond the log
+        self.builder, self.single = BlockBuilder(), NetworkBuilder()
 
-    roots = []
-    for children in interfaces:
-        parts = [copy(child) for child in children]
-        roots.append(parts[0] if len(parts) == 1 else builder.product(parts))
-    return roots
+    def network(self, arrivals: Array, bins: int) -> Network:
+        """Return the network; `arrivals` [num_states] at a frontier weigh its states."""
+        roots = np.full(self.size, -1)
+        roots[: self.template.learned] = self._learned()
+        beyond = np.arange(self.logged, self.size)
+        roots[beyond] = self._undecided(beyond, np.full(len(beyond), self.logged))
+        if self.one_step.each_state:
+            frontier = self.template.frontier
+            roots[frontier] = self._undecided(frontier, frontier)
+        single = self._one_by_one(arrivals, bins)
+        if single:
+            grown = self.single.build(*single.values())
+            roots[list(single)] = self.builder.network(grown)[list(grown.roots)]
+        return self.builder.build(roots)[0]
+
+    def _learned(self) -> Ints:  # [interfaces]
+        """Add the interface nodes of Step 2, the same S_L in place of every latent."""
+        network, interfaces = self.one_step.network, self.one_step.interfaces
+        arrays = network.arrays
+        item = np.where(arrays.kind == KINDS[Latent], self.size, arrays.item)
+        same = Network(NodeViews(replace(arrays, item=item)), network.roots)
+        parts = self.builder.network(same)[interfaces.children]
+        widths = np.diff(interfaces.starts)
+        products = self.builder.products(widths, parts)
+        return np.where(widths == 1, parts[interfaces.starts[:-1]], products)
+
+    def _undecided(self, numbers: Ints, to: Ints) -> Ints:  # [numbers]
+        """Add states in which no decision is known, and the interface nodes that follow them."""
+        schema, states, count = self.template.schema, self.template.located.states, len(numbers)
+        builder, place = self.builder, np.full(self.size, -1)
+        place[self.template.located.node] = np.arange(states.count)
+        parts = []
+        for name in schema.information_sets[0]:
+            column = states.columns[name]
+            leaves = builder.leaves(Leaf(name, Categorical.certain(v)) for v in column.domain)
+            parts.append(leaves[column.data[place[numbers]]])
+        none = np.zeros(count)
+        both = [builder.utilities(schema.utility, none, none, none), builder.latents(to)]
+        below = builder.products(np.full(count, 2), np.column_stack(both).ravel())
+        for decision in reversed(schema.decisions):
+            one = np.ones(count, dtype=np.int64)
+            below = builder.maxes(decision, one, below, [UNKNOWN], one - 1)
+        children = np.column_stack([*parts, below])
+        return builder.products(np.full(count, children.shape[1]), children.ravel())
+
+    def _one_by_one(self, arrivals: Array, bins: int) -> dict[int, int]:
+        """Add what is at the edge of the log, END and UNKNOWN; return the roots by number."""
+        template, edge, single = self.template, self.template.edge, self.single
+        schema, states = template.schema, template.located.states
+        names, found = schema.information_sets[0], {}
+        extra = _unsupported_branches(single, edge, template.unknown)
+        for here in range(template.learned):
+            if here in extra:
+                found[here] = with_branches(single, self._copy(here), extra[here])
+        for number, state in enumerate(edge.acted_in.tolist(), template.learned):
+            leaves = state_leaves(single, states, state, names, bins)
+            found[number] = single.product([*leaves, extra[-1 - state]])
+        if len(edge.states) and not self.one_step.each_state:
+            number = int(template.frontier[0])
+            leaves = frontier_leaves(single, states, edge.states, arrivals, names, bins)
+            found[number] = marked_root(single, schema, leaves, UNKNOWN, number)
+        if template.end is not None:
+            found[template.end] = end_root(single, schema, template.end)
+        if template.unknown is not None:
+            found[template.unknown] = unknown_root(single, schema, template.unknown)
+        return found
+
+    def _copy(self, interface: int) -> int:
+        """Add an interface node of Step 2 to those that are built one by one."""
+        children = self.one_step.interfaces[interface]
+        part = self.one_step.network.part(children)
+        anywhere = self.single.latent(self.size)
+        placed = graft(self.single, part, rename=None, latent=lambda _: anywhere)
+        parts = [place for root in part.roots if (place := placed[root]) is not None]
+        return parts[0] if len(parts) == 1 else self.single.product(parts)
 
 
 def _unsupported_branches(
@@ -205,21 +227,24 @@ def _arrivals(two: TwoSteps, states: States) -> Array:  # [num_states]
     return group_weights(states.of_successors[known], counts, states.count)
 
 
-def _locate_in(template: InitialTemplate) -> Located:
-    """Return the interface nodes of all states in the initial template, given those of Step 2.
+def _located(one_step: OneStep, edge: Border, acted_in: Ints, frontier: Ints) -> Located:
+    """Return the interface nodes of all states, given those of Step 2."""
+    node = one_step.located.node.copy()
+    node[edge.acted_in], node[edge.states] = acted_in, frontier
+    return Located(one_step.located.states, node)
 
-    States that lack values are looked at again: what they lack may also be a state of the edge.
-    """
+
+def _with_doubtful_states(template: InitialTemplate) -> InitialTemplate:
+    """Look again at states that lack values: what they lack may also be a state of the edge."""
     edge, located = template.edge, template.located
-    node = located.node.copy()
     if not len(edge.acted_in) and not len(edge.states):
-        return located
-    node[edge.acted_in] = template.learned + np.arange(len(edge.acted_in))
-    node[edge.states] = template.frontier
-    lacking = np.zeros(len(node), dtype=bool)
+        return template
+    lacking = np.zeros(len(located.node), dtype=bool)
     for column in located.states.columns.values():
         lacking |= column.missing
     again = np.flatnonzero(lacking)
-    if len(again):
-        node[again] = likeliest_roots(StateIndex.of(template), located.states, again)
-    return Located(located.states, node)
+    if not len(again):
+        return template
+    node = located.node.copy()
+    node[again] = likeliest_roots(StateIndex.of(template), located.states, again)
+    return replace(template, located=Located(located.states, node))

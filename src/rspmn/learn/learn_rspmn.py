@@ -18,7 +18,7 @@ from rspmn.learn.config import LearnConfig, Report
 from rspmn.learn.em import em
 from rspmn.learn.estimate import estimate
 from rspmn.learn.info import RSPMNInfo
-from rspmn.learn.initial_template import initial_template, with_states
+from rspmn.learn.initial_template import initial_template
 from rspmn.learn.large_log import count_all, sample_of
 from rspmn.learn.never_taken import never_taken
 from rspmn.learn.numbers.learn_on_grid import learn_on_grid
@@ -26,9 +26,7 @@ from rspmn.learn.one_step import one_step_of
 from rspmn.learn.progress import progress_bar
 from rspmn.learn.set_aside import fitted_leaves, located_without, put_back, without_variables
 from rspmn.learn.stages import Stages, tied_network
-from rspmn.learn.structure.each_state import why_each_state
 from rspmn.learn.structure.learner import Learner
-from rspmn.learn.successors.beyond import beyond_the_log
 from rspmn.learn.two_step import TwoSteps, grow_two_steps, two_step_network, wrap
 from rspmn.model import RSPMN
 from rspmn.types import Ints
@@ -109,33 +107,27 @@ def _learn(
 
     # Step 1: LearnSPMN on rows of two steps. A latent marks the place of the second step.
     learner = Learner(config, rng, two.rows, two.schema.utility, report, started, STEPS_2_TO_4)
-    info.each_state = why_each_state(two.rows, two.schema, config)
-    each = bool(info.each_state)
-    network, sites = grow_two_steps(two, learner, each)
+    grown = grow_two_steps(two, learner)
+    network, info.each_state = grown.network, grown.each_state
     info.structure = replace(
         learner.info, nodes=len(network), edges=network.num_edges, seconds=learner.seconds()
     )
     clock = info.timed("structure", clock)
 
     # Step 2: the root interface nodes, and the states in each.
-    one_step = one_step_of(two, network, sites, config.clustering.disjoint)
+    one_step = one_step_of(two, grown, config.clustering.disjoint)
     clock = info.timed("interfaces", clock)
 
     # Step 3: a uniform S_L beside every utility; roots for what lies at the edge of the log.
     learner = Learner(config, rng, two.rows, two.schema.utility, started=started)
-    template = initial_template(two, one_step, learner, each)
-    beyond = beyond_the_log(template, two) if each else None
-    if beyond is not None:
-        codes = {name: of_states - 1 for name, of_states in beyond.codes.items()}
-        template = with_states(template, codes)
-        info.beyond, info.all_beyond = len(beyond), beyond.complete
+    template = initial_template(two, one_step, learner)
+    if template.beyond is not None:
+        info.beyond, info.all_beyond = len(template.beyond), template.beyond.complete
     clock = info.timed("initial", clock)
 
     # Step 4: assign the log to the template, count, weigh S_L, rebuild.
     deadline = config.deadline(started)
-    model, found = estimate(
-        template, two.windows, config, template.located, two.table, deadline, beyond
-    )
+    model, found = estimate(template, two.windows, config, template.located, two.table, deadline)
     info.count(model, template, found)
     model = _described(model, whole, found.located.of_steps(), info, config)
     clock = info.timed("estimate", clock)
@@ -148,7 +140,7 @@ def _learn(
     info.sized("final", model.template)
     info.sized("top", model.top)
     if keep_stages:
-        two_step = two_step_network(two, network, sites, Learner(config, rng, two.rows))
+        two_step = two_step_network(two, grown, Learner(config, rng, two.rows))
         tied = tied_network(one_step, found)
         info.stages = Stages(two_step, network, template.explicit(), model.template, tied)
         info.sized("two steps", two_step)

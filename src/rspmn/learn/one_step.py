@@ -16,11 +16,31 @@ from rspmn.data.keys import group_weights
 from rspmn.data.windows import distinct_states
 from rspmn.infer.compiled.assign import NOWHERE, Located, likeliest_roots
 from rspmn.infer.compiled.state_index import StateIndex, state_part
-from rspmn.learn.two_step import TwoSteps
+from rspmn.learn.two_step import Grown, TwoSteps
 from rspmn.types import Array, Ints
 
 #: The children of one root interface node, as indices in the one-step network.
 Interface = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Interfaces:
+    """The children of all root interface nodes, as indices in the one-step network."""
+
+    starts: Ints  # [interfaces + 1]; node i has the children starts[i]:starts[i + 1]
+    children: Ints
+
+    @classmethod
+    def of(cls, each: Sequence[Interface]) -> "Interfaces":
+        """Return the children of some interface nodes."""
+        children = np.array([child for one in each for child in one], dtype=np.int64)
+        return cls(np.cumsum([0, *map(len, each)]), children)
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, interface: int) -> Interface:
+        return tuple(self.children[self.starts[interface] : self.starts[interface + 1]].tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,20 +49,27 @@ class OneStep:
 
     network: Network
     sites: Sequence[Ints]  # the windows behind each latent
-    interfaces: list[Interface]
+    interfaces: Interfaces
     learned_in: Ints  # [num_windows], the interface node that each was learned in, -1 if none
     steps: Array  # [interfaces], that each was learned from
     located: Located  # the states of the log
+    each_state: bool  # whether each state is an interface node
 
 
-def one_step_of(two: TwoSteps, network: Network, sites: Sequence[Ints], disjoint: bool) -> OneStep:
+def one_step_of(two: TwoSteps, grown: Grown, disjoint: bool) -> OneStep:
     """Return the interface nodes of a network of Step 1, and the states in each.
 
     If rows were divided by values, so that clusters are `disjoint`, a state that was learned from
-    is excluded by all interface nodes but its own. Other states are in the likeliest.
+    is excluded by all interface nodes but its own. Other states are in the likeliest; in none if
+    each state is an interface node.
     """
-    interfaces = interface_nodes(network)
-    learned_in = _learned_in(network, interfaces, sites, len(two.windows))
+    network, each_state = grown.network, grown.states is not None
+    if grown.states is not None:
+        interfaces, learned_in = _states(network), grown.states
+    else:
+        ways = interface_nodes(network)
+        interfaces = Interfaces.of(ways)
+        learned_in = _learned_in(network, ways, grown.sites, len(two.windows))
     states, counts = distinct_states(two.windows), two.windows.counts.astype(np.float64)
     known = learned_in >= 0
     steps = group_weights(learned_in[known], counts[known], len(interfaces))
@@ -50,10 +77,19 @@ def one_step_of(two: TwoSteps, network: Network, sites: Sequence[Ints], disjoint
     if disjoint:
         node[states.of_steps[known]] = learned_in[known]
     others = np.flatnonzero(node == NOWHERE)
-    if len(others):
-        index = StateIndex(two.windows.schema, state_part(network, interfaces), steps)
+    if len(others) and not each_state:
+        index = StateIndex(two.windows.schema, state_part(network, ways), steps)
         node[others] = likeliest_roots(index, states, others)
-    return OneStep(network, sites, interfaces, learned_in, steps, Located(states, node))
+    located = Located(states, node)
+    return OneStep(network, grown.sites, interfaces, learned_in, steps, located, each_state)
+
+
+def _states(network: Network) -> Interfaces:
+    """Return the interface nodes of a sum over states: products of leaves and decisions."""
+    arrays = network.arrays
+    states = arrays.children[arrays.starts[network.root] : arrays.starts[network.root + 1]]
+    edges, first = arrays.edges_of(states)
+    return Interfaces(np.append(first, len(edges)), arrays.children[edges])
 
 
 def interface_nodes(network: Network) -> list[Interface]:

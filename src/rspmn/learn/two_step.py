@@ -18,7 +18,7 @@ from rspmn.data.windows import Windows
 from rspmn.errors import DataError
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.structure.after_decision import RecurrentOutcome
-from rspmn.learn.structure.each_state import grow_states
+from rspmn.learn.structure.each_state import grow_states, why_each_state
 from rspmn.learn.structure.grow import grow_spmn
 from rspmn.learn.structure.laws import law_columns
 from rspmn.learn.structure.learn_spn import grow_spn
@@ -78,18 +78,26 @@ def wrap(windows: Windows, config: LearnConfig) -> TwoSteps:
     return TwoSteps(windows, rows, schema.with_kinds(kinds), after, primed)
 
 
-def grow_two_steps(
-    two: TwoSteps, learner: Learner, each: bool = False
-) -> tuple[Network, list[Ints]]:
-    """Return the network of LearnSPMN, and the windows behind each of its latents.
+@dataclass(frozen=True, eq=False)
+class Grown:
+    """The network of Step 1. Latent k is in the place of the second step, which is not learned."""
 
-    Latent k is in the place of the second step, which is not learned. If `each` state is to be an
-    interface node, nothing is tested.
-    """
+    network: Network
+    sites: Sequence[Ints]  # the windows behind each latent
+    #: Why each state is an interface node, so that nothing was tested; "" if that is not so.
+    each_state: str = ""
+    states: Ints | None = None  # [num_windows], if so: the state of each, -1 if none
+
+
+def grow_two_steps(two: TwoSteps, learner: Learner) -> Grown:
+    """Return the network of LearnSPMN."""
     outcome = RecurrentOutcome(two.schema.utility, two.after)
-    grow = grow_states if each else grow_spmn
-    root = grow(learner, two.schema, two.rows, outcome)
-    return learner.builder.build(root), outcome.sites
+    each_state = why_each_state(two.rows, two.schema, learner.config)
+    if each_state:
+        network, states = grow_states(learner, two.schema, two.rows, outcome)
+        return Grown(network, outcome.sites, each_state, states)
+    root = grow_spmn(learner, two.schema, two.rows, outcome)
+    return Grown(learner.builder.build(root), outcome.sites)
 
 
 def _check_complete(columns: dict[str, Column], schema: Schema) -> None:
@@ -109,14 +117,12 @@ def _names(schema: Schema, names: list[str]) -> list[str]:
     return [*(name + mark for name in names), end]
 
 
-def two_step_network(
-    two: TwoSteps, one_step: Network, sites: Sequence[Ints], learner: Learner
-) -> Network:
+def two_step_network(two: TwoSteps, grown: Grown, learner: Learner) -> Network:
     """Return the two-step network of Step 1: the successor's variables in place of the latents.
 
     Learning needs the successor for its tests only; here it is learned too, for study.
     """
-    counts = two.windows.counts.astype(np.float64)
+    counts, sites, one_step = two.windows.counts.astype(np.float64), grown.sites, grown.network
     if not two.after:  # whatever is done leads to the same state
         roots = [learner.builder.product([]) for _ in sites]
     else:

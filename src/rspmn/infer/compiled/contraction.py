@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from rspmn.circuit import LatentFactors
+from rspmn.data.distinct import count_distinct, distinct_rows
 from rspmn.infer.compiled.joined import Joined
 from rspmn.types import Array, Bools, Ints
 
@@ -113,10 +114,9 @@ class Contraction:
 
     def __init__(self, factors: LatentFactors, rows: Ints) -> None:
         self.factors, self.rows = factors, np.asarray(rows)
-        distinct, self.of_rows = np.unique(self.rows, axis=0, return_inverse=True)
-        self.of_rows = self.of_rows.ravel()
-        cells, self.cell = np.unique(factors.classes, axis=0, return_inverse=True)
-        self.cell, self.cells = self.cell.ravel(), len(cells)
+        distinct, self.of_rows = distinct_rows(self.rows)
+        cells, self.cell = distinct_rows(factors.classes)
+        self.cells = len(cells)
         self.order = elimination_order(distinct, cells)
         endings = _endings(cells, self.order)
         self._stages, last = _stages(factors.tables, distinct, cells, endings, self.order)
@@ -230,7 +230,7 @@ def _count(keys: Ints) -> int:
     most = int(keys.max(initial=0)) + 1
     if most <= 8 * len(keys) + 1024:
         return int(np.count_nonzero(np.bincount(keys, minlength=1)))
-    return len(np.unique(keys))
+    return count_distinct(keys)
 
 
 def _count_joint(codes: Ints) -> int:

@@ -1,8 +1,7 @@
 """Expectations under products of factors, by whichever way takes less."""
 
-import numpy as np
-
 from rspmn.circuit import LatentFactors
+from rspmn.data.distinct import distinct_rows
 from rspmn.infer.compiled.contraction import Contraction
 from rspmn.infer.compiled.joined import Joined, mean_edges
 from rspmn.types import Ints
@@ -23,6 +22,6 @@ def expectation(factors: LatentFactors, rows: Ints) -> Expectation:
     rows
         Of each product, the row of each component's table. [products, components]
     """
-    contraction, distinct = Contraction(factors, rows), np.unique(rows, axis=0)
+    contraction, (distinct, _) = Contraction(factors, rows), distinct_rows(rows)
     edges = SPARSE * len(distinct) * mean_edges(factors, distinct)
     return Joined(factors, rows) if edges < contraction.work else contraction

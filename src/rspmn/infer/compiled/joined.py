@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from rspmn.circuit import LatentFactors
+from rspmn.data.distinct import distinct_rows
 from rspmn.infer.compiled.layers import ranges
 from rspmn.types import Array, Bools, Ints
 
@@ -43,8 +44,7 @@ class Joined:
 
     def __init__(self, factors: LatentFactors, rows: Ints) -> None:
         self.factors, self.rows = factors, np.asarray(rows)
-        distinct, which = np.unique(self.rows, axis=0, return_inverse=True)
-        self.of_rows = which.ravel()
+        distinct, self.of_rows = distinct_rows(self.rows)
         self._masses = _Tree(factors).masses(distinct)  # sparse [distinct rows, interfaces]
 
     def with_tables(self, tables: Sequence[Array]) -> "SeveralJoined":

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from rspmn.circuit.blocks import BlockBuilder
 from rspmn.learn.structure.grow import Codes, with_missing_cluster
 from rspmn.learn.structure.independence import components
 from rspmn.learn.structure.learn_spn import grow_spn
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.rows import Rows
 from rspmn.learn.structure.targets import Target, Targets
-from rspmn.types import Bools, Ints
+from rspmn.types import Array, Bools, Ints
 
 
 class RecurrentOutcome:
@@ -35,25 +36,47 @@ class RecurrentOutcome:
     def certain(self, learner: Learner, rows: Rows, codes: Codes) -> dict[int, int]:
         """Add the utility and the successor of decisions with a constant utility."""
         order = np.argsort(codes, kind="stable")
-        starts = np.flatnonzero(np.append(True, np.diff(codes[order]) != 0))
-        earned = rows.table.columns[self.utility].data[rows.index[order]]
-        same = np.minimum.reduceat(earned, starts) == np.maximum.reduceat(earned, starts)
-        spread = rows.table.columns[self.utility].spread
-        if spread is not None:
-            same &= np.maximum.reduceat(spread[rows.index[order]], starts) == 0
-        weight = np.add.reduceat(rows.weights[order], starts)
-        origin = rows.origin[order]
-        ends = [*starts[1:].tolist(), len(order)]
-        builder = learner.builder
-        found = {}
-        for k, start in enumerate(starts.tolist()):
-            if same[k]:
-                self.sites.append(origin[start : ends[k]])
-                utility = builder.utility(self.utility, float(earned[start]), float(weight[k]))
-                site = builder.latent(len(self.sites) - 1)
-                found[int(codes[order[start]])] = builder.product([utility, site])
-                learner.report_done(float(weight[k]))
+        rows, codes = rows.where(order), codes[order]
+        starts = np.flatnonzero(np.append(True, np.diff(codes) != 0))
+        sites, earned, weight = self._constant(rows, starts)
+        builder, found = learner.builder, {}
+        for site, k in enumerate(sites.tolist(), len(self.sites)):
+            utility = builder.utility(self.utility, float(earned[k]), float(weight[k]))
+            found[int(codes[starts[k]])] = builder.product([utility, builder.latent(site)])
+            learner.report_done(float(weight[k]))
+        self._record(rows, starts, sites)
         return found
+
+    def certain_blocks(self, builder: BlockBuilder, rows: Rows, starts: Ints) -> Ints:  # [groups]
+        """Add the utility and the successor of groups of rows with a constant utility.
+
+        Groups start at some rows. Returned are the nodes, -1 of all other groups.
+        """
+        sites, earned, weight = self._constant(rows, starts)
+        utilities = builder.utilities(
+            self.utility, earned[sites], weight[sites], np.zeros(len(sites))
+        )
+        latents = builder.latents(len(self.sites) + np.arange(len(sites)))
+        self._record(rows, starts, sites)
+        both = np.column_stack([utilities, latents]).ravel()
+        found = np.full(len(starts), -1)
+        found[sites] = builder.products(np.full(len(sites), 2), both)
+        return found
+
+    def _constant(self, rows: Rows, starts: Ints) -> tuple[Ints, Array, Array]:
+        """Return the groups of a constant utility; and utility and weight of all groups."""
+        column = rows.table.columns[self.utility]
+        earned = column.data[rows.index]
+        same = np.minimum.reduceat(earned, starts) == np.maximum.reduceat(earned, starts)
+        if column.spread is not None:
+            same &= np.maximum.reduceat(column.spread[rows.index], starts) == 0
+        return np.flatnonzero(same), earned[starts], np.add.reduceat(rows.weights, starts)
+
+    def _record(self, rows: Rows, starts: Ints, groups: Ints) -> None:
+        """Record the windows of some groups, each behind a place for an S_L."""
+        origin, stops = rows.origin, np.append(starts[1:], len(rows))
+        parts = zip(starts[groups].tolist(), stops[groups].tolist(), strict=True)
+        self.sites += [origin[start:stop] for start, stop in parts]
 
     def _outcome(
         self, learner: Learner, rows: Rows, names: tuple[str, ...], depth: int

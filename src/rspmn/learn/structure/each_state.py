@@ -5,13 +5,14 @@ finds no difference says nothing, and states that it merges promise in one of th
 another holds. What states have in common is left to the factors of what follows them.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 
+from rspmn.circuit import Network
+from rspmn.circuit.blocks import BlockBuilder
 from rspmn.data.keys import joint_key
 from rspmn.learn.config import LearnConfig
-from rspmn.learn.structure.grow import AfterDecision
+from rspmn.learn.structure.after_decision import RecurrentOutcome
+from rspmn.learn.structure.decision_blocks import add_decisions
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.rows import Rows
 from rspmn.schema import Kind, Schema
@@ -68,55 +69,70 @@ def _may_be_many(rows: Rows, schema: Schema, config: LearnConfig) -> bool:
     return not lacking and not any(schema.information_sets[1:]) and len(rows) > 0
 
 
-def grow_states(learner: Learner, schema: Schema, rows: Rows, finish: AfterDecision) -> int:
-    """Add a sum over all states, the decisions that were made in each, and what follows them."""
+def grow_states(
+    learner: Learner, schema: Schema, rows: Rows, finish: RecurrentOutcome
+) -> tuple[Network, Ints]:
+    """Return a sum over all states, with what was decided in each and what follows; and the states.
+
+    The k-th child of the sum is state k. Returned is also the state of each row of the table, -1
+    of those that were not learned from.
+    """
     names, decisions = schema.information_sets[0], schema.decisions
     keys = np.stack([_numbers(rows, names), *(rows.codes(name) for name in decisions)], axis=1)
     order = np.lexsort(keys.T[::-1])
     rows, keys = rows.where(order), keys[order]
+    states = np.full(len(rows.table.origin), -1)
+    states[rows.origin] = keys[:, 0]
     first = np.flatnonzero(_begins(keys[:, :1]))  # row of each state
-    begins = _begins(keys)
-    below, keys = _outcomes(learner, rows, begins, finish), keys[begins]
-    for place in reversed(range(len(decisions))):  # the last decision first
-        domain = rows.table.columns[decisions[place]].domain
-        values = [domain[code] for code in keys[:, place + 1].tolist()]
-        begins = _begins(keys[:, : place + 1])
-        below = [
-            learner.builder.max(decisions[place], dict(zip(values[a:b], below[a:b], strict=True)))
-            for a, b in _parts(begins)
-        ]
-        keys = keys[begins]
-    children = [
-        learner.product([*leaves, after])
-        for *leaves, after in zip(*_leaves(learner, rows, names, first), below, strict=True)
-    ]
-    if len(children) == 1:
-        return children[0]
-    learner.info.sums += 1
+    starts = np.flatnonzero(_begins(keys))
+    builder = BlockBuilder()
+    outcomes = _outcomes(builder, learner, rows, starts, finish)
+    domains = [rows.table.columns[name].domain for name in decisions]
+    decided, _ = add_decisions(builder, decisions, domains, keys[starts], outcomes)
+    parts = np.column_stack([_leaves(builder, learner, rows, names, first), decided])
+    children = builder.products(np.full(len(first), parts.shape[1]), parts.ravel())
     weights = np.add.reduceat(rows.weights, first)
-    return learner.builder.sum(children, (weights / weights.sum()).tolist())
+    learner.info.sums += 1
+    root = builder.sums(np.array([len(first)]), children, weights / weights.sum())
+    return builder.build(root)[0], states
 
 
-def _outcomes(learner: Learner, rows: Rows, begins: Bools, finish: AfterDecision) -> list[int]:
-    """Add what follows each state and decisions, given the rows at which these begin."""
-    known = finish.certain(learner, rows, np.cumsum(begins) - 1)
-    for group, (start, stop) in enumerate(_parts(begins)):
-        if group not in known:
-            part = rows.where(np.arange(start, stop))
-            known[group] = finish(learner, part, (), 1)
-            learner.report_done(part.total)
-    return [known[group] for group in range(len(known))]
+def _outcomes(
+    builder: BlockBuilder, learner: Learner, rows: Rows, starts: Ints, finish: RecurrentOutcome
+) -> Ints:  # [groups]
+    """Add what follows each state and decisions, given the rows at which these start."""
+    found = finish.certain_blocks(builder, rows, starts)
+    stops = np.append(starts[1:], len(rows))
+    left = np.flatnonzero(found < 0)
+    grown = [
+        finish(learner, rows.where(np.arange(start, stop)), (), 1)
+        for start, stop in zip(starts[left].tolist(), stops[left].tolist(), strict=True)
+    ]
+    found[left] = _grown(builder, learner, grown)
+    learner.report_done(rows.total)
+    return found
 
 
 def _leaves(
-    learner: Learner, rows: Rows, names: tuple[str, ...], first: Ints
-) -> Iterator[list[int]]:
-    """Add the leaves of each variable: that of each state, given a row of it."""
+    builder: BlockBuilder, learner: Learner, rows: Rows, names: tuple[str, ...], first: Ints
+) -> Ints:  # [states, names]
+    """Add the leaves of each state, given a row of it."""
+    found = []
     for name in names:
-        codes = rows.codes(name)[first]
-        at, which = np.unique(codes, return_index=True, return_inverse=True)[1:]
-        added = [learner.leaf(rows.where(first[[k]]), name) for k in at.tolist()]
-        yield [added[k] for k in which.tolist()]
+        at, which = np.unique(
+            rows.codes(name)[first], return_index=True, return_inverse=True
+        )[1:]  # fmt: skip
+        grown = [learner.leaf(rows.where(first[[k]]), name) for k in at.tolist()]
+        found.append(_grown(builder, learner, grown)[which])
+    return np.column_stack(found)
+
+
+def _grown(builder: BlockBuilder, learner: Learner, roots: list[int]) -> Ints:
+    """Add what was grown one by one."""
+    if not roots:
+        return np.empty(0, dtype=np.int64)
+    network = learner.builder.build(*roots)
+    return builder.network(network)[list(network.roots)]
 
 
 def _numbers(rows: Rows, names: tuple[str, ...]) -> Ints:
@@ -128,9 +144,3 @@ def _numbers(rows: Rows, names: tuple[str, ...]) -> Ints:
 def _begins(keys: Ints) -> Bools:
     """Return which of sorted rows differ from the row before."""
     return np.append(True, (np.diff(keys, axis=0) != 0).any(axis=1))
-
-
-def _parts(begins: Bools) -> list[tuple[int, int]]:
-    """Return where the parts of some rows start and stop, given the rows at which they begin."""
-    starts = np.flatnonzero(begins).tolist()
-    return list(zip(starts, [*starts[1:], len(begins)], strict=True))

@@ -16,17 +16,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from rspmn.data.distinct import distinct_rows
 from rspmn.data.episodes import Followed
 from rspmn.data.keys import group_weights, joint_key
+from rspmn.infer.compiled.assign import Located
 from rspmn.infer.compiled.layers import ranges
-from rspmn.learn.successors.factored import Learned
+from rspmn.learn.successors.factored import Learned, Ties
 from rspmn.learn.successors.predict import Asked, Predicted, Predictor
 from rspmn.learn.successors.priors import Factors
 from rspmn.learn.successors.transitions import Contexts, Transitions, contexts_of
 from rspmn.types import Array, Bools, Ints
 
 if TYPE_CHECKING:
-    from rspmn.learn.initial_template import InitialTemplate
     from rspmn.learn.two_step import TwoSteps
 
 #: At most this many states are added, and about so many pairs of a state and decisions looked at.
@@ -47,38 +48,49 @@ class Beyond:
     predicted: Predicted
     tried: Bools  # [states of the log, decisions], which the log has
     complete: bool  # whether no more states follow
+    ties: Ties  # what it was found by
 
     def __len__(self) -> int:
         return len(next(iter(self.codes.values())))
 
 
-def beyond_the_log(template: "InitialTemplate", two: "TwoSteps") -> Beyond | None:
+def beyond_the_log(
+    two: "TwoSteps", located: Located, interfaces: int, end: int | None
+) -> Beyond | None:
     """Return the states that may follow those of the log; none if they are too many to look at.
 
-    Each state of the log is an interface node of the template.
+    Parameters
+    ----------
+    two
+        The log.
+    located
+        Its states, each of which is an interface node.
+    interfaces, end
+        The number of interface nodes, and which of them is END.
     """
-    located, windows = template.located, two.windows
-    states, node = located.states, located.node
+    windows, states, node = two.windows, located.states, located.node
     window = np.flatnonzero(windows.followed != Followed.UNKNOWN)
     counts = windows.counts[window].astype(np.float64)
-    boxes = np.zeros(len(template.template.roots), dtype=bool)
+    boxes = np.zeros(interfaces, dtype=bool)
     boxes[node[states.of_steps[window]]] = True
     transitions = Transitions(
-        two.schema, two.table, states, node, boxes, template.end, 1, np.zeros_like(window), window,
-        located.of_successors(windows, template.end)[window], counts, np.ones(len(window)),
+        two.schema, two.table, states, node, boxes, end, 1, np.zeros_like(window), window,
+        located.of_successors(windows, end)[window], counts, np.ones(len(window)),
     )  # fmt: skip
     goes_on = ~transitions.over
     if not goes_on.any():
         return None
-    return _Closure(transitions, Learned(transitions, goes_on).factors).beyond()
+    learned = Learned(transitions, goes_on)
+    return _Closure(transitions, learned).beyond()
 
 
 class _Closure:
     """States and what follows them, generation by generation."""
 
-    def __init__(self, transitions: Transitions, factors: Factors) -> None:
+    def __init__(self, transitions: Transitions, learned: Learned) -> None:
         schema, window = transitions.schema, transitions.window
-        self.factors = factors
+        self.factors, self.ties = learned.factors, learned.ties
+        factors = self.factors
         self.predict = Predictor(transitions, factors)
         self.names = schema.information_sets[0]
         self.made, decision = contexts_of(transitions, schema.decisions, window)
@@ -116,7 +128,7 @@ class _Closure:
             self.visits = np.concatenate([self.visits, visits[order]])
             first = stop
         codes = dict(zip(self.names, self.codes[self.known :].T, strict=True))
-        return Beyond(codes, self.made, _joined(self.found), self.tried, complete)
+        return Beyond(codes, self.made, _joined(self.found), self.tried, complete, self.ties)
 
     def _followed(self, first: int, stop: int) -> tuple[Ints, Array]:
         """Return the values of states that follow some states and are new, and how often."""
@@ -128,8 +140,8 @@ class _Closure:
             self.found.append(found)
             state, decision = here[found.pair // size], found.pair % size
             weight = self.visits[state] * self.share[decision] * found.going
-            leaves, which = np.unique(found.leaves, axis=1, return_inverse=True)
-            weight = group_weights(which.ravel(), weight, leaves.shape[1])
+            rows, which = distinct_rows(found.leaves.T)
+            leaves, weight = rows.T, group_weights(which, weight, len(rows))
             for part in self.cells.chunks(leaves):
                 values, chance = self.cells.support(leaves[:, part], weight[part])
                 new, often = self._new(new, often, values, chance)

@@ -27,11 +27,19 @@ class Component:
     values: Ints  # [num_states], numbered from 0
     size: int
 
+    @classmethod
+    def of(cls, transitions: Transitions, names: tuple[str, ...]) -> "Component":
+        """Return the component of some variables."""
+        codes = transitions.state_codes
+        key = joint_key([(codes[name], int(codes[name].max()) + 1) for name in names])
+        distinct, which = np.unique(key, return_inverse=True)
+        return cls(names, which.astype(np.int64), len(distinct))
+
 
 def find_components(
     transitions: Transitions, contexts: Contexts, context: Ints, after: Ints, weights: Array
-) -> list[Component]:
-    """Return the components of the state.
+) -> list[tuple[str, ...]]:
+    """Return the variables of each component of the state.
 
     Arguments are, of each transition, its context, the state that it leads to and how often it
     occurred. Two variables are tested within each pair of leaves of their trees: there, the
@@ -49,12 +57,7 @@ def find_components(
         groups += components(varying, _dependent(values, leaves, weights))
     else:
         groups.append(tuple(varying))
-    found = []
-    for names in filter(None, groups):
-        key = joint_key([(codes[name], int(codes[name].max()) + 1) for name in names])
-        distinct, which = np.unique(key, return_inverse=True)
-        found.append(Component(tuple(names), which.astype(np.int64), len(distinct)))
-    return found
+    return [tuple(names) for names in groups if names]
 
 
 def _dependent(

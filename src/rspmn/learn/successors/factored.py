@@ -17,9 +17,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rspmn.data.distinct import distinct_rows
 from rspmn.data.keys import group_weights
 from rspmn.learn.structure.contingency import distinct_weights
-from rspmn.learn.successors.components import find_components
+from rspmn.learn.successors.components import Component, find_components
 from rspmn.learn.successors.priors import Factors, Priors, boxes_of, mixed_priors, too_much
 from rspmn.learn.successors.products import Products, products_of
 from rspmn.learn.successors.transitions import (
@@ -118,6 +119,15 @@ class Factored:
         return replace(weights, factors=learned.factors), info
 
 
+@dataclass(frozen=True, eq=False)
+class Ties:
+    """The components of the next state, and what each depends on, whatever interface nodes are."""
+
+    contexts: Contexts  # that were seen
+    names: list[tuple[str, ...]]  # the variables of each component
+    tied: Tied
+
+
 class Learned:
     """Factors, and the transitions that lead to a state as they see them."""
 
@@ -128,20 +138,30 @@ class Learned:
         self.share = transitions.share[goes_on]
         self.after = states.of_successors[window]
         self.contexts, self.context = _contexts(transitions, window)
-        components = find_components(
-            transitions, self.contexts, self.context, self.after, self.weights
-        )
-        values = [part.values[self.after] for part in components]
-        utility = transitions.schema.utility
-        tied = Tied.learn(
-            self.contexts, self.context, values, self.weights,
-            utility if utility in self.contexts.names else None, if_relevant=True,
-        )  # fmt: skip
+        ties = transitions.ties
+        if ties is None or not np.array_equal(ties.contexts.codes, self.contexts.codes):
+            ties = self._ties()
+        self.ties, tied = ties, ties.tied
+        components = [Component.of(transitions, names) for names in ties.names]
         arrivals = group_weights(self.after, self.weights, states.count)
         boxes = boxes_of(transitions, components, arrivals)
         self.factors = Factors.of(self.contexts, components, tied, boxes)
         self.leaves = self.factors.leaves(self.contexts)
         self.box = boxes.of_states[self.after]
+
+    def _ties(self) -> "Ties":
+        """Find the components, and a tree of contexts for each."""
+        steps = self.contexts, self.context
+        names = find_components(self.transitions, *steps, self.after, self.weights)
+        parts = [Component.of(self.transitions, part) for part in names]
+        values, utility = (
+            [part.values[self.after] for part in parts],
+            self.transitions.schema.utility,
+        )
+        first = utility if utility in self.contexts.names else None
+        return Ties(
+            self.contexts, names, Tied.learn(*steps, values, self.weights, first, if_relevant=True)
+        )
 
     def outside(self, kept: Array) -> float:
         """Return the mass that factors put on states of no interface node, over all steps."""
@@ -222,8 +242,8 @@ class Learned:
         steps = group_weights(edge, self.weights, len(edges))
         mass = group_weights(edge, self.weights * self._left_out(kept), len(edges))
         left_out = np.where(steps > 0, mass / np.maximum(steps, 1e-300), pi)
-        leaves, combination = np.unique(self.leaves, axis=1, return_inverse=True)
-        combination = combination.ravel()[self.context]
+        rows, combination = distinct_rows(self.leaves.T)
+        leaves, combination = rows.T, combination[self.context]
         use, total = distinct_weights(self.site * leaves.shape[1] + combination, self.weights)
         site = use // leaves.shape[1]
         share = total / group_weights(self.site, self.weights, transitions.sites)[site]

@@ -10,6 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
+from rspmn.data.distinct import distinct_rows
 from rspmn.data.keys import group_weights
 from rspmn.infer.compiled.expectation import Expectation, expectation
 from rspmn.infer.compiled.joined import Joined, mean_edges
@@ -46,9 +47,8 @@ class Products:
 
     def __init__(self, factors: Factors, leaves: Ints) -> None:
         self.factors = factors
-        distinct, which = np.unique(leaves, axis=1, return_inverse=True)
-        self.of_contexts = which.ravel()  # [contexts]
-        self.rows = factors.rows_of(distinct)  # [products, components]
+        distinct, self.of_contexts = distinct_rows(leaves.T)  # [contexts]
+        self.rows = factors.rows_of(distinct.T)  # [products, components]
 
     @property
     def fit_in_tables(self) -> bool:

@@ -49,7 +49,7 @@ class Open:
 
     def __init__(self, contexts: Contexts, entries: Entries, node: Ints, live: Ints) -> None:
         """Lay out the entries `live`, of which each is in a node."""
-        self.codes = contexts.codes[entries.context[live]]  # [live, variables]
+        self.columns, self.context = contexts.columns, entries.context[live]
         self.sizes = contexts.sizes
         self.nodes, self.number = np.unique(node, return_inverse=True)
         self.count = len(self.nodes)
@@ -87,7 +87,8 @@ class Open:
 
     def _by_variable(self, variable: int, size: int) -> "_Gains":
         """Return the gains of splits by a variable: by all its values, and by the best value."""
-        at = (self.number * size + self.codes[:, variable]) * self.values + self.value
+        code = self.columns[variable][self.context]
+        at = (self.number * size + code) * self.values + self.value
         key, weight = distinct_weights(at, self.weight)
         cells, cell = np.unique(key // self.values, return_inverse=True)  # (node, code) that occur
         node, code = np.divmod(cells, size)

@@ -23,6 +23,7 @@ from rspmn.successor_counts import SharedFactors
 from rspmn.types import Array, Bools, Ints
 
 if TYPE_CHECKING:
+    from rspmn.learn.successors.factored import Ties
     from rspmn.learn.successors.priors import Factors
 
 #: About the time that an edge of an S_L takes until it is part of a model.
@@ -48,6 +49,7 @@ class Transitions:
     counts: Array  # [transitions], how often
     share: Array  # [transitions], how much of a step each is: 1, unless it lacks values
     deadline: float = math.inf  # the `time.monotonic()` at which the time budget is used up
+    ties: "Ties | None" = None  # what was learned of the same steps before, if anything was
 
     def too_late_for(self, edges: int = 0) -> bool:
         """Say whether the time budget leaves no time to build so many edges."""
@@ -179,6 +181,11 @@ class Contexts:
 
     def __len__(self) -> int:
         return len(self.codes)
+
+    @cached_property
+    def columns(self) -> Ints:  # [variables, contexts]
+        """The codes of each variable, one after the other in memory."""
+        return np.ascontiguousarray(self.codes.T)
 
     def only(self, names: Sequence[str]) -> "Contexts":
         """Return the contexts with some of the variables only; they need not be distinct."""
