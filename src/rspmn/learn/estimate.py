@@ -21,10 +21,10 @@ from rspmn.infer.compiled.assign import SEVERAL, Assigned, Located, assign, loca
 from rspmn.infer.compiled.layers import KINDS
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.flows import Flows, leaf_flows
-from rspmn.learn.initial_template import InitialTemplate
 from rspmn.learn.rebuild import rebuild
 from rspmn.learn.shares import shares_of
 from rspmn.learn.structure.rows import RowTable, table_of
+from rspmn.learn.successors.beyond import Beyond
 from rspmn.learn.successors.extrapolate import Extrapolated, extrapolate
 from rspmn.learn.successors.transitions import SuccessorWeights, Transitions
 from rspmn.learn.successors.untried import untried_branches
@@ -60,6 +60,7 @@ def estimate(
     located: Located | None = None,
     table: RowTable | None = None,
     deadline: float = math.inf,
+    beyond: Beyond | None = None,
 ) -> tuple[RSPMN, Estimate]:
     """Return the model whose parameters fit a log best, given the structure of a template.
 
@@ -77,13 +78,15 @@ def estimate(
         The windows as rows, where they were binned already.
     deadline
         The `time.monotonic()` at which the time budget is used up.
+    beyond
+        Where each state is an interface node, states that the log does not have. They are
+        `located`, too.
     """
     located = located or locate(template, distinct_states(windows))
     log, assigned = assign_shared(template, windows, located)
     table, windows = table if log is windows else None, log
     flows = count(template, assigned, windows)
     transitions, sites = transitions_of(template, assigned, windows, config, table, deadline)
-    beyond = template.beyond if isinstance(template, InitialTemplate) else None
     if beyond is not None:
         transitions = replace(transitions, ties=beyond.ties)
     weights, info = config.weighing(transitions)

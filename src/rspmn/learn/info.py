@@ -1,7 +1,9 @@
 """What happened while learning a recurrent network."""
 
 import time
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,8 @@ from rspmn.learn.initial_template import InitialTemplate
 from rspmn.learn.large_log import SampleInfo
 from rspmn.learn.numbers.learn_on_grid import NumbersInfo
 from rspmn.learn.stages import Stages
+from rspmn.learn.structure.learner import Learner
+from rspmn.learn.two_step import Grown
 from rspmn.model import RSPMN
 from rspmn.types import Array
 
@@ -65,11 +69,12 @@ class RSPMNInfo:
         """Those of the variables set aside that the logger acted by."""
         return tuple(name for name, reason in self.aside.items() if reason is Reason.HABIT)
 
-    def timed(self, stage: str, since: float) -> float:
-        """Record the seconds that a stage took; return the time."""
-        now = time.monotonic()
-        self.seconds[stage] = now - since
-        return now
+    @contextmanager
+    def timing(self, stage: str) -> Iterator[None]:
+        """Record the seconds that a stage takes."""
+        began = time.monotonic()
+        yield
+        self.seconds[stage] = time.monotonic() - began
 
     def sized(self, stage: str, network: Network) -> None:
         """Record the size of a stage's network."""
@@ -82,6 +87,20 @@ class RSPMNInfo:
         columns = ((name, windows.columns[name]) for name in windows.schema.state_variables)
         lacking = {name: int(windows.counts[column.missing].sum()) for name, column in columns}
         self.lacking = {name: steps for name, steps in lacking.items() if steps}
+
+    def count_structure(self, learner: Learner, grown: Grown) -> None:
+        """Record what was learned in Step 1."""
+        network, self.each_state = grown.network, grown.each_state
+        self.structure = replace(
+            learner.info, nodes=len(network), edges=network.num_edges, seconds=learner.seconds()
+        )
+        self.sized("one step", network)
+
+    def keep(self, stages: Stages) -> None:
+        """Record the networks of all steps."""
+        self.stages = stages
+        self.sized("two steps", stages.two_step)
+        self.sized("initial", stages.initial)
 
     def count_soft(self, model: RSPMN, windows: Windows) -> None:
         """Record what a model of soft boxes knows of its log."""
@@ -112,6 +131,8 @@ class RSPMNInfo:
         self.untried_branches = 0 if model.untried is None else model.untried.branches
         self.pruned_edges = len(anywhere) * len(template.visits) - len(found.weights.interfaces)
         self.future = found.info
+        if template.beyond is not None:
+            self.beyond, self.all_beyond = len(template.beyond), template.beyond.complete
         if found.extrapolated is not None:
             self.never_best = found.extrapolated.never_best
 

@@ -27,7 +27,7 @@ from rspmn.infer.compiled.ways import RootTrees
 from rspmn.learn.frontier import Border, edge_of, frontier_leaves, state_leaves
 from rspmn.learn.one_step import OneStep
 from rspmn.learn.structure.learner import Learner
-from rspmn.learn.successors.beyond import Beyond, beyond_the_log
+from rspmn.learn.successors.beyond import Beyond, beyond_the_log, with_states
 from rspmn.learn.two_step import TwoSteps
 from rspmn.schema import Schema
 from rspmn.types import Array, Ints
@@ -93,7 +93,7 @@ def initial_template(two: TwoSteps, one_step: OneStep, learner: Learner) -> Init
     if one_step.each_state:
         beyond = beyond_the_log(two, located, size, end)
     if beyond is not None:
-        located = _with_states(located, beyond, size)
+        located = with_states(located, beyond, size + np.arange(len(beyond)))
     visits = np.zeros(size + (0 if beyond is None else len(beyond)))
     visits[:learned] = one_step.steps
     visits[acted_in] = np.bincount(located.states.of_steps, two.windows.counts)[edge.acted_in]
@@ -106,20 +106,6 @@ def initial_template(two: TwoSteps, one_step: OneStep, learner: Learner) -> Init
     )  # fmt: skip
     network = _Roots(template, one_step, size).network(arrivals, learner.config.bins)
     return _with_doubtful_states(replace(template, template=network))
-
-
-def _with_states(located: Located, beyond: Beyond, count: int) -> Located:
-    """Add states that the log does not have, each an interface node; there are `count` others.
-
-    Each of their values is that of some state of the log.
-    """
-    states, columns = located.states, {}
-    for name, codes in beyond.codes.items():
-        column = states.columns[name]
-        new = (codes - 1).astype(column.data.dtype)
-        columns[name] = replace(column, data=np.append(column.data, new))
-    more = replace(states, columns=columns, count=states.count + len(beyond))
-    return Located(more, np.append(located.node, count + np.arange(len(beyond))))
 
 
 class _Roots:

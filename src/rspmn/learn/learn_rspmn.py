@@ -5,7 +5,7 @@ Each step has a file of its own: `two_step` and `structure` (Step 1), `one_step`
 """
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,18 +16,18 @@ from rspmn.errors import DataError
 from rspmn.learn.aside import set_aside
 from rspmn.learn.config import LearnConfig, Report
 from rspmn.learn.em import em
-from rspmn.learn.estimate import estimate
+from rspmn.learn.estimate import Estimate, estimate
 from rspmn.learn.info import RSPMNInfo
-from rspmn.learn.initial_template import initial_template
+from rspmn.learn.initial_template import InitialTemplate, initial_template
 from rspmn.learn.large_log import count_all, sample_of
 from rspmn.learn.never_taken import never_taken
 from rspmn.learn.numbers.learn_on_grid import learn_on_grid
-from rspmn.learn.one_step import one_step_of
+from rspmn.learn.one_step import OneStep, one_step_of
 from rspmn.learn.progress import progress_bar
 from rspmn.learn.set_aside import fitted_leaves, located_without, put_back, without_variables
 from rspmn.learn.stages import Stages, tied_network
 from rspmn.learn.structure.learner import Learner
-from rspmn.learn.two_step import TwoSteps, grow_two_steps, two_step_network, wrap
+from rspmn.learn.two_step import Grown, TwoSteps, grow_two_steps, two_step_network, wrap
 from rspmn.model import RSPMN
 from rspmn.types import Ints
 
@@ -93,59 +93,68 @@ def _learn(
     if isinstance(log, StoredWindows) and len(log) > config.max_windows:
         return _learn_large(log, config, rng, report, keep_stages)
     started, info, rng = time.monotonic(), RSPMNInfo(), np.random.default_rng(rng)
-    windows = _windows(log, config)
-    info.count_log(windows)
-    clock = info.timed("windows", started)
-
-    # What does not matter is set aside. Where numbers matter, interface nodes are soft boxes.
-    whole = wrap(windows, config)
-    info.aside, info.numbers = set_aside(whole, config)
-    if info.numbers.grid:
+    with info.timing("windows"):
+        windows = _windows(log, config)
+        info.count_log(windows)
+    with info.timing("relevance"):  # what does not matter is set aside
+        whole = wrap(windows, config)
+        info.aside, info.numbers = set_aside(whole, config)
+    if info.numbers.grid:  # where numbers matter, interface nodes are soft boxes
         return _learn_soft(windows, config, info, started)
     two = wrap(without_variables(windows, [*info.aside]), config) if info.aside else whole
-    clock = info.timed("relevance", clock)
-
-    # Step 1: LearnSPMN on rows of two steps. A latent marks the place of the second step.
-    learner = Learner(config, rng, two.rows, two.schema.utility, report, started, STEPS_2_TO_4)
-    grown = grow_two_steps(two, learner)
-    network, info.each_state = grown.network, grown.each_state
-    info.structure = replace(
-        learner.info, nodes=len(network), edges=network.num_edges, seconds=learner.seconds()
-    )
-    clock = info.timed("structure", clock)
-
-    # Step 2: the root interface nodes, and the states in each.
-    one_step = one_step_of(two, grown, config.clustering.disjoint)
-    clock = info.timed("interfaces", clock)
-
-    # Step 3: a uniform S_L beside every utility; roots for what lies at the edge of the log.
-    learner = Learner(config, rng, two.rows, two.schema.utility, started=started)
-    template = initial_template(two, one_step, learner)
-    if template.beyond is not None:
-        info.beyond, info.all_beyond = len(template.beyond), template.beyond.complete
-    clock = info.timed("initial", clock)
-
-    # Step 4: assign the log to the template, count, weigh S_L, rebuild.
-    deadline = config.deadline(started)
-    model, found = estimate(template, two.windows, config, template.located, two.table, deadline)
-    info.count(model, template, found)
-    model = _described(model, whole, found.located.of_steps(), info, config)
-    clock = info.timed("estimate", clock)
+    steps = _four_steps(two, config, rng, report, started, info)
+    with info.timing("description"):
+        model = _described(steps.model, whole, steps.found.located.of_steps(), info, config)
     if config.em_passes:
         assert isinstance(log, Episodes)
-        model, info.em = em(model, log, config.em_passes, config.soft_em, deadline=deadline)
-        info.timed("em", clock)
-
-    info.sized("one step", network)
+        with info.timing("em"):
+            passes, deadline = config.em_passes, config.deadline(started)
+            model, info.em = em(model, log, passes, config.soft_em, deadline=deadline)
     info.sized("final", model.template)
     info.sized("top", model.top)
     if keep_stages:
-        two_step = two_step_network(two, grown, Learner(config, rng, two.rows))
-        tied = tied_network(one_step, found)
-        info.stages = Stages(two_step, network, template.explicit(), model.template, tied)
-        info.sized("two steps", two_step)
-        info.sized("initial", info.stages.initial)
+        info.keep(steps.stages(Learner(config, rng, two.rows), model))
     return model, info
+
+
+@dataclass(frozen=True, eq=False)
+class _Steps:
+    """What the four steps found."""
+
+    two: TwoSteps
+    grown: Grown  # Step 1
+    one_step: OneStep  # Step 2
+    template: InitialTemplate  # Step 3
+    model: RSPMN  # Step 4
+    found: Estimate
+
+    def stages(self, learner: Learner, final: RSPMN) -> Stages:
+        """Return the networks of all steps; the successors of Step 1 are learned for it."""
+        return Stages(
+            two_step_network(self.two, self.grown, learner), self.grown.network,
+            self.template.explicit(), final.template, tied_network(self.one_step, self.found),
+        )  # fmt: skip
+
+
+def _four_steps(
+    two: TwoSteps, config: LearnConfig, rng: np.random.Generator, report: Report | None,
+    started: float, info: RSPMNInfo,
+) -> _Steps:  # fmt: skip
+    """Learn from rows of two steps."""
+    learner = Learner(config, rng, two.rows, two.schema.utility, report, started, STEPS_2_TO_4)
+    with info.timing("structure"):  # LearnSPMN; latents are in the place of the second step
+        grown = grow_two_steps(two, learner)
+    info.count_structure(learner, grown)
+    with info.timing("interfaces"):  # the root interface nodes, and the states in each
+        one_step = one_step_of(two, grown, config.clustering.disjoint)
+    with info.timing("initial"):  # a uniform S_L beside every utility, and the edge of the log
+        learner = Learner(config, rng, two.rows, two.schema.utility, started=started)
+        template = initial_template(two, one_step, learner)
+    with info.timing("estimate"):  # assign the log to the template, count, weigh S_L, rebuild
+        known = template.located, two.table, config.deadline(started), template.beyond
+        model, found = estimate(template, two.windows, config, *known)
+    info.count(model, template, found)
+    return _Steps(two, grown, one_step, template, model, found)
 
 
 def _learn_soft(
@@ -157,9 +166,8 @@ def _learn_soft(
             "em_passes: the interface nodes of numbers are soft boxes, which EM does not "
             'improve; learn without em_passes, or with numbers="intervals"'
         )
-    clock = time.monotonic()
-    model = learn_on_grid(windows, config, info.numbers, config.deadline(started))
-    info.timed("numbers", clock)
+    with info.timing("numbers"):
+        model = learn_on_grid(windows, config, info.numbers, config.deadline(started))
     info.count_soft(model, windows)
     return model, info
 
@@ -226,10 +234,10 @@ def _learn_large(
     if config.max_seconds is not None:
         config = replace(config, max_seconds=max(0.0, config.max_seconds - taken))
     model, info = _learn(sample, config, rng, report, keep_stages)
-    info.seconds["sample"], clock = taken, time.monotonic()
-    if not info.numbers.grid:  # what follows soft boxes is a regression: the sample is enough
-        model = count_all(model, log, sample, config, sampled, deadline)
-    info.timed("count all", clock)
+    info.seconds["sample"] = taken
+    with info.timing("count all"):
+        if not info.numbers.grid:  # what follows soft boxes is a regression: the sample is enough
+            model = count_all(model, log, sample, config, sampled, deadline)
     info.sample, info.windows_used = sampled, None
     info.sized("final", model.template)
     return model, info

@@ -18,8 +18,11 @@ from rspmn.learn.estimate import estimate
 from rspmn.learn.numbers.learn_on_grid import estimate_on_grid
 from rspmn.learn.numbers.read_grid import grid_of
 from rspmn.learn.set_aside import located_without, put_back, take_out, without_variables
+from rspmn.learn.structure.each_state import why_each_state
 from rspmn.learn.structure.independence import pair_statistics
 from rspmn.learn.structure.rows import Rows, table_of
+from rspmn.learn.successors.beyond import Beyond, beyond_in_model
+from rspmn.learn.two_step import wrap
 from rspmn.model import RSPMN
 from rspmn.schema import Kind
 from rspmn.types import Array, Ints
@@ -96,8 +99,9 @@ def refit(
     if grid is not None:
         return _refit_on_grid(windows, config or LearnConfig(), *grid)
     narrow, leaves = take_out(model)
-    log = without_variables(windows, model.set_aside)
-    found, estimated = estimate(narrow, log, config or LearnConfig())
+    log, config = without_variables(windows, model.set_aside), config or LearnConfig()
+    located, beyond = _states_of(narrow, log, config)
+    found, estimated = estimate(narrow, log, config, located, beyond=beyond)
     located = located_without(found, windows, model.set_aside)
     found = put_back(found, model.schema, leaves)
     apart = _no_longer_alike(windows, located, found)
@@ -117,6 +121,18 @@ def refit(
         apart=apart,
         future=estimated.info,
     )
+
+
+def _states_of(
+    model: RSPMN, log: Windows, config: LearnConfig
+) -> tuple[Located | None, Beyond | None]:
+    """Return states beyond the log, where each state is an interface node, located with others."""
+    if not (log.followed != Followed.UNKNOWN).any():
+        return None, None
+    two = wrap(log, config)
+    if not model.beyond and not why_each_state(two.rows, two.schema, config):
+        return None, None
+    return beyond_in_model(model, two) or (None, None)
 
 
 def _refit_on_grid(

@@ -117,6 +117,26 @@ def test_draws_from_the_posterior_know_states_beyond_the_log(few_steps: Learned)
     assert np.isfinite([found.point, found.low, found.high]).all()
 
 
+@pytest.mark.parametrize("most", [0, 20_000])
+def test_refit_of_the_same_log_changes_nothing(
+    most: int, few_steps: Learned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where only the best of untried decisions are kept, too."""
+    monkeypatch.setattr(each_state, "MANY_STATES", 5)
+    monkeypatch.setattr(extrapolate, "MOST_BRANCHES", most)
+    model, info = learn_rspmn(few_steps[1])
+    again, _ = refit(model, Windows.from_episodes(few_steps[1]))
+    assert info.beyond
+    assert again.beyond == model.beyond
+    assert [*again.visits] == [*model.visits]
+    for untried in (False, True):
+        found, expected = (
+            m.with_untried().values(HORIZON) if untried else m.values(HORIZON)
+            for m in (again, model)
+        )
+        assert found == pytest.approx(expected, abs=1e-12)
+
+
 def test_refit_counts_what_new_episodes_did_beyond_the_log(few_steps: Learned) -> None:
     world, _, model, _ = few_steps
     more = world.generate(40, HORIZON, 5, "final")

@@ -10,21 +10,24 @@ Factors are independent, so that they may put a robot in two places. States are 
 two components of them have values that some state of the log has together.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rspmn.circuit import Leaf, Network
 from rspmn.data.distinct import distinct_rows
 from rspmn.data.episodes import Followed
 from rspmn.data.keys import group_weights, joint_key
-from rspmn.infer.compiled.assign import Located
+from rspmn.data.windows import States, distinct_states
+from rspmn.infer.compiled.assign import Located, locate
 from rspmn.infer.compiled.layers import ranges
 from rspmn.learn.successors.factored import Learned, Ties
 from rspmn.learn.successors.predict import Asked, Predicted, Predictor
 from rspmn.learn.successors.priors import Factors
 from rspmn.learn.successors.transitions import Contexts, Transitions, contexts_of
+from rspmn.model import RSPMN
 from rspmn.types import Array, Bools, Ints
 
 if TYPE_CHECKING:
@@ -68,6 +71,60 @@ def beyond_the_log(
     interfaces, end
         The number of interface nodes, and which of them is END.
     """
+    found = _closure(two, located, interfaces, end)
+    return None if found is None else found.beyond()
+
+
+def beyond_in_model(model: RSPMN, two: "TwoSteps") -> tuple[Located, Beyond] | None:
+    """Return the states of a log and those that only a model has, and what is done in these.
+
+    None if some interface node has several states, or there are too many to look at.
+    """
+    located = locate(model, distinct_states(two.windows))
+    if len(np.unique(located.node)) < len(located.node) or (located.node < 0).any():
+        return None
+    closure = _closure(two, located, model.num_interfaces, model.end)
+    if closure is None:
+        return None
+    more = np.setdiff1d(np.array(model.beyond, dtype=np.int64), located.node)
+    codes = _codes_in(model.template, more, located.states)
+    more, codes = more[(codes >= 0).all(axis=1)], codes[(codes >= 0).all(axis=1)]
+    beyond = closure.given(codes + 1)
+    return (with_states(located, beyond, more), beyond) if beyond is not None else None
+
+
+def with_states(located: Located, beyond: Beyond, nodes: Ints) -> Located:
+    """Add states that the log does not have, given the interface node of each.
+
+    Each of their values is that of some state of the log.
+    """
+    states, columns = located.states, {}
+    for name, codes in beyond.codes.items():
+        column = states.columns[name]
+        new = (codes - 1).astype(column.data.dtype)
+        columns[name] = replace(column, data=np.append(column.data, new))
+    more = replace(states, columns=columns, count=states.count + len(beyond))
+    return Located(more, np.append(located.node, nodes))
+
+
+def _codes_in(template: Network, interfaces: Ints, states: States) -> Ints:  # [nodes, variables]
+    """Return the codes of the values that states of interface nodes have; -1 if one is new."""
+    names = list(states.columns)
+    known = [{v: k for k, v in enumerate(states.columns[name].domain)} for name in names]
+    found = np.full((len(interfaces), len(names)), -1)
+    for row, number in enumerate(interfaces.tolist()):
+        for child in template.nodes[template.roots[number]].children:
+            leaf = template.nodes[child]
+            if isinstance(leaf, Leaf) and len(values := leaf.distribution.support()) == 1:
+                at = names.index(leaf.variable)
+                found[row, at] = known[at].get(values[0], -1)
+    return found
+
+
+def _closure(
+    two: "TwoSteps", located: Located, interfaces: int, end: int | None
+) -> "_Closure | None":
+    """Return what says which states follow others; None if the log only has last steps."""
     windows, states, node = two.windows, located.states, located.node
     window = np.flatnonzero(windows.followed != Followed.UNKNOWN)
     counts = windows.counts[window].astype(np.float64)
@@ -80,8 +137,7 @@ def beyond_the_log(
     goes_on = ~transitions.over
     if not goes_on.any():
         return None
-    learned = Learned(transitions, goes_on)
-    return _Closure(transitions, learned).beyond()
+    return _Closure(transitions, Learned(transitions, goes_on))
 
 
 class _Closure:
@@ -129,6 +185,18 @@ class _Closure:
             first = stop
         codes = dict(zip(self.names, self.codes[self.known :].T, strict=True))
         return Beyond(codes, self.made, _joined(self.found), self.tried, complete, self.ties)
+
+    def given(self, codes: Ints) -> Beyond | None:
+        """Return what follows some states, and no others; `codes` are [states, variables]."""
+        size = len(self.made)
+        self.codes = np.concatenate([self.codes, codes])
+        if self.known * size > MOST_PAIRS:
+            return None
+        step = max(1, CHUNK // (20 * size))
+        for start in range(0, len(self.codes), step):
+            self.found.append(self._predicted(np.arange(start, min(len(self.codes), start + step))))
+        columns = dict(zip(self.names, codes.T, strict=True))
+        return Beyond(columns, self.made, _joined(self.found), self.tried, True, self.ties)
 
     def _followed(self, first: int, stop: int) -> tuple[Ints, Array]:
         """Return the values of states that follow some states and are new, and how often."""
