@@ -10,6 +10,7 @@ replaced by Step 4. So it is one latent, beyond the last root; `explicit` writes
 """
 
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 
@@ -167,9 +168,9 @@ class _Roots:
         schema, states = template.schema, template.located.states
         names, found = schema.information_sets[0], {}
         extra = _unsupported_branches(single, edge, template.unknown)
-        for here in range(template.learned):
-            if here in extra:
-                found[here] = with_branches(single, self._copy(here), extra[here])
+        widened = [here for here in extra if here >= 0]
+        for here, root in zip(widened, self._copies(widened), strict=True):
+            found[here] = with_branches(single, root, extra[here])
         for number, state in enumerate(edge.acted_in.tolist(), template.learned):
             leaves = state_leaves(single, states, state, names, bins)
             found[number] = single.product([*leaves, extra[-1 - state]])
@@ -183,14 +184,17 @@ class _Roots:
             found[template.unknown] = unknown_root(single, schema, template.unknown)
         return found
 
-    def _copy(self, interface: int) -> int:
-        """Add an interface node of Step 2 to those that are built one by one."""
-        children = self.one_step.interfaces[interface]
-        part = self.one_step.network.part(children)
+    def _copies(self, some: list[int]) -> list[int]:
+        """Add interface nodes of Step 2 to those that are built one by one."""
+        if not some:
+            return []
+        children = [self.one_step.interfaces[interface] for interface in some]
+        part = self.one_step.network.part([child for each in children for child in each])
         anywhere = self.single.latent(self.size)
         placed = graft(self.single, part, rename=None, latent=lambda _: anywhere)
-        parts = [place for root in part.roots if (place := placed[root]) is not None]
-        return parts[0] if len(parts) == 1 else self.single.product(parts)
+        copied = iter([place for root in part.roots if (place := placed[root]) is not None])
+        several = [list(islice(copied, len(each))) for each in children]
+        return [each[0] if len(each) == 1 else self.single.product(each) for each in several]
 
 
 def _unsupported_branches(

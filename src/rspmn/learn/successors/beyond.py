@@ -290,7 +290,7 @@ class _Cells:
     def support(self, leaves: Ints, weight: Array) -> tuple[Ints, Array]:
         """Return the values of states that follow combinations of leaves, and how often."""
         row, chance = np.arange(leaves.shape[1]), np.ones(leaves.shape[1])
-        values = np.empty((len(row), 0), dtype=np.int64)
+        steps = []  # of each component, the cells of all that has begun, and what each continues
         for leaf in leaves:
             node = leaf[row]
             cell, first = ranges(self.starts[node], self.starts[node + 1])
@@ -298,8 +298,12 @@ class _Cells:
             longer = chance[back] * self.chance[cell]
             kept = longer >= LEAST_CHANCE
             back, cell, chance = back[kept], cell[kept], longer[kept]
-            values = np.column_stack([values[back], self.value[cell]])
+            steps.append((cell, back))
             row = row[back]
+        values, at = np.empty((len(row), len(leaves)), dtype=np.int64), np.arange(len(row))
+        for k, (cell, back) in reversed([*enumerate(steps)]):
+            values[:, k] = self.value[cell[at]]
+            at = back[at]
         return values, weight[row] * chance
 
 
