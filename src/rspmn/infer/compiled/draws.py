@@ -279,7 +279,7 @@ class Draws:
         if name == self.s.schema.decisions[0] and states and size:
             made = policy.act_many(states, t)
             found = made if isinstance(made, dict) else {name: made}
-            return {decision: values.tolist() for decision, values in found.items()}
+            return {decision: found[decision].tolist() for decision in policy.planned.together}
         answers = []
         for k in range(size):
             answer = policy.act({n: v[k] for n, v in states.items() if v[k] is not None}, t)
