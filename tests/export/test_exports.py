@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -223,7 +223,7 @@ def numbers(seed: int) -> tuple[Policy, list[State]]:
 def learned_numbers() -> tuple[Policy, list[State]]:
     """A table of numbers, integers among them, in which leaves have all families."""
     rng = np.random.default_rng(0)
-    x, k, a = rng.normal(size=400), rng.poisson(30, 400), rng.integers(0, 2, 400)
+    x, k, a = rng.normal(size=250), rng.poisson(30, 250), rng.integers(0, 2, 250)
     table = {"x": x.tolist(), "k": k.tolist(), "a": a.tolist()}
     table["u"] = ((a == (x + 0.05 * (k - 30) > 0)) + 0.0).tolist()
     schema = Schema([["x", "k"], ["a"]], ["a"], "u", {"x": "continuous", "k": "integer"})
@@ -269,9 +269,15 @@ CASES: dict[object, Callable[[], tuple[Policy, list[State]]]] = {
 }
 
 
+@cache
+def case(name: object) -> tuple[Policy, list[State]]:
+    """Return a policy and states; each is made once."""
+    return CASES[name]()
+
+
 @pytest.fixture(scope="module", params=CASES)
 def of_numbers(request: pytest.FixtureRequest) -> tuple[Policy, list[tuple[State, Any]]]:
-    policy, states = CASES[request.param]()
+    policy, states = case(request.param)
     return policy, [(state, decided(policy, state)) for state in states]
 
 
@@ -309,8 +315,8 @@ def test_a_python_file_reads_a_table(tmp_path: Path) -> None:
 
 def test_rules_matter_where_they_are_tested() -> None:
     """The cases above would be of no use if rules changed nothing."""
-    for case in ("ruled", "two", "three"):
-        policy, states = CASES[case]()
+    for name in ("ruled", "two", "three"):
+        policy, states = case(name)
         free = policy.model.policy(policy.horizon)
         assert sum(decided(policy, state) != decided(free, state) for state in states) > 5
 

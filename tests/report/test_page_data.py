@@ -20,6 +20,9 @@ from rspmn.learn import learn_rspmn
 from rspmn.model import RSPMN
 from rspmn.report import report_data
 from rspmn.report.card import variable_facts
+from rspmn.report.decision_points import DecisionPoints
+from rspmn.report.page_warnings import page_warnings
+from rspmn.report.worth import worth_facts
 
 HORIZON = 8
 
@@ -92,7 +95,7 @@ def test_values_are_those_of_the_policy_and_of_practice(
         assert row["meu"] == pytest.approx(model.meu(None, row["steps"]), abs=1e-12)
     last = worth["byHorizon"][-1]
     assert last["practice"] == pytest.approx(worth["practice"]["value"], abs=1e-12)
-    without = report_data(model, horizon=HORIZON)["worth"]
+    without = worth_facts(policy, None, HORIZON)
     estimate = practice(model, HORIZON)
     assert without["practice"]["low"] == estimate.low
     assert without["difference"] is None
@@ -168,13 +171,15 @@ def test_large_models_show_their_most_visited_part(model: RSPMN) -> None:
 
 
 def test_without_a_horizon_it_says_why_there_are_no_intervals(
-    model: RSPMN, monkeypatch: pytest.MonkeyPatch
+    model: RSPMN, data: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rspmn.trust.how_sure.MOST_UPDATES", 20)
-    found = report_data(model)
-    texts = [each["text"] for each in found["warnings"]]
-    assert any("no intervals" in text for text in texts)
-    assert found["points"]["0"]["actions"][0]["low"] is None
+    points = DecisionPoints(model.policy())
+    facts = points.facts(0, points.how_sure(0, {}))
+    assert facts["actions"][0]["low"] is None
+    found = page_warnings(model, data["worth"], data["coverage"], points.no_intervals)
+    assert any("Actions have no intervals: " in each["text"] for each in found)
+    assert data["noIntervals"] == ""
 
 
 def test_a_model_written_by_hand_has_a_page() -> None:
