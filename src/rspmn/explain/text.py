@@ -86,12 +86,21 @@ def _percent(share: float) -> str:
     return f"{100 * share:3.0f} %" if share >= 0.005 or share == 0 else " <1 %"
 
 
+def _drawn(share: float) -> str:
+    """Return a share of draws in percent: none is certain.
+
+    >>> _drawn(1.0), _drawn(0.0), _drawn(0.7)
+    ('>99 %', ' <1 %', ' 70 %')
+    """
+    return _percent(min(max(share, 1e-6), 1 - 1e-6))
+
+
 def _numbers(action: ActionReason) -> tuple[str, ...]:
     known = not math.isnan(action.low)
     return (
         *map(short, (action.utility, action.now, action.later)),
         f"{short(action.low)} to {short(action.high)}" if known else "",
-        _percent(action.best) if not math.isnan(action.best) else "",
+        _drawn(action.best) if not math.isnan(action.best) else "",
         f"{action.steps:.0f}",
     )
 
