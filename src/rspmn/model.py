@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from rspmn.infer.compiled.state_index import StateIndex
     from rspmn.infer.constraints import Rules
     from rspmn.infer.criterion import Criterion
+    from rspmn.infer.merge_by_value import MergeInfo
     from rspmn.infer.meu import ExpectedUtility
     from rspmn.infer.policy import Policy
     from rspmn.infer.sample import Decide
@@ -586,6 +587,43 @@ class RSPMN:
 
         planner = partial(CautiousPlan, caution=caution)
         return Policy(self, horizon, discount, otherwise, allow_untried, rule, planner)
+
+    def merged(
+        self, tolerance: float, horizon: int, discount: float = 1.0
+    ) -> "tuple[RSPMN, MergeInfo]":
+        """Return a model whose interface nodes are classes of nodes that no decision tells apart.
+
+        It decides as this model does, up to the loss that the second result states, with fewer
+        nodes; in all else, such as likelihoods, states of a class are alike. It has no counts, and
+        of untried decisions only those of `with_untried`.
+
+        Parameters
+        ----------
+        tolerance
+            How far apart what a decision is worth may be in two nodes of a class.
+        horizon, discount
+            As for `policy`; with 1, 2, … `horizon` steps to go, nodes of a class are alike.
+
+        Returns
+        -------
+        RSPMN
+            The smaller model.
+        MergeInfo
+            The class of each node, `loss` from the start and `worst` in any node: what is lost, in
+            this model, by deciding as `policy(horizon, discount)` of the smaller one does.
+
+        Examples
+        --------
+        >>> from rspmn.envs.skill_teaching import skill_teaching
+        >>> from rspmn.learn import learn_rspmn
+        >>> model, _ = learn_rspmn(skill_teaching().generate(episodes=1000, horizon=10, rng=0))
+        >>> smaller, info = model.merged(tolerance=0.01, horizon=10)
+        >>> smaller.num_interfaces < model.num_interfaces, info.loss < 0.01
+        (True, True)
+        """
+        from rspmn.infer.merge_by_value import merged
+
+        return merged(self, tolerance, horizon, discount)
 
     def log_likelihood(
         self, episodes: Episodes, smoothed: bool | float = True
