@@ -1,14 +1,18 @@
 """From files to a policy at 1, 10 and 100 million steps, beside what a bare GROUP BY takes.
 
 The limit is what DuckDB needs to group rows that already hold the next state: no row has to find
-the one after it, nothing is checked, nothing is learned. Both read Parquet from the same disk in
-the same run, in turn, each in a process of its own, all packages imported before the clock starts;
-medians of seven, and the peak memory of ours.
+the one after it, nothing is checked, nothing is learned. Both read files of one format from the
+same disk in the same run, in turn, each in a process of its own, all packages imported before the
+clock starts; medians of seven, and the peak memory of ours.
 
     python benchmarks/scale.py [docs] [--steps 1000000 ...]
+    python benchmarks/scale.py [docs] --steps 1000000 --formats parquet csv
+
+The first writes scale_figures.md, of Parquet; the second scale_formats.md.
 """
 
 import argparse
+import itertools
 import json
 import statistics
 import subprocess
@@ -27,7 +31,7 @@ TARGETS = {"ratio": 2.0, "memory": 2000}
 START = """
 import json, sys, time
 import duckdb, numpy.ma, scipy.sparse.csgraph, scipy.special
-import rspmn
+import rspmn, rspmn.infer.policy, rspmn.infer.policy_table, rspmn.learn.successors.factored
 from rspmn.learn import learn_rspmn
 from rspmn.schema import Schema
 def now():
@@ -59,7 +63,7 @@ connection.execute("SET enable_progress_bar = false")
 start = now()
 connection.execute(
     "SELECT cell, action, reward, terminated, next_cell, count(*) "
-    f"FROM read_parquet('{sys.argv[1]}') GROUP BY ALL"
+    f"FROM '{sys.argv[1]}' GROUP BY ALL"
 ).fetchall()
 print(json.dumps(since(start)))
 """
@@ -72,31 +76,31 @@ def run(code: str, *arguments: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def make(folder: Path, steps: int) -> None:
+def make(folder: Path, steps: int, form: str) -> None:
     """Write a log by `rspmn generate`, and the same rows with the next state beside each."""
     folder.mkdir()
     episodes = str(int(steps / STEPS_OF_EPISODE))
     command = ["generate", "FrozenLake", "--episodes", episodes, "--steps", "100", "--files",
                str(FILES), "--schema", str(folder / "schema.toml"),
-               "-o", str(folder / "log.parquet")]  # fmt: skip
+               "-o", str(folder / f"log.{form}")]  # fmt: skip
     subprocess.run([sys.executable, "-m", "rspmn", *command], check=True, capture_output=True)
     two = folder / "two"
     two.mkdir()
-    for path in sorted(folder.glob("log-*.parquet")):
+    for path in sorted(folder.glob(f"log-*.{form}")):
         query = f"""
             SELECT * EXCLUDE (e, n), CASE WHEN e = episode THEN n END AS next_cell FROM (
                 SELECT *, lead(cell) OVER () AS n, lead(episode) OVER () AS e
-                FROM read_parquet('{path}'))
+                FROM '{path}')
         """
-        duckdb.sql(f"COPY ({query}) TO '{two / path.name}' (FORMAT parquet)")
+        duckdb.sql(f"COPY ({query}) TO '{two / path.name}' (FORMAT {form})")
 
 
-def measure(folder: Path, runs: int) -> dict[str, float]:
+def measure(folder: Path, runs: int, form: str) -> dict[str, float]:
     """Run both in turn; return medians, of ratios too: a busy machine slows both down."""
     bare, ours = [], []
     for _ in range(runs):
-        bare.append(json.loads(run(BARE, str(folder / "two" / "*.parquet"))))
-        found = run(OURS, str(folder / "log-*.parquet"), str(folder / "schema.toml"))
+        bare.append(json.loads(run(BARE, str(folder / "two" / f"*.{form}"))))
+        found = run(OURS, str(folder / f"log-*.{form}"), str(folder / "schema.toml"))
         ours.append(json.loads(found))
     seconds, _, counted, peak, steps, meu = map(statistics.median, zip(*ours, strict=True))
     of_time, of_work = (
@@ -110,18 +114,18 @@ def measure(folder: Path, runs: int) -> dict[str, float]:
     }  # fmt: skip
 
 
-def table(rows: list[dict[str, float]]) -> str:
+def table(rows: list[dict[str, float]], forms: list[str]) -> str:
     """Return the figures as Markdown."""
     lines = [
-        "| steps | file to policy | of it counting | bare GROUP BY | ratio | ratio in processor "
-        "time | peak memory | steps a second | MEU, 100 steps |",
-        "|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "| format | steps | file to policy | of it counting | bare GROUP BY | ratio | ratio in "
+        "processor time | peak memory | steps a second | MEU, 100 steps |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     lines += [
-        f"| {r['steps']:,.0f} | {r['seconds']:.2f} s | {r['counting']:.2f} s | {r['bare']:.2f} s | "
-        f"{r['ratio']:.2f} | {r['work']:.2f} | {r['memory']:.0f} MB | "
+        f"| {form} | {r['steps']:,.0f} | {r['seconds']:.2f} s | {r['counting']:.2f} s | "
+        f"{r['bare']:.2f} s | {r['ratio']:.2f} | {r['work']:.2f} | {r['memory']:.0f} MB | "
         f"{r['steps'] / r['seconds'] / 1e6:.1f} M | {r['meu']:.4f} |"
-        for r in rows
+        for r, form in zip(rows, forms, strict=True)
     ]
     return "\n".join(lines)
 
@@ -149,23 +153,30 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("folder", nargs="?", type=Path, help="where to write table and plot")
     parser.add_argument("--steps", type=int, nargs="+", default=list(SIZES))
+    parser.add_argument("--formats", nargs="+", default=["parquet"], choices=["parquet", "csv"])
     parser.add_argument("--runs", type=int, default=RUNS)
     asked = parser.parse_args()
-    rows = []
+    rows, forms = [], []
     with tempfile.TemporaryDirectory(prefix="rspmn-scale-") as scratch:
-        for size in asked.steps:
-            made = Path(scratch) / str(size)
-            make(made, size)
-            rows.append(measure(made, asked.runs))
-            print(table(rows[-1:]).splitlines()[-1], flush=True)
-    print(table(rows))
+        for size, form in itertools.product(asked.steps, asked.formats):
+            made = Path(scratch) / f"{form}-{size}"
+            make(made, size, form)
+            rows.append(measure(made, asked.runs, form))
+            forms.append(form)
+            print(table(rows[-1:], [form]).splitlines()[-1], flush=True)
+    print(table(rows, forms))
     last = rows[-1]
     for name, target in TARGETS.items():
         verdict = "met" if last[name] <= target else "MISSED"
         print(f"{name}, {last['steps']:,.0f} steps: {last[name]:.2f}, target {target:g}: {verdict}")
     if asked.folder:
-        (asked.folder / "scale_figures.md").write_text(f"# Figures of scale\n\n{table(rows)}\n")
-        plot(rows, asked.folder / "scale.svg")
+        command = " ".join(["python", *sys.argv])
+        text = f"# Figures of scale\n\nMade by `{command}`.\n\n{table(rows, forms)}\n"
+        if asked.formats == ["parquet"]:
+            (asked.folder / "scale_figures.md").write_text(text)
+            plot(rows, asked.folder / "scale.svg")
+        else:
+            (asked.folder / "scale_formats.md").write_text(text)
 
 
 if __name__ == "__main__":

@@ -15,9 +15,10 @@ from rspmn.errors import EvidenceError
 from rspmn.evaluate import true_value
 from rspmn.infer.compiled.planned import Planned
 from rspmn.infer.criterion import MEU
-from rspmn.trust import Posterior
+from rspmn.trust import Posterior, draws
 from rspmn.trust.draws import Worlds
 from rspmn.trust.rules import Best, Fixed
+from rspmn.types import Array
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +28,31 @@ def models() -> Mapping[str, RSPMN]:
         name: learn_rspmn(world.generate(300, world.horizon, 1))[0]
         for name, world in worlds.items()
     }
+
+
+@pytest.mark.parametrize("caution", [None, 0.2])
+def test_updates_of_a_long_horizon_stop_where_nothing_changes(
+    caution: float | None, models: Mapping[str, RSPMN], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, horizon, made = models["FrozenLake"], 800, []
+    update = Worlds.update
+
+    def counted(self: Worlds, *arguments: Any) -> Array:
+        made.append(1)
+        return update(self, *arguments)
+
+    monkeypatch.setattr(Worlds, "update", counted)
+    found = []
+    for negligible in (1e-9, -1.0):  # the second one is never reached
+        monkeypatch.setattr(draws, "NEGLIGIBLE", negligible)
+        policy = model.policy(horizon, caution=caution)
+        value = policy.honest_value(draws=20) if caution is None else policy.value()
+        found.append((len(made), float(value), str(policy.act({"cell": 0}))))
+        made.clear()
+    (few, stopped, does), (all_of_them, expected, same) = found
+    assert stopped == pytest.approx(expected, rel=1e-6)
+    assert does == same
+    assert few < all_of_them / 2
 
 
 @pytest.mark.parametrize("name", ["FrozenLake", "Elevators"])

@@ -18,7 +18,7 @@ from rspmn.infer.compiled.linear_forms import Level
 from rspmn.infer.compiled.planned import Planned
 from rspmn.infer.criterion import Criterion, competing_of_each, decided
 from rspmn.model import RSPMN
-from rspmn.trust.draws import Worlds
+from rspmn.trust.draws import Worlds, is_settled
 from rspmn.types import Array, Ints
 
 #: Draws from the posterior, and the seed that they are made with.
@@ -90,10 +90,14 @@ class CautiousPlan(Planned):
         if self.horizon is None:
             return StepValues({0: self._limit(worlds, values).mean(axis=0)}, 0)
         found: dict[int, Array] = {}
+        last = self.horizon - 1
+        same = self.plain.settled_from(last)  # from here on the plain choices stay the same
         for after in range(self.horizon):
             found[after] = values.mean(axis=0)
-            values = self._step(worlds, values, after)
-        return StepValues(found, self.horizon - 1)
+            before, values = values, self._step(worlds, values, after)
+            if same < after < last and is_settled(before, values, last - after):
+                return StepValues(found, after)
+        return StepValues(found, last)
 
     def _step(self, worlds: Worlds, values: Array, after: int) -> Array:  # [draws, interfaces]
         """Return what interface nodes are worth a step earlier; keep what branches are worth."""
@@ -123,7 +127,7 @@ class CautiousPlan(Planned):
         last = self.horizon is not None and after == 0
         return self.model.bellman.choose(
             self._values[after], delays, self.discount, last, self.criterion,
-            estimates=self._estimates[after],
+            estimates=self._estimates[min(after, len(self._estimates) - 1)],
         )  # fmt: skip
 
 

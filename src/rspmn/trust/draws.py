@@ -14,6 +14,19 @@ from rspmn.infer.compiled.linear_forms import Forms, Level
 from rspmn.trust.rules import Rule
 from rspmn.types import Array, Bools
 
+#: Values of many steps are no longer updated where the steps that are left change them by no more
+#: than this, relative to the largest.
+NEGLIGIBLE = 1e-9
+
+
+def is_settled(before: Array, values: Array, left: int) -> bool:
+    """Tell whether as many further updates as are left change next to nothing.
+
+    None of them changes values by more than the last one did, as long as choices stay the same.
+    """
+    change = float(np.abs(values - before).max())
+    return left * change <= NEGLIGIBLE * max(1.0, float(np.abs(values).max()))
+
 
 class Branches(Protocol):
     """The branches of a template."""

@@ -19,7 +19,7 @@ from rspmn.infer.compiled.planned import Planned
 from rspmn.infer.criterion import LEAST_KNOWN
 from rspmn.infer.meu import show_share
 from rspmn.model import RSPMN
-from rspmn.trust.draws import Worlds
+from rspmn.trust.draws import Worlds, is_settled
 from rspmn.trust.posterior import Posterior
 from rspmn.trust.products import ProductDraws
 from rspmn.trust.rules import Best, Fixed, rule_of
@@ -131,7 +131,9 @@ class _Plan:
     def __init__(self, planned: Planned, after: int) -> None:
         self.planned, self.discount = planned, planned.discount
         self.steps = None if planned.horizon is None else after + 1
-        self.rules = [rule_of(planned.at(k).choices) for k in range(self.steps or 1)]
+        #: The rule with 0, 1, … steps after this; the last one is that of all further steps, too.
+        number = planned.settled_from(after) + 1
+        self.rules = [rule_of(planned.at(k).choices) for k in range(number)]
         #: The branches of last decisions that it ever takes.
         self.branches = np.unique(np.concatenate([rule.taken_last for rule in self.rules]))
 
@@ -139,7 +141,8 @@ class _Plan:
         """Return what interface nodes are worth if the plan is followed."""
 
         def update(values: Array, after: int, last: bool) -> Array:
-            return worlds.update(values, self.discount, last, self.rules[after])
+            rule = self.rules[min(after, len(self.rules) - 1)]
+            return worlds.update(values, self.discount, last, rule)
 
         return self._repeated(update, np.zeros((count, worlds.bellman.interfaces)))
 
@@ -157,10 +160,12 @@ class _Plan:
         return self._repeated(update, np.zeros((2, count, worlds.bellman.interfaces)))
 
     def _repeated(self, update: Callable[[Array, int, bool], Array], values: Array) -> Array:
-        """Update values for each step, the last first; for ever, until they settle."""
+        """Update values for each step, the last first, or until they settle."""
         if self.steps is not None:
             for after in range(self.steps):
-                values = update(values, after, after == 0)
+                before, values = values, update(values, after, after == 0)
+                if len(self.rules) <= after and is_settled(before, values, self.steps - 1 - after):
+                    break
             return values
         change = math.inf
         for _ in range(MOST_UPDATES):

@@ -156,7 +156,7 @@ class Planned:
 
         Delays, and supported shares, are computed where actions tie, or where they are asked for.
         """
-        after = self._settled_from(after)
+        after = self.settled_from(after)
         kept = self._kept.get(after)
         if kept is None or (delays and not kept.with_delays):
             if len(self._kept) >= KEPT:
@@ -168,7 +168,7 @@ class Planned:
             kept = self._kept[after] = self._at(after, found, delays)
         return kept
 
-    def _settled_from(self, after: int) -> int:
+    def settled_from(self, after: int) -> int:
         """Return the least number of steps after which all is as it is after so many."""
         values = self._values
         if after <= values.last or np.any(values.slope):
@@ -220,7 +220,7 @@ class Planned:
 
     def _first_of(self, after: int) -> _First:
         """Return the first of the best branches: enough where none tie, and found at once."""
-        after = self._settled_from(after)
+        after = self.settled_from(after)
         first = self._firsts.get(after)  # other threads may empty the table at any time
         if first is None:
             if len(self._firsts) >= KEPT:
