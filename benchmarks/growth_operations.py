@@ -1,7 +1,7 @@
 """How each operation grows with the number of interface nodes: CPU seconds, memory, exponents.
 
 `python benchmarks/growth_operations.py --cells 12500 50000 --successors counts -o docs`
-writes docs/growth_operations.md.
+writes docs/growth_operations.md; `--add` adds to the tables that it has.
 """
 
 import argparse
@@ -208,12 +208,17 @@ def table_of(found: dict[int, dict[str, Cost]]) -> list[str]:
     return lines
 
 
-def head(worlds: list[str], cells: list[int], successors: str) -> list[str]:
-    """Return the lines above the tables."""
+def head() -> str:
+    """Return what is above all tables."""
+    about = ABOUT.format(length=LENGTH, least=LEAST, brief=BRIEF)
+    return f"# How operations grow\n\n{about}"
+
+
+def made_by(worlds: list[str], cells: list[int], successors: str) -> str:
+    """Return the command of some tables."""
     command = f"python benchmarks/growth_operations.py --worlds {' '.join(worlds)}"
-    command += f" --cells {' '.join(map(str, cells))} --successors {successors} -o docs"
-    about = ABOUT.format(length=LENGTH, least=LEAST, brief=BRIEF).splitlines()
-    return ["# How operations grow", "", f"Made by `{command}`.", "", *about]
+    command += f" --cells {' '.join(map(str, cells))} --successors {successors}"
+    return f"\nMade by `{command} -o docs`:\n"
 
 
 def main() -> None:
@@ -224,21 +229,23 @@ def main() -> None:
     parser.add_argument("--successors", default="factored", choices=["factored", "counts"])
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("-o", "--output", type=Path, help="the folder to write a page to")
+    parser.add_argument("--add", action="store_true", help="keep the tables that the page has")
     options = parser.parse_args()
     if options.one:
         world, cells, successors = options.one
         print(json.dumps(measure(world, int(cells), successors)))
         return
-    sections: list[str] = []
+    path = None if options.output is None else options.output / "growth_operations.md"
+    before = path.read_text() if path is not None and options.add else head()
+    tables = ""
     for number, world in enumerate(options.worlds):
         found = dict(measured_apart(world, cells, options.successors) for cells in options.cells)
-        section = ["", f"## {world}", "", *table_of(found)]
-        print("\n".join(section), flush=True)
-        sections += section
-        if options.output:
-            page = head(options.worlds[: number + 1], options.cells, options.successors)
-            path = options.output / "growth_operations.md"
-            path.write_text("\n".join([*page, *sections]) + "\n")
+        table = "\n".join(["", f"## {world}", "", *table_of(found), ""])
+        print(table, flush=True)
+        tables += table
+        if path is not None:
+            made = made_by(options.worlds[: number + 1], options.cells, options.successors)
+            path.write_text(before + made + tables)
 
 
 if __name__ == "__main__":
