@@ -37,7 +37,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "taxi.json"
         model.save(path)
-        port = _free_port()
+        port = free_port()
         server = multiprocessing.get_context("spawn").Process(target=_serve, args=(path, port))
         server.start()
         try:
@@ -47,7 +47,8 @@ def main() -> None:
             server.join()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port that nothing listens on."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
@@ -65,7 +66,7 @@ def _serve(path: Path, port: int) -> None:
 
 
 def _ask(port: int, states: list[dict[str, int]], arguments: argparse.Namespace) -> None:
-    line = _connected(port)
+    line = connected(port)
     rng = np.random.default_rng(0)
     drawn = [states[k] for k in rng.integers(0, len(states), arguments.rows)]
     columns = {name: [state[name] for state in drawn] for name in drawn[0]}
@@ -87,7 +88,8 @@ def _ask(port: int, states: list[dict[str, int]], arguments: argparse.Namespace)
     print(f"one by one: {each:,.0f} decisions a second, median {middle:.2f} ms, p99 {last:.2f} ms")
 
 
-def _connected(port: int) -> http.client.HTTPConnection:
+def connected(port: int) -> http.client.HTTPConnection:
+    """Return a connection to a server, once it answers."""
     line = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     for _ in range(600):
         try:

@@ -27,6 +27,7 @@ ARGUMENTS = {
     "rings": "--machines 4 --episodes 100",
     "scale": "--steps 10000 --runs 1",
     "serve": "--rows 10 --batches 2 --singles 10 --episodes 300",
+    "serve_load": "--requests 100",
     "soft_boxes": "--seeds 1 --only hospital",
     "trust": "--seeds 1 --cases GridUniverse --most 100 --draws 10",
 }
