@@ -2,9 +2,12 @@
 PYTHON ?= python3
 VENV   ?= .venv
 RUN    := $(VENV)/bin/python
+UV     := $(VENV)-uv/bin/uv
+# In CI the versions of constraints.txt are installed, elsewhere the newest.
+LOCKED := $(if $(CI),--constraint constraints.txt)
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test bcq test-spark test-browser bench soak figures dist docs web screenshots lint types check clean
+.PHONY: help demo test test-oldest test-newest bcq test-spark test-browser bench soak coverage mutation figures dist docs web screenshots lint types check lock sbom audit clean
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\): .*## /\1\t/p' $(MAKEFILE_LIST)
@@ -20,6 +23,13 @@ test soak: export OPENBLAS_NUM_THREADS = 1
 test soak: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.ready-test  ## all tests and doctests, in as many processes as there are cores
 	@$(RUN) -m pytest -n auto --dist loadscope --no-loadscope-reorder
+
+# Each has an environment of its own: what pyproject.toml allows at least, and the newest there is.
+test-oldest test-newest: export OPENBLAS_NUM_THREADS = 1
+test-oldest: $(VENV)-lowest-direct/.ready  ## all tests with the oldest versions allowed
+	@$(VENV)-lowest-direct/bin/python -m pytest -n auto --dist loadscope --no-loadscope-reorder
+test-newest: $(VENV)-highest/.ready  ## all tests with the newest versions
+	@$(VENV)-highest/bin/python -m pytest -n auto --dist loadscope --no-loadscope-reorder
 
 # d3rlpy wants an old gymnasium and PyTorch, so it has an environment of its own.
 bcq: $(VENV)-bcq/.ready  ## the tests of the deep-learning baseline, with d3rlpy
@@ -43,6 +53,20 @@ bench: $(VENV)/.ready-bench  ## benchmarks, as ratios in one run
 
 soak: $(VENV)/.ready-test  ## all tests with twenty times the examples, those marked soak too
 	@SOAK=1 $(RUN) -m pytest -n auto --dist loadscope --no-loadscope-reorder -m 'not browser'
+
+coverage: export OPENBLAS_NUM_THREADS = 1
+coverage: $(VENV)/.ready-test  ## lines and branches that the tests run; build/coverage/html shows them
+	@rm -rf build/coverage && mkdir -p build/coverage
+	@$(RUN) -m coverage run -m pytest -n auto --dist loadscope --no-loadscope-reorder
+	@$(RUN) -m coverage combine --quiet && $(RUN) -m coverage html --quiet --directory build/coverage/html
+	@$(RUN) -m coverage report --skip-covered --show-missing
+
+mutation: export OPENBLAS_NUM_THREADS = 1
+mutation: build/coverage/data  ## whether tests notice changes of circuit/, infer/ and learn/: a sample
+	@$(RUN) tests/mutation.py --mutants 300 --seed 0
+
+build/coverage/data:
+	@$(MAKE) coverage
 
 figures: $(VENV)/.ready-test  ## the figures of docs/futures_figures.md, a quarter of an hour
 	@$(RUN) benchmarks/futures.py --seeds 20 -o docs
@@ -76,8 +100,18 @@ types: $(VENV)/.ready-test  ## mypy, strict
 
 check: test lint types  ## everything CI runs
 
+lock: $(VENV)-uv/.ready  ## constraints.txt: the versions that CI installs
+	@$(UV) pip compile --quiet --universal --upgrade --python-version 3.11 --no-header --no-annotate \
+		--extra test --extra docs --extra browser --extra bench pyproject.toml --output-file constraints.txt
+
+sbom: $(VENV)/.ready-demo $(VENV)-uv/.ready  ## what is installed with rspmn, as CycloneDX, in build/sbom.json
+	@mkdir -p build && $(VENV)-uv/bin/cyclonedx-py environment --output-reproducible -o build/sbom.json $(VENV)
+
+audit: $(VENV)-uv/.ready  ## known weaknesses of the locked versions, where their database can be reached
+	@$(VENV)-uv/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip --strict
+
 clean:           ## remove the environment and all that was built
-	rm -rf $(VENV) $(VENV)-bcq $(VENV)-spark build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-bcq $(VENV)-spark $(VENV)-uv $(VENV)-lowest-direct $(VENV)-highest build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(RUN):
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if v >= (3, 11) else f"rspmn needs Python 3.11 or newer, but $(PYTHON) is {v[0]}.{v[1]}: make PYTHON=python3.11 ...")'
@@ -98,7 +132,19 @@ $(VENV)-spark/.ready: pyproject.toml
 	@$(VENV)-spark/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[spark]' pytest hypothesis 'pandas>=2.2,<3' polars
 	@touch $@
 
-$(VENV)/.ready-%: pyproject.toml | $(RUN)
+$(VENV)-uv/.ready:
+	@echo "making $(VENV)-uv with uv, cyclonedx-bom and pip-audit"
+	@$(PYTHON) -m venv $(VENV)-uv
+	@$(VENV)-uv/bin/python -m pip install --quiet --disable-pip-version-check uv cyclonedx-bom pip-audit
+	@touch $@
+
+$(VENV)-lowest-direct/.ready $(VENV)-highest/.ready: $(VENV)-%/.ready: pyproject.toml | $(VENV)-uv/.ready
+	@echo "making $(VENV)-$* with the versions of the $* resolution"
+	@$(UV) venv --quiet --clear --python $(PYTHON) $(VENV)-$*
+	@$(UV) pip install --quiet --python $(VENV)-$* --resolution $* --editable '.[test]'
+	@touch $@
+
+$(VENV)/.ready-%: pyproject.toml constraints.txt | $(RUN)
 	@echo "installing rspmn[$*] into $(VENV)"
-	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@$(RUN) -m pip install --quiet --disable-pip-version-check $(LOCKED) --editable '.[$*]'
 	@touch $@

@@ -1,6 +1,7 @@
 """How tests run: the examples of hypothesis, and where examples in documents write."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,16 @@ def pytest_collection() -> None:
     settings.register_profile("soak", settings.get_profile("desk"), max_examples=600)
     wanted = "soak" if os.environ.get("SOAK") else "ci" if os.environ.get("CI") else "desk"
     settings.load_profile(wanted)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tell coverage, if it is measured, which test runs: tests/mutation.py asks for that."""
+    if "coverage" in sys.modules:
+        from coverage import Coverage
+
+        current = Coverage.current()
+        if current is not None:
+            current.switch_context(item.nodeid)
 
 
 @pytest.fixture(autouse=True)
