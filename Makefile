@@ -26,6 +26,7 @@ test: $(VENV)/.ready-test  ## all tests and doctests, in as many processes as th
 
 # Each has an environment of its own: what pyproject.toml allows at least, and the newest there is.
 test-oldest test-newest: export OPENBLAS_NUM_THREADS = 1
+test-oldest test-newest: export UV_PYTHON_DOWNLOADS = never
 test-oldest: $(VENV)-lowest-direct/.ready  ## all tests with the oldest versions allowed
 	@$(VENV)-lowest-direct/bin/python -m pytest -n auto --dist loadscope --no-loadscope-reorder
 test-newest: $(VENV)-highest/.ready  ## all tests with the newest versions
