@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rspmn.data.columns import Column
 from rspmn.data.episodes import Episodes
-from rspmn.data.sources.connect import literal, quoted
+from rspmn.data.sources.connect import literal, quoted, system_error
 from rspmn.errors import DataError
 from rspmn.files import written_whole
 from rspmn.schema import Kind
@@ -78,7 +78,10 @@ def _write(columns: dict[str, Column], target: Path, options: str) -> None:
         connection.execute("SET threads = 1")  # in order, the same bytes
         connection.register("log", arrays)
         place = literal(str(part))
-        connection.execute(f"COPY (SELECT {chosen} FROM log) TO {place} ({options})")
+        try:
+            connection.execute(f"COPY (SELECT {chosen} FROM log) TO {place} ({options})")
+        except duckdb.IOException as error:
+            raise system_error(error) from None
 
 
 def _expression(name: str, column: Column) -> str:

@@ -1,9 +1,13 @@
 """Connections to DuckDB, and names and values as SQL has them."""
 
 import atexit
+import errno
+import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING
 
@@ -13,8 +17,14 @@ from rspmn.files import own_folder
 if TYPE_CHECKING:
     import duckdb
 
-#: The memory that DuckDB may use by default; what does not fit goes to a temporary folder.
+#: The memory that the process may use by default while it reads a log; what does not fit goes to a
+#: temporary folder.
 MEMORY_LIMIT = "1GB"
+#: A size: a number, and a unit of thousands (MB) or of 1024 (MiB).
+SIZE = r"([0-9]+(?:\.[0-9]*)?)\s*([KMGT]?)(i?)B"
+
+#: What the names of folders begin with in which DuckDB keeps what does not fit.
+FOLDER = ".rspmn-log-"
 
 #: The settings of every connection: times in one zone, and nothing printed.
 SETTINGS = "SET TimeZone = 'UTC'"
@@ -25,22 +35,62 @@ def connect(memory_limit: str | None) -> Iterator["duckdb.DuckDBPyConnection"]:
     """Open DuckDB with a memory limit, in a temporary folder for what does not fit."""
     import duckdb
 
-    with (
-        own_folder(gettempdir(), ".rspmn-log-") as folder,
-        duckdb.connect(f"{folder}/work.duckdb") as connection,
-    ):
-        try:
-            connection.execute(f"SET memory_limit = {literal(memory_limit or MEMORY_LIMIT)}")
-        except duckdb.Error:
-            raise DataError(
-                f"memory_limit {memory_limit!r}: expected a size such as '1GB' or '500MB'"
-            ) from None
+    with own_folder(gettempdir(), FOLDER) as folder, _opened(f"{folder}/work.duckdb") as connection:
+        connection.execute(f"SET memory_limit = '{_bytes_for_duckdb(memory_limit)}B'")
         connection.execute(f"SET temp_directory = {literal(str(folder))}")
         connection.execute(SETTINGS)
         # In a notebook without ipywidgets it has no bar, and refuses to be told so.
         with suppress(duckdb.InvalidInputException):
             connection.execute("SET enable_progress_bar = false")
         yield connection
+
+
+def _opened(path: str) -> "duckdb.DuckDBPyConnection":
+    """Open a database of our own in the temporary folder."""
+    import duckdb
+
+    try:
+        return duckdb.connect(path)
+    except duckdb.IOException as error:
+        raise refuse_temporary_folder(error) from None
+
+
+def refuse_temporary_folder(error: Exception) -> DataError:
+    """Return the error of a temporary folder that cannot be written to, or is full."""
+    return DataError(
+        f"{gettempdir()}: what does not fit into memory cannot be written there: "
+        f"{system_error(error).strerror}: name another folder in TMPDIR, or raise memory_limit"
+    )
+
+
+def system_error(error: Exception) -> OSError:
+    """Return the error of the system that DuckDB reports."""
+    text = str(error)
+    codes = (code for code in errno.errorcode if os.strerror(code) in text)
+    code = next(codes, errno.EIO)
+    return OSError(code, os.strerror(code))
+
+
+def _bytes_for_duckdb(memory_limit: str | None) -> int:
+    """Return what DuckDB may use, so that the process as a whole stays within the limit.
+
+    What the process uses already counts, up to half of the limit.
+    """
+    found = re.fullmatch(SIZE, (memory_limit or MEMORY_LIMIT).strip(), re.IGNORECASE)
+    if found is None:
+        raise DataError(f"memory_limit {memory_limit!r}: expected a size such as '1GB' or '500MB'")
+    prefix, binary = found[2].upper(), found[3]
+    allowed = float(found[1]) * (1024 if binary else 1000) ** " KMGT".index(prefix or " ")
+    return int(allowed - min(_resident(), allowed / 2))
+
+
+def _resident() -> int:
+    """Return the memory that this process uses, in bytes; 0 where the system does not say."""
+    try:
+        pages = Path("/proc/self/statm").read_text().split()[1]
+    except OSError:
+        return 0
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 @atexit.register

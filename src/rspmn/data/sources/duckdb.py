@@ -1,11 +1,9 @@
 """DuckDB: files, relations, and tables in memory, which DuckDB counts out of core."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import count
-from os import cpu_count
 from typing import TYPE_CHECKING, Any, Self
 
 import narwhals as nw
@@ -13,7 +11,7 @@ import numpy as np
 
 from rspmn.data.sources.connect import connect, quoted
 from rspmn.data.sources.csv import check_names
-from rspmn.data.sources.engine import RANGE, ROW, Engine, Frame, Kept, RowRange
+from rspmn.data.sources.engine import RANGE, ROW, Engine, Frame, Kept, RowRange, in_threads
 from rspmn.data.sources.log_files import LogFiles, open_files
 from rspmn.data.sources.refused import refused_cell
 from rspmn.data.tables import Table, as_table, is_paths, native_frame
@@ -141,10 +139,11 @@ class DuckDB(Engine):
         """Make a table of the answer of each range; they are dropped when the context ends."""
         names = [f"rspmn_kept_{next(_numbers)}" for _ in queries]
         with ExitStack() as stack:
-            with self.errors_named(), ThreadPoolExecutor(cpu_count()) as pool:
-                for rows, name in zip(queries, names, strict=True):
-                    stack.callback(rows.drop, name)
-                list(pool.map(lambda rows, name: rows.make(name, queries[rows]), queries, names))
+            made = dict(zip(queries, names, strict=True))
+            for rows, name in made.items():
+                stack.callback(rows.drop, name)
+            with self.errors_named():
+                in_threads(list(queries), lambda rows: rows.make(made[rows], queries[rows]))
             yield names
 
     def as_dates(self, column: nw.Expr) -> nw.Expr:
@@ -209,6 +208,10 @@ class OwnRange:
         """Drop a table, if it was made."""
         self.connection.execute(f"DROP TABLE IF EXISTS {name}")
 
+    def interrupt(self) -> None:
+        """Stop the query that is running."""
+        self.connection.interrupt()
+
     def _with_range(self, query: str) -> str:
         return f"WITH {RANGE} AS NOT MATERIALIZED ({self.query}) SELECT * FROM ({query})"
 
@@ -243,3 +246,6 @@ class CallersRange:
 
         with suppress(duckdb.TransactionException):
             self.relation.query(RANGE, f"DROP TABLE IF EXISTS {name}")
+
+    def interrupt(self) -> None:
+        """Do nothing: a relation does not tell its connection."""

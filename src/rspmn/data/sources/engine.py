@@ -6,12 +6,15 @@ how a query is read into memory, where an intermediate result is kept, and how r
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
+from os import cpu_count
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import narwhals as nw
 
+from rspmn.data.sources.connect import FOLDER, refuse_temporary_folder
 from rspmn.data.tables import Table, eager_table, native_frame
 from rspmn.errors import DataError
 
@@ -54,6 +57,21 @@ class RowRange(Protocol):
 
     def drop(self, name: str) -> None:
         """Drop a table, if it was made."""
+
+    def interrupt(self) -> None:
+        """Stop the query that is running, if there is one."""
+
+
+def in_threads(ranges: Sequence[RowRange], function: Callable[[RowRange], Any]) -> list[Any]:
+    """Apply a function to all ranges at the same time; Ctrl-C stops their queries."""
+    with ThreadPoolExecutor(cpu_count()) as pool:
+        try:
+            return list(pool.map(function, ranges))
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for rows in ranges:
+                rows.interrupt()
+            raise
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,6 +212,8 @@ def errors_named(errors: tuple[type[Exception], ...], paths: Sequence[str] = ())
             raise KeyboardInterrupt from None
         raise
     except errors as error:
+        if type(error).__name__ == "IOException" and FOLDER in str(error):
+            raise refuse_temporary_folder(error) from None
         raise (_file_error(error, paths) if paths else _table_error(error)) from None
 
 

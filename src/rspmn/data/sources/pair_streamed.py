@@ -10,13 +10,12 @@ Little is computed for every row: equal pairs are counted first, and coded after
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import narwhals as nw
 
 from rspmn.data.sources.connect import literal
-from rspmn.data.sources.engine import Engine, Frame, RowRange
+from rspmn.data.sources.engine import Engine, Frame, RowRange, in_threads
 from rspmn.data.sources.engine_columns import stored_columns
 from rspmn.data.sources.log_rows import (
     COUNT,
@@ -139,10 +138,9 @@ class _Rows:
         """Return the ranges that have rows, with their first rows."""
         as_text = ", ".join(f"CAST({name} AS VARCHAR)" for name in self.types)
         query = f"SELECT {as_text} FROM ({self.query}) LIMIT 1"
-        with ThreadPoolExecutor() as pool:
-            for range_, rows in zip(ranges, pool.map(lambda r: r.ask(query), ranges), strict=True):
-                for row in rows:
-                    yield range_, dict(zip(self.types, row, strict=True))
+        for range_, rows in zip(ranges, in_threads(ranges, lambda r: r.ask(query)), strict=True):
+            for row in rows:
+                yield range_, dict(zip(self.types, row, strict=True))
 
     def counts(self, zero: int, then: Row | None) -> str:
         """Return a query that pairs the rows of a range and counts equal pairs.

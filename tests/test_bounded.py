@@ -1,0 +1,101 @@
+"""Limits are kept: memory while a log is read, and Ctrl-C ends a command at once."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from effort import SOAK, mostly_soak
+from rspmn.data.sources.connect import connect
+from rspmn.data.write import write_episodes
+from rspmn.envs.domains import DOMAINS
+from rspmn.errors import DataError
+from rspmn.learn import learn_rspmn
+
+#: Commands that take long enough to be interrupted, and seconds after which they are.
+LONG = {
+    "generate": ("generate", "Taxi", "--episodes", "3000000", "-o", "big.parquet"),
+    "learn": ("learn", "many.parquet", "--schema", "s.toml", "-o", "m.json"),
+    "doctor": ("doctor", "many.parquet", "--schema", "s.toml"),
+    "report": ("report", "model.json", "--horizon", "50", "-o", "page.html"),
+    "evaluate": ("evaluate", "model.json", "--log", "log.csv", "--horizon", "50"),
+    "returns": ("returns", "model.json", "--horizon", "2000"),
+    "sensitivity": ("sensitivity", "model.json", "--horizon", "2000"),
+    "reproduce": ("reproduce", "--domains", "Taxi", "-o", "."),
+    "serve": ("serve", "model.json", "--port", "0"),
+}
+#: Of the processor; on an idle machine they are those of the clock.
+MOST_SECONDS = 0.5
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a log, a model, and the log many times over."""
+    folder = tmp_path_factory.mktemp("inputs")
+    log = DOMAINS["FrozenLake"]().generate(300, 20, 0, "final")
+    write_episodes(log, folder / "log.csv")
+    log.schema.save(folder / "s.toml")
+    learn_rspmn(log)[0].save(folder / "model.json")
+    with duckdb.connect() as connection:
+        times = 10_000 if SOAK else 1_000  # in the order of times: it has to be sorted
+        connection.execute(
+            f"COPY (SELECT l.* REPLACE (episode + 300 * k AS episode) "
+            f"FROM range({times}) t(k), '{folder / 'log.csv'}' l ORDER BY time) "
+            f"TO '{folder / 'many.parquet'}'"
+        )
+    return folder
+
+
+def seconds_of(pid: int) -> float:
+    """Return the processor's seconds that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="needs /proc to see what others use")
+@pytest.mark.parametrize("name", mostly_soak(LONG, ["learn"]))
+def test_ctrl_c(name: str, inputs: Path, tmp_path: Path) -> None:
+    """One line, exit code 130, no file; on an idle machine within half a second."""
+    for path in inputs.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    running = subprocess.Popen(
+        [sys.executable, "-m", "rspmn", *LONG[name]], cwd=tmp_path, text=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    time.sleep(2.5 if SOAK else 1.2)
+    if running.poll() is not None:
+        running.communicate()
+        pytest.skip("done before it could be interrupted")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = seconds_of(running.pid)
+    os.kill(running.pid, signal.SIGINT)
+    _, told = running.communicate(timeout=30)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    taken = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime - used
+    # Python ends by the signal itself if `exec` was interrupted; to a shell both are 130.
+    assert running.returncode in (130, -signal.SIGINT), told
+    assert len(told.strip().splitlines()) == 1, told
+    assert taken < MOST_SECONDS
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("limit", ["1", "GB", "-1GB", "1 PB", "many"])
+def test_sizes_that_are_none(limit: str) -> None:
+    with pytest.raises(DataError, match="expected a size such as '1GB' or '500MB'"):
+        connect(limit).__enter__()
+
+
+def test_what_the_process_uses_counts() -> None:
+    """DuckDB gets what is left of the limit, at least half of it."""
+    with connect("100GB") as connection:
+        ((most,),) = connection.execute("SELECT current_setting('memory_limit')").fetchall()
+        assert 92.0 < float(most.split()[0]) < 93.13  # 100 GB are 93.13 GiB
+    with connect("10MB") as connection:
+        ((most,),) = connection.execute("SELECT current_setting('memory_limit')").fetchall()
+        assert most.startswith("4.7 MiB")
