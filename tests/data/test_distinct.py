@@ -4,9 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from rspmn.data.distinct import distinct_integers
+from rspmn.data.distinct import count_distinct, distinct_integers, distinct_rows
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint8, np.float64, np.bool_])
@@ -27,3 +29,24 @@ def test_extremes_of_a_type() -> None:
     found, places = distinct_integers(numbers)
     assert found.tolist() == [-128, 127]
     assert places.tolist() == [1, 0, 1]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 30), st.integers(1, 4))
+def test_distinct_rows_are_those_of_numpy(seed: int, rows: int, columns: int) -> None:
+    rng = np.random.default_rng(seed)
+    table = rng.integers(-2, 3, (rows, columns))
+    table[: rows // 2] *= 2**40
+    found, which = distinct_rows(table)
+    expected, inverse = np.unique(table, axis=0, return_inverse=True)
+    assert np.array_equal(found, expected)
+    assert np.array_equal(which, inverse.ravel())
+    assert count_distinct(table[:, 0]) == len(np.unique(table[:, 0]))
+
+
+def test_rows_of_one_hash_are_not_taken_for_equal() -> None:
+    """Of two columns the hash is a · c + b: (0, c) and (1, 0) have the same."""
+    odd = int(np.array(0x9E3779B97F4A7C15, dtype=np.uint64).view(np.int64))
+    table = np.array([[1, 0], [0, odd], [1, 0]])
+    found, which = distinct_rows(table)
+    assert found.tolist() == [[0, odd], [1, 0]]
+    assert which.tolist() == [1, 0, 1]

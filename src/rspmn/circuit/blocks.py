@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.circuit.network import Network
-from rspmn.circuit.node_arrays import KINDS, NodeArrays, NodeViews, mixed, ranges
+from rspmn.circuit.node_arrays import KINDS, NodeArrays, NodeViews, ranges
 from rspmn.circuit.nodes import FactoredLatents, Latent, Leaf, Max, Product, Sum, Utility
 from rspmn.types import Array, Ints
 from rspmn.values import Value
@@ -225,15 +225,23 @@ def _first_equal(arrays: NodeArrays, nodes: Ints, same: Ints) -> Ints:  # [nodes
 
 def _hashes(arrays: NodeArrays, nodes: Ints, same: Ints) -> NDArray[np.uint64]:  # [nodes]
     widths = np.diff(arrays.starts)[nodes]
-    found = mixed(arrays.item[nodes] * 64 + arrays.kind[nodes]) + widths.astype(np.uint64)
+    found = _mixed(arrays.item[nodes] * 64 + arrays.kind[nodes]) + widths.astype(np.uint64)
     if widths.any():
         edges, first = ranges(arrays.starts[nodes], arrays.starts[nodes + 1])
         place = edges - np.repeat(arrays.starts[nodes], widths)
-        each = mixed(same[arrays.children[edges]] * 1024 + place % 1024)
-        each ^= mixed(arrays.weights[edges].view(np.int64) + arrays.choice[edges])
+        each = _mixed(same[arrays.children[edges]] * 1024 + place % 1024)
+        each ^= _mixed(arrays.weights[edges].view(np.int64) + arrays.choice[edges])
         full = widths > 0
-        found[full] += np.add.reduceat(mixed(each.view(np.int64)), first[:-1][full])
+        found[full] += np.add.reduceat(_mixed(each.view(np.int64)), first[:-1][full])
     return found
+
+
+def _mixed(numbers: Ints) -> NDArray[np.uint64]:
+    """Return integers whose bits all depend on all bits of the given ones (SplitMix64)."""
+    bits = numbers.astype(np.int64).view(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(bits ^ (bits >> np.uint64(31)))
 
 
 def _are_equal(

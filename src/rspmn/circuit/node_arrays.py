@@ -11,7 +11,6 @@ from itertools import chain
 from typing import TypeVar, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rspmn.circuit.distributions.base import SIMPLEX_TOLERANCE
 from rspmn.circuit.nodes import (
@@ -44,14 +43,6 @@ def ranges(starts: Ints, stops: Ints) -> tuple[Ints, Ints]:
     """
     first = np.concatenate([[0], np.cumsum(stops - starts)])
     return np.arange(first[-1]) + np.repeat(starts - first[:-1], stops - starts), first
-
-
-def mixed(numbers: Ints) -> NDArray[np.uint64]:
-    """Return integers whose bits all depend on all bits of the given ones (SplitMix64)."""
-    bits = numbers.astype(np.int64).view(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(bits ^ (bits >> np.uint64(31)))
 
 
 @dataclass(frozen=True, eq=False)

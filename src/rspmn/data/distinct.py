@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.circuit.node_arrays import mixed
 from rspmn.types import Ints
 
 #: Counting takes an entry for each integer of the range: at most so many for each number, and more.
@@ -58,8 +57,9 @@ def distinct_rows(table: Ints) -> tuple[Ints, Ints]:
            [2, 0]]), array([1, 0, 1]))
     """
     key = np.zeros(len(table), dtype=np.uint64)
-    for column in table.T:
-        key = mixed(key.view(np.int64) ^ column)
+    for column in table.T:  # a polynomial in an odd number, modulo 2⁶⁴
+        key *= np.uint64(0x9E3779B97F4A7C15)
+        key += column.astype(np.uint64)
     _, first, which = np.unique(key, return_index=True, return_inverse=True)
     rows, which = table[first], which.ravel()
     if not all(np.array_equal(column[first][which], column) for column in table.T):
