@@ -3,9 +3,11 @@
 `python benchmarks/ippc.py --episodes 100 1000 --seeds 2 -o docs` learns from random episodes of
 instances whose states can be enumerated (`rddl.py`), and writes docs/ippc_figures.md: what the
 policies of a table of counts and of `learn_rspmn` are worth, as shares of the way from the random
-policy to the optimal one, and the CPU seconds of learning and of the policy. `--first` is the seed
-of the first log. `--profile` prints the five functions in which learning spends most, case by
-case. It needs the extra `rddl`.
+policy to the optimal one, and the CPU seconds of learning and of the policy. A case with a number,
+Elevators-2:10000, is learned from that many episodes. `--first` is the seed of the first log.
+`--profile` prints the five functions in which learning spends most, case by case. `--learning` only
+learns, and writes docs/ippc_learning.md: the CPU seconds of learning and of its stages' shares. It
+needs the extra `rddl`.
 """
 
 import argparse
@@ -29,6 +31,8 @@ from rspmn.learn.successors.factored import FutureInfo
 CASES = [
     "Elevators-2", "SkillTeaching-3", "CrossingTraffic-3", "GameOfLife-2", "SysAdmin-1",
 ]  # fmt: skip
+#: Where nothing is evaluated, a longer log too.
+LEARNED = ["Elevators-2", "Elevators-2:10000", *CASES[1:]]
 #: Functions that `--profile` lists.
 DEAREST = 5
 T = TypeVar("T")
@@ -109,6 +113,30 @@ def run(world: World, episodes: int, seed: int) -> Run:
     )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Learning:
+    """What it takes to learn from one log."""
+
+    case: str
+    episodes: int
+    windows: int
+    nodes: int
+    edges: int
+    beyond: int
+    learn_seconds: float
+    slowest: str
+
+
+def learning(world: World, episodes: int, seed: int) -> Learning:
+    """Learn from one log, and nothing else."""
+    log = world.mdp.generate(episodes, world.mdp.horizon, seed, "final")
+    (model, info), seconds = timed(lambda: learn_rspmn(log))
+    return Learning(
+        world.mdp.name, episodes, info.windows, len(model.template), model.template.num_edges,
+        info.beyond, seconds, _slowest(info.seconds),
+    )  # fmt: skip
+
+
 def _first_state(mdp: MDP) -> dict[str, object]:
     state = mdp.states[int(mdp.start.argmax())]
     return dict(zip(mdp.schema.state_variables, state, strict=True))
@@ -165,6 +193,18 @@ one core, those of the table with its policy. "stages" are those in which learni
 """
 
 
+LEARNING_HEAD = (
+    "instance", "episodes", "windows", "nodes", "edges", "beyond the log", "learn, s", "stages",
+)  # fmt: skip
+
+LEARNING = """# Learning from instances of IPPC 2011
+
+Made by `{command}`: CPU seconds of learning on one core, the sizes of templates, and the stages in
+which learning spends most. What the policies are worth: [ippc_figures.md](ippc_figures.md).
+
+"""
+
+
 def written(head: Sequence[str], runs: Sequence[object]) -> str:
     """Return a table of runs, data classes whose fields are its columns."""
     lines = [tuple(head), ("---",) * len(head)]
@@ -177,27 +217,33 @@ def written(head: Sequence[str], runs: Sequence[object]) -> str:
 def main() -> None:
     """Run, print, and write the table after each case."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", nargs="+", default=CASES, help="such as Elevators-2")
+    parser.add_argument("--cases", nargs="+", help="such as Elevators-2, or Elevators-2:10000")
     parser.add_argument("--episodes", nargs="+", type=int, default=[100])
     parser.add_argument("--seeds", type=int, default=1, help="number of logs")
     parser.add_argument("--first", type=int, default=0, help="the seed of the first log")
     parser.add_argument("--profile", action="store_true", help="only say where learning spends")
+    parser.add_argument("--learning", action="store_true", help="only learn")
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
-    runs: list[Run] = []
-    for case in options.cases:
-        world = World(case)
-        for episodes in options.episodes:
+    introduction, file = INTRODUCTION, "ippc_figures.md"
+    head: Sequence[str] = HEAD
+    if options.learning:
+        introduction, head, file = LEARNING, LEARNING_HEAD, "ippc_learning.md"
+    runs: list[Run | Learning] = []
+    for case in options.cases or (LEARNED if options.learning else CASES):
+        name, _, own = case.partition(":")
+        world = World(name)
+        for episodes in [int(own)] if own else options.episodes:
             if options.profile:
                 log = world.mdp.generate(episodes, world.mdp.horizon, 0, "final")
                 print(f"{case}, {episodes} episodes", *dearest(log), sep="\n", flush=True)
                 continue
             for seed in range(options.first, options.first + options.seeds):
-                runs.append(run(world, episodes, seed))
+                runs.append((learning if options.learning else run)(world, episodes, seed))
                 print(runs[-1], flush=True)
                 if options.output is not None:
-                    text = INTRODUCTION.format(command=_command()) + written(HEAD, runs)
-                    (options.output / "ippc_figures.md").write_text(text, encoding="utf-8")
+                    text = introduction.format(command=_command()) + written(head, runs)
+                    (options.output / file).write_text(text, encoding="utf-8")
 
 
 def _command() -> str:

@@ -84,6 +84,11 @@ class _System:
     two: TwoSteps
     names: tuple[str, ...]
     others: tuple[str, ...]
+    #: The tests that were made, by target and what was given: larger systems make few anew.
+    tests: dict[tuple[str, frozenset[str]], dict[str, float]] = field(default_factory=dict)
+    gains: dict[tuple[str, frozenset[str]], dict[str, tuple[float, float]]] = field(
+        default_factory=dict
+    )
     memo: dict[str, tuple[Ints, list[str]]] = field(init=False, repr=False, default_factory=dict)
 
     @classmethod
@@ -100,7 +105,7 @@ class _System:
     def joined_by(self, names: Sequence[str]) -> "_System":
         """Return the system with some of the others in it."""
         left = tuple(name for name in self.others if name not in names)
-        return _System(self.two, (*self.names, *names), left)
+        return _System(self.two, (*self.names, *names), left, self.tests, self.gains)
 
     def influence(self) -> list[str]:
         """Return the one of the others that influences the system most clearly, if any does.
@@ -138,12 +143,35 @@ class _System:
         """Return the level at which a target is found to depend on each of the others."""
         rows = self.two.rows
         given, left = self._given(target)
-        joint = [within(rows, given, left)] if len(left) > 1 else []
-        strata = [given, *(within(rows, given, (name,)) for name in left), *joint]
-        p = [_tested(rows, self.others, target, s) for s in strata]
+        more = [(), *((name,) for name in left), *([tuple(left)] if len(left) > 1 else [])]
+        p = [self._tested(target, given, names) for names in more]
         if target == self.two.schema.utility and target in rows.table.binned:
             p += [np.array(mean_p_values(rows, self.others, target, given))]
         return np.asarray(np.min(p, axis=0) * len(p))
+
+    def _tested(self, target: str, given: Ints, names: tuple[str, ...]) -> Array:  # [others]
+        """Return the p-values of all others, given some of the system besides what is given."""
+        depends = set(self.names) - set(self._given(target)[1])
+        known = self.tests.setdefault((target, frozenset(depends | set(names))), {})
+        new = [name for name in self.others if name not in known]
+        if new:
+            rows = self.two.rows
+            strata = within(rows, given, names) if names else given
+            known.update(zip(new, _tested(rows, new, target, strata).tolist(), strict=True))
+        return np.array([known[name] for name in self.others])
+
+    def _gain(self, target: str, left: list[str], strata: Ints) -> tuple[Array, Array]:  # [left]
+        """Return how clearly a target depends on variables that are left: p, and what G exceeds."""
+        given = frozenset(self.names) - set(left)
+        known = self.gains.setdefault((target, given), {})
+        new = [name for name in left if name not in known]
+        if new:
+            found = pair_statistics(self.two.rows, new, (target,), strata)
+            excess = (found.g - found.freedom)[:, 0].tolist()
+            numbers = zip(found.p_values()[:, 0].tolist(), excess, strict=True)
+            known.update(zip(new, numbers, strict=True))
+        p, excess = zip(*(known[name] for name in left), strict=True)
+        return np.array(p), np.array(excess)
 
     def _given(self, target: str) -> tuple[Ints, list[str]]:
         """Return the strata of decisions and of what a target depends on in the system.
@@ -155,11 +183,11 @@ class _System:
         rows, left = self.two.rows, list(self.names)
         strata = np.unique(rows.joint_codes(self.two.schema.decisions), return_inverse=True)[1]
         while left:
-            found = pair_statistics(rows, left, (target,), strata)
-            clear = found.p_values()[:, 0] < GIVEN / len(left)
+            p, gain = self._gain(target, left, strata)
+            clear = p < GIVEN / len(left)
             if not clear.any():
                 break
-            excess = np.where(clear, (found.g - found.freedom)[:, 0], -np.inf)
+            excess = np.where(clear, gain, -np.inf)
             strata = within(rows, strata, (left.pop(int(excess.argmax())),))
         self.memo[target] = strata, left
         return strata, left
