@@ -71,10 +71,13 @@ class Found:
 
 
 class Campaign:
-    """Mutants of all seeds, numbered; some questions are asked of each that loads, in turn."""
+    """Mutants of all seeds, numbered.
 
-    def __init__(self, seed: int, questions: int) -> None:
-        self.seed, self.questions, self.found = seed, questions, Found()
+    Of one in `apart` of those that load some questions are asked, in turn.
+    """
+
+    def __init__(self, seed: int, questions: int, apart: int) -> None:
+        self.seed, self.questions, self.apart, self.found = seed, questions, apart, Found()
         self.names = [path.name for path in seed_paths()]
         self.seeds = [Seed(seed_content(path)) for path in seed_paths()]
         self.path = Path(tempfile.mkdtemp(prefix="mutants")) / "mutant.json"
@@ -87,8 +90,8 @@ class Campaign:
     def judge(self, number: int) -> None:
         """Load a mutant and ask it some questions."""
         self.path.write_bytes(self.content(number))
-        first = number * self.questions
-        asked = [QUESTIONS[(first + k) % len(QUESTIONS)] for k in range(self.questions)]
+        few = 0 if number // len(self.seeds) % self.apart else self.questions
+        asked = [QUESTIONS[(number * few + k) % len(QUESTIONS)] for k in range(few)]
         doing, began = "load", time.process_time()
         try:
             for doing in judged(self.path, asked):
@@ -140,10 +143,11 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--questions", type=int, default=len(QUESTIONS))
+    parser.add_argument("--apart", type=int, default=1)
     given = parser.parse_args()
     warnings.simplefilter("error")
     signal.signal(signal.SIGPROF, _too_slow)
-    campaign = Campaign(given.seed, given.questions)
+    campaign = Campaign(given.seed, given.questions, given.apart)
     limit_memory()
     found = campaign.run(range(given.first, given.first + given.mutants))
     json.dump(found, sys.stdout, indent=1)

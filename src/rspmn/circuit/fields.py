@@ -65,7 +65,7 @@ class Fields:
     def text(self, key: str) -> str:
         """Return a string."""
         found: str = self.get(key, str, "a string")
-        return found if found.isascii() else str(as_value(found, key))
+        return found if found.isascii() else str(self._value(found, key))
 
     def integer(self, key: str) -> int:
         """Return an integer of 64 bits."""
@@ -101,14 +101,17 @@ class Fields:
     def texts(self, key: str) -> tuple[str, ...]:
         """Return a list of strings."""
         found = self._each(key, (str,), "strings")
-        return tuple(str(as_value(text, key)) for text in found)
+        return tuple(str(self._value(text, key)) for text in found)
 
     def values(self, key: str) -> tuple[Value, ...]:
         """Return a list of values; `{"end": true}` is END, `{"unknown": true}` UNKNOWN."""
         items = self.array(key)
         if all(type(item) is int for item in items):
             return tuple(items)  # type: ignore[arg-type]
-        return tuple(_mark(item) or as_value(item, key) for item in items)
+        return tuple(_mark(item) or self._value(item, key) for item in items)
+
+    def _value(self, raw: object, key: str) -> Value:
+        return as_value(raw, f"{self.where}: {key}", ModelFileError)
 
     def _refuse_large(self, key: str, number: int) -> None:
         if abs(number) >= 2**63:

@@ -153,7 +153,9 @@ def _away(before: Value, after: Value) -> str:
     >>> _away(2.5, 2.58105), _away(3.0, 2.58105), _away("north", "south")
     ('2.582', '2.581', 'south')
     """
-    if not isinstance(after, float) or not isinstance(before, float | int) or not after:
+    if not isinstance(after, float) or not isinstance(before, float | int):
+        return show(after)
+    if not 0 < abs(after) < 1e15:
         return show(after)
     places = 3 - math.floor(math.log10(abs(after)))
     unit = Decimal(1).scaleb(-max(places, 0))

@@ -241,6 +241,8 @@ class Draws:
 
     def _choose(self, name: str, row: Ints, node: Ints, policy: Decides, t: int) -> Ints:
         """Return the edge that each decision selects, -1 if the policy's is not offered."""
+        if not len(row):
+            return row
         first, stop = self.s.flat.starts[node], self.s.flat.starts[node + 1]
         if policy is None:
             return first + (self.rng.random(len(node)) * (stop - first)).astype(np.int64)
@@ -252,7 +254,7 @@ class Draws:
             self._ask(name, row, policy, t)
         edges, starts = ranges(first, stop)
         fits = self.s.branch_codes[edges] == np.repeat(self._decided[name][row], stop - first)
-        return np.maximum.reduceat(np.where(fits, edges, -1), starts[:-1]) if len(row) else row
+        return np.asarray(np.maximum.reduceat(np.where(fits, edges, -1), starts[:-1]))
 
     def _ask(self, name: str, row: Ints, policy: Policy, t: int) -> None:
         """Ask the policy once for each distinct state."""

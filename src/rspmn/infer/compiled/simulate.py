@@ -86,13 +86,15 @@ class _Log:
     def assembled(self) -> Episodes:
         """Return the episodes, their steps in order."""
         schema = self.s.schema
-        which = np.concatenate([which for which, _, _ in self.steps])
+        none = np.arange(0)  # no step, if all episodes start in END
+        which = np.concatenate([none, *(which for which, _, _ in self.steps)])
         order = np.argsort(which, kind="stable")
         lengths = np.bincount(which, minlength=len(self.endings))
         columns, finals = {}, {}
         for name in self.s.variables:
             columns[name], finals[name] = self._columns(name, order)
-        utility = np.concatenate([draws.utility[rows] for _, draws, rows in self.steps])
+        earned = (draws.utility[rows] for _, draws, rows in self.steps)
+        utility = np.concatenate([none.astype(np.float64), *earned])
         columns[schema.utility] = Column(Kind.CONTINUOUS, utility[order])
         return Episodes(
             schema.with_kinds({name: column.kind for name, column in columns.items()}),
