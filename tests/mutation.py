@@ -150,20 +150,21 @@ def mutated(mutant: Mutant) -> str:
 
 
 def judge(mutant: Mutant, tests: list[str], source: Path) -> str:
-    """Return what becomes of a mutant: "killed", "late" or "survived".
-
-    Its tests are run in a child. Heavy modules are imported before, ours only there.
-    """
+    """Return what becomes of a mutant: "killed", "late" or "survived"."""
     file = source / mutant.path.relative_to("src")
     before = file.read_text(encoding="utf-8")
     file.write_text(mutated(mutant), encoding="utf-8")
-    try:
-        child = os.fork()
-        if child == 0:
-            _run(tests)
-        _, status = os.waitpid(child, 0)
-    finally:
-        file.write_text(before, encoding="utf-8")
+    found = verdict_of(tests)
+    file.write_text(before, encoding="utf-8")
+    return found
+
+
+def verdict_of(tests: list[str]) -> str:
+    """Run tests in a child. Heavy modules are imported before, ours only there."""
+    child = os.fork()
+    if child == 0:
+        _run(tests)
+    _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
         return "late"
     return "survived" if os.WEXITSTATUS(status) == SURVIVED else "killed"
@@ -174,13 +175,15 @@ def _run(tests: list[str]) -> None:
     import pytest
 
     resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS))
-    resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 1)
     os.dup2(nothing, 2)
     os.environ["CI"] = "true"
-    code = pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", *tests])
-    os._exit(SURVIVED if code == pytest.ExitCode.OK else KILLED)
+    code: int = KILLED
+    try:
+        code = pytest.main(["-q", "-x", "-p", "no:cacheprovider", *tests])
+    finally:  # whatever is raised: nothing of the parent may be run by its child
+        os._exit(SURVIVED if code == pytest.ExitCode.OK else KILLED)
 
 
 @contextlib.contextmanager
@@ -222,16 +225,20 @@ def main() -> None:
         for mutant in tested[: arguments.mutants]:
             if time.monotonic() - began > 60 * arguments.minutes:
                 break
-            verdict = judge(mutant, coverage.tests(mutant), source)
+            tests = coverage.tests(mutant)
+            verdict = judge(mutant, tests, source)
+            if verdict == "killed" and verdict_of(tests) != "survived":
+                verdict = "not judged"  # its tests fail without it, too
             verdicts[verdict] += 1
             if verdict == "survived":
                 lines = (ROOT / mutant.path).read_text(encoding="utf-8").splitlines()
                 code = lines[mutant.line - 1].strip()
                 print(f"{mutant.path}:{mutant.line}: {mutant.what}: {code}", flush=True)
-    judged = verdicts.total()
+    judged = verdicts.total() - verdicts["not judged"]
     caught = judged - verdicts["survived"]
-    print(f"seed {arguments.seed}: {caught} of {judged} mutants caught, {caught / judged:.1%}"
-          f" ({verdicts['late']} by taking too long)")  # fmt: skip
+    score = caught / max(judged, 1)
+    print(f"seed {arguments.seed}: {caught} of {judged} mutants caught, {score:.1%}")
+    print(f"{verdicts['late']} of them took too long; {verdicts['not judged']} were not judged")
 
 
 if __name__ == "__main__":
