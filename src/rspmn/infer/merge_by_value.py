@@ -286,7 +286,7 @@ def _losses(
             prescribed.append((level.branches, taken))
         values = bellman.update(values, discount, after == 0, _Prescribed(prescribed))
         known = np.isfinite(best[after + 1])
-        found[after][known] = (best[after + 1] - values)[known]
+        found[after][known] = best[after + 1][known] - values[known]
     return found
 
 
