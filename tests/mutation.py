@@ -213,7 +213,6 @@ def main() -> None:
     tested = [mutant for mutant in possible if coverage.tests(mutant)]
     random.Random(arguments.seed).shuffle(tested)
     print(f"{len(possible)} mutants, {len(tested)} of them in lines that a test runs")
-    import hypothesis  # noqa: F401
     import numpy  # noqa: F401
     import pytest  # noqa: F401
     import scipy.sparse.linalg  # noqa: F401
