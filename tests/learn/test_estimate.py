@@ -44,8 +44,9 @@ def test_steps_that_lack_values_are_shared() -> None:
     assert_same(again, model)
 
 
-def test_what_is_shared_by_the_known_part_alone_would_be_mixed() -> None:
-    """Noise hides x in half of the steps: shares follow what is known, and stay unbiased.
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_what_is_known_alone_would_mix_states(is_shared: bool) -> None:
+    """Noise hides x in half of the steps: draws and shares follow all that is known, unbiased.
 
     y tells x in 3 of 4 steps. Going earns 1 with probability .9 if x = 1, and .1 if x = 0. Of 8000
     steps 1000 certain ones go from each x: a standard error of sqrt(.09 / 1000) = .0095.
@@ -55,14 +56,16 @@ def test_what_is_shared_by_the_known_part_alone_would_be_mixed() -> None:
     y = np.where(rng.random(8000) < 0.75, x, 1 - x)
     u = a * (rng.random(8000) < np.where(x == 1, 0.9, 0.1))
     gone = rng.random(8000) < 0.5
-    schema = Schema([["x", "y"], ["a"]], ["a"], "u", {"x": "integer", "y": "integer"})
+    order = [["x", "y"], ["a"], *([["z"]] if is_shared else [])]  # if z is seen nothing is drawn
+    schema = Schema(order, ["a"], "u", {"x": "integer", "y": "integer"})
     table = {
-        "episode": np.arange(8000), "time": np.zeros(8000, int), "y": y, "a": a,
+        "episode": np.arange(8000), "time": np.zeros(8000, int), "y": y, "a": a, "z": 0 * a,
         "x": [None if g else int(v) for g, v in zip(gone, x, strict=True)], "u": u.astype(float),
     }  # fmt: skip
     log = Episodes.from_long(table, schema, ending="end")
     model, info = learn_rspmn(log)
-    assert info.steps_shared > 3000
+    assert info.steps_shared == (gone.sum() if is_shared else 0)
+    assert info.steps_completed == (0 if is_shared else gone.sum())
     for value, chance in ((0, 0.1), (1, 0.9)):
         found = model.meu({"x": value, "a": 1}, horizon=1)
         assert found == pytest.approx(chance, abs=0.03)
@@ -84,7 +87,7 @@ def test_the_time_budget_is_that_of_all_stages(monkeypatch: pytest.MonkeyPatch) 
     """With missing values, and a clock that every look at it sets forward by 10 ms."""
     rng = np.random.default_rng(0)
     mdp = DOMAINS["Elevators"]()
-    table = mdp.generate(300, 10, 0, "padded").to_long()
+    table = mdp.generate(100, 10, 0, "padded").to_long()
     for name in mdp.schema.state_variables:
         table[name] = [None if rng.random() < 0.1 else value for value in table[name]]
     log = Episodes.from_long(table, mdp.schema, ending="cut")

@@ -356,13 +356,14 @@ def test_a_frontier_weighs_what_it_weighs() -> None:
 
 
 def test_steps_that_are_left_out_are_no_frontier() -> None:
-    schema = Schema([["x", "y"], ["a"]], ["a"], "u", {"x": "integer", "y": "integer"})
+    order = [["x", "y"], ["a"], ["z"]]  # nothing is drawn where something is seen after decisions
+    schema = Schema(order, ["a"], "u", {"x": "integer", "y": "integer"})
     rng = np.random.default_rng(13)
     episodes: list[Steps] = []
     for k in range(600):
         x, y, a = (int(rng.integers(n)) for n in (3, 2, 2))
         odd = k % 20 == 0
-        step = {"x": None if odd else x, "y": 7 if odd else y, "a": a, "u": 3.0 * x + a * y}
+        step = {"x": None if odd else x, "y": 7 if odd else y, "a": a, "z": 0, "u": 3.0 * x + a * y}
         episodes.append([step])
     model, info = learn_rspmn(log_of(episodes, schema))
     assert info.steps_left_out == 30

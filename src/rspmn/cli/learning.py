@@ -145,6 +145,11 @@ def _about_missing(info: RSPMNInfo, schema: Schema) -> list[str]:
             for name, steps in info.lacking.items()
         ]
         lines.append(f"missing, of {info.steps} steps: {'; '.join(shares)}")
+    if info.steps_completed:
+        lines.append(
+            f"completed: for {info.steps_completed} steps that lack values, or lead to a state "
+            "that does, values were drawn from what the log says of them"
+        )
     if info.steps_shared:
         lines.append(
             f"shared: {info.steps_shared} steps that lack values count in all interface nodes that "

@@ -34,6 +34,8 @@ class RSPMNInfo:
     steps: int = 0  # logged
     steps_unknown: int = 0  # of these, those followed by nothing known, as the log was cut
     lacking: dict[str, int] = field(default_factory=dict)  # steps that lack each variable, if any
+    #: Steps that lack values, or lead to a state that does, for which values were drawn.
+    steps_completed: int = 0
     #: Steps that lack values, or lead to a state that does, and count in several interface nodes.
     steps_shared: int = 0
     steps_left_out: int = 0  # steps that agree with no interface node: they are not counted

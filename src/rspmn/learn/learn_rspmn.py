@@ -20,6 +20,7 @@ from rspmn.learn.estimate import Estimate, estimate
 from rspmn.learn.info import RSPMNInfo
 from rspmn.learn.initial_template import InitialTemplate, initial_template
 from rspmn.learn.large_log import count_all, sample_of
+from rspmn.learn.missing.complete import completed, steps_lacking
 from rspmn.learn.never_taken import never_taken
 from rspmn.learn.numbers.learn_on_grid import learn_on_grid
 from rspmn.learn.one_step import OneStep, one_step_of
@@ -101,10 +102,12 @@ def _learn(
         info.aside, info.numbers = set_aside(whole, config)
     if info.numbers.grid:  # where numbers matter, interface nodes are soft boxes
         return _learn_soft(windows, config, info, started)
-    two = wrap(without_variables(windows, [*info.aside]), config) if info.aside else whole
+    with info.timing("missing values"):
+        two, info.steps_completed = _complete(whole, [*info.aside], config, started)
     steps = _four_steps(two, config, rng, report, started, info)
     with info.timing("description"):
-        model = _described(steps.model, whole, steps.found.located.of_steps(), info, config)
+        here = steps.found.located.of_steps() if two is whole else None
+        model = _described(steps.model, whole, here, info, config)
     if config.em_passes:
         assert isinstance(log, Episodes)
         with info.timing("em"):
@@ -172,16 +175,30 @@ def _learn_soft(
     return model, info
 
 
+def _complete(
+    whole: TwoSteps, aside: list[str], config: LearnConfig, started: float
+) -> tuple[TwoSteps, int]:
+    """Return a log without what is set aside and lacking nothing that can be drawn.
+
+    And the number of steps that values were drawn for.
+    """
+    narrow = without_variables(whole.windows, aside)
+    drawn = completed(narrow, config.deadline(started))
+    if drawn is whole.windows:
+        return whole, 0
+    return wrap(drawn, config), steps_lacking(narrow) if drawn is not narrow else 0
+
+
 def _described(
-    model: RSPMN, two: TwoSteps, here: Ints, info: RSPMNInfo, config: LearnConfig
+    model: RSPMN, two: TwoSteps, here: Ints | None, info: RSPMNInfo, config: LearnConfig
 ) -> RSPMN:
     """Return a model that describes whole steps, and says where decisions were never taken.
 
-    Variables that were set aside are put back. `here` is the interface node of each step of the log
-    that it was learned from.
+    Variables that were set aside are put back. `here` is the interface node of each step of the
+    whole log; None if it was learned from other steps.
     """
     aside, nodes = tuple(info.aside), model.num_interfaces
-    if aside:
+    if here is None:
         here = located_without(model, two.windows, aside).of_steps()
     here = here[two.rows.origin]
     model = put_back(model, two.schema, fitted_leaves(two.rows, aside, here, nodes, config.leaves))

@@ -15,6 +15,7 @@ from rspmn.data.windows import Windows
 from rspmn.infer.compiled.assign import NOWHERE, SEVERAL, Located
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.estimate import estimate
+from rspmn.learn.missing.complete import completed
 from rspmn.learn.numbers.learn_on_grid import estimate_on_grid
 from rspmn.learn.numbers.read_grid import grid_of
 from rspmn.learn.set_aside import located_without, put_back, take_out, without_variables
@@ -99,7 +100,8 @@ def refit(
     if grid is not None:
         return _refit_on_grid(windows, config or LearnConfig(), *grid)
     narrow, leaves = take_out(model)
-    log, config = without_variables(windows, model.set_aside), config or LearnConfig()
+    log = completed(without_variables(windows, model.set_aside))
+    config = config or LearnConfig()
     located, beyond = _states_of(narrow, log, config)
     found, estimated = estimate(narrow, log, config, located, beyond=beyond)
     located = located_without(found, windows, model.set_aside)

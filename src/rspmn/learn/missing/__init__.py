@@ -1,0 +1,1 @@
+"""States that lack values: they are filled in before structure is learned."""

@@ -1,0 +1,70 @@
+"""A log whose states lack values, completed by draws.
+
+Interface nodes are divided by several variables, and where each is often missing, few steps have
+them all: too few to find structure from. But what is missing can be inferred from the rest of the
+step and from what followed. So values are drawn from what the log says of them, once, and learning
+goes on with complete steps. Draws, not best guesses: those would make states look more certain than
+they are.
+"""
+
+import math
+
+import numpy as np
+
+from rspmn.data.windows import Windows
+from rspmn.learn.missing.one_by_one import drawn_one_by_one
+from rspmn.learn.missing.steps import lacks_values, steps_of, unrolled, written
+from rspmn.learn.missing.whole_states import drawn_as_states
+from rspmn.schema import Kind
+
+#: Variables of more values than this are not drawn.
+MOST_VALUES = 64
+#: The same log is completed in the same way, whoever asks.
+SEED = 0
+
+
+def is_completed(windows: Windows) -> bool:
+    """Return whether what states lack is drawn.
+
+    It is if a state has several variables, all of finitely many values, and nothing is observed
+    after a decision. Of a state of one variable nothing is known where it is missing: steps are
+    then shared by `rspmn.learn.shares`. Where absence itself tells something it is left as it is.
+    """
+    schema = windows.schema
+    names = schema.information_sets[0]
+    columns = [windows.columns[name] for name in names]
+    return (
+        len(names) > 1
+        and not any(schema.information_sets[1:])
+        and not schema.informative
+        and all(name in windows.next_columns for name in names)
+        and all(c.kind is not Kind.CONTINUOUS and len(c.domain) <= MOST_VALUES for c in columns)
+        and not any(column.missing.all() for column in columns)
+        and steps_lacking(windows) > 0
+    )
+
+
+def steps_lacking(windows: Windows) -> int:
+    """Return how many steps lack a value of their state, or of the one that followed."""
+    return int(windows.counts[lacks_values(windows)].sum())
+
+
+def completed(windows: Windows, deadline: float = math.inf) -> Windows:
+    """Return a log with values drawn for what its states lack; others as they are.
+
+    No round of draws begins after the `time.monotonic()` of the deadline.
+
+    >>> from rspmn import Episodes, Schema
+    >>> log = {"episode": [*range(8)], "time": [0] * 8, "x": [0, 1] * 4, "a": ["go"] * 8,
+    ...        "y": [0, 1, 0, 1, 0, 1, None, None], "u": [0.0, 1.0] * 4}
+    >>> schema = Schema([["x", "y"], ["a"]], ["a"], "u")
+    >>> windows = Windows.from_episodes(Episodes.from_long(log, schema, ending="end"))
+    >>> windows, completed(windows)
+    (Windows(4 distinct of 8), Windows(2 distinct of 8))
+    """
+    if not is_completed(windows):
+        return windows
+    rng = np.random.default_rng(SEED)
+    rows = unrolled(windows)
+    steps = drawn_as_states(drawn_one_by_one(steps_of(rows), rng), rng, deadline)
+    return written(rows, steps)
