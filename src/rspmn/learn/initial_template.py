@@ -121,11 +121,10 @@ class _Roots:
         """Return the network; `arrivals` [num_states] at a frontier weigh its states."""
         roots = np.full(self.size, -1)
         roots[: self.template.learned] = self._learned()
-        beyond = np.arange(self.logged, self.size)
-        roots[beyond] = self._undecided(beyond, np.full(len(beyond), self.logged))
-        if self.one_step.each_state:
-            frontier = self.template.frontier
+        if self.one_step.each_state:  # of finitely many values, at the edge of the log and beyond
+            frontier, beyond = self.template.frontier, np.arange(self.logged, self.size)
             roots[frontier] = self._undecided(frontier, frontier)
+            roots[beyond] = self._undecided(beyond, np.full(len(beyond), self.logged))
         single = self._one_by_one(arrivals, bins)
         if single:
             grown = self.single.build(*single.values())
