@@ -19,7 +19,7 @@ import click
 
 from rspmn import __version__
 from rspmn.cli.console import ExitCode, styled
-from rspmn.cli.streams import OutputFile
+from rspmn.cli.streams import OutputFile, with_streams
 from rspmn.errors import RspmnError, did_you_mean
 
 #: What the help says about exit codes.
@@ -137,7 +137,7 @@ class Command(click.Command):
             for param in self.params
             if isinstance(param, click.Option) and param.name
         }
-        message = re.sub(r"[\w./\\]+/standard_input\.\w+(\.gz)?", "standard input", message)
+        message = with_streams(message)
         message = re.sub(r"\(\w+=\S+ in Python, (--[\w-]+) on the command line\)", r"(\1)", message)
         message = re.sub(
             r"\bthe option (\w+)",

@@ -1,5 +1,6 @@
 """Files that commands read and write; `-` is standard input or output."""
 
+import re
 import sys
 import tempfile
 from typing import Any
@@ -7,6 +8,9 @@ from typing import Any
 import click
 
 from rspmn.files import own_folder
+
+#: The beginning of the names of folders in which streams are kept.
+KEPT = ".rspmn-stream-"
 
 
 class InputFile(click.ParamType):  # type: ignore[type-arg] # generic since Click 8.3
@@ -19,7 +23,7 @@ class InputFile(click.ParamType):  # type: ignore[type-arg] # generic since Clic
         if value != "-" or ctx is None:
             return value
         content = sys.stdin.buffer.read()
-        folder = ctx.with_resource(own_folder(tempfile.gettempdir(), ".rspmn-stream-"))
+        folder = ctx.with_resource(own_folder(tempfile.gettempdir(), KEPT))
         path = folder / f"standard_input{_ending(content)}"
         path.write_bytes(content)
         return str(path)
@@ -29,6 +33,15 @@ class InputFile(click.ParamType):  # type: ignore[type-arg] # generic since Clic
     ) -> list[Any]:
         """Let the shell complete names of files."""
         return click.Path().shell_complete(ctx, param, incomplete)
+
+
+def with_streams(message: str) -> str:
+    """Return a message that speaks of standard input, not of the file in which it is kept."""
+    folder = re.escape(tempfile.gettempdir())
+    kept = (
+        rf"{folder}[/\\]{re.escape(KEPT)}[^/\\]*[/\\]standard_input(\.(csv|tsv|jsonl|parquet|gz))+"
+    )
+    return re.sub(kept, "standard input", message)
 
 
 def _ending(content: bytes) -> str:
@@ -59,5 +72,5 @@ class OutputFile(InputFile):
         """Return the name of the file."""
         if value != "-" or ctx is None:
             return value
-        folder = ctx.with_resource(own_folder(tempfile.gettempdir(), ".rspmn-stream-"))
+        folder = ctx.with_resource(own_folder(tempfile.gettempdir(), KEPT))
         return str(folder / f"standard_output{self.ending}")
