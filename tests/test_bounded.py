@@ -9,14 +9,17 @@ import time
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pytest
 
 from effort import SOAK, mostly_soak
+from rspmn.__main__ import run
 from rspmn.data.sources.connect import connect
 from rspmn.data.write import write_episodes
 from rspmn.envs.domains import DOMAINS
 from rspmn.errors import DataError
-from rspmn.learn import learn_rspmn
+from rspmn.learn import LearnConfig, learn_rspmn, learn_spmn
+from rspmn.schema import Schema
 
 #: Commands that take long enough to be interrupted, and seconds after which they are.
 LONG = {
@@ -87,6 +90,26 @@ def test_ctrl_c(name: str, inputs: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*"))
 
 
+def test_ctrl_c_while_python_imports(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Slow:
+        """A finder that is interrupted while it looks for the command line."""
+
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "rspmn.cli":
+                raise KeyboardInterrupt
+
+    for name in [name for name in sys.modules if name.split(".")[:2] == ["rspmn", "cli"]]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr("rspmn.cli", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Slow(), *sys.meta_path])
+    with pytest.raises(SystemExit) as ended:
+        run()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "rspmn: interrupted; no file was left incomplete\n"
+
+
 @pytest.mark.parametrize("limit", ["1", "GB", "-1GB", "1 PB", "many"])
 def test_sizes_that_are_none(limit: str) -> None:
     with pytest.raises(DataError, match="expected a size such as '1GB' or '500MB'"):
@@ -101,3 +124,19 @@ def test_what_the_process_uses_counts() -> None:
     with connect("10MB") as connection:
         ((most,),) = connection.execute("SELECT current_setting('memory_limit')").fetchall()
         assert most.startswith("4.7 MiB")
+
+
+@pytest.mark.soak
+def test_the_time_limit_of_single_decisions() -> None:
+    """What follows the growing of structure is part of the limit: a tenth of it at most."""
+    rng = np.random.default_rng(0)
+    names = [f"x{k}" for k in range(20)]
+    table: dict[str, object] = {name: rng.normal(size=20_000) for name in names}
+    made = rng.integers(0, 3, 20_000)
+    x0, x1, x2 = (np.asarray(table[name]) for name in names[:3])
+    table |= {"a": made, "u": np.sin(3 * x0) * made + x1 * x2}
+    schema = Schema([names, ["a"]], ["a"], "u")
+    before = time.process_time()
+    _, info = learn_spmn(table, schema, LearnConfig(max_seconds=5))
+    assert info.stopped_by == "seconds"
+    assert time.process_time() - before < 5 * 1.1

@@ -27,7 +27,7 @@ from rspmn.spmn import SPMN
 
 #: How usual a context is, is told to one part in so many, by at most so many logged contexts.
 QUANTILES = 101
-MOST_CONTEXTS = 20_000
+MOST_CONTEXTS = 2_000
 
 
 def learn_spmn(
