@@ -22,8 +22,9 @@ from rspmn.circuit import (
     validity_violations,
     walk_down,
 )
+from rspmn.circuit.more_branches import with_branches
 from rspmn.circuit.node_arrays import KINDS
-from rspmn.circuit.rewrite import at_step, graft, with_branches
+from rspmn.circuit.rewrite import at_step, graft
 from rspmn.circuit.validity import latent_violations, refuse, schema_violations
 from rspmn.data.episodes import Episodes
 from rspmn.display import facts_html
@@ -270,14 +271,7 @@ class RSPMN:
     @cached_property
     def _with_untried(self) -> "RSPMN":
         assert self.untried is not None
-        builder = NetworkBuilder()
-        roots = self._copy_template(builder)
-        placed = graft(builder, self.untried.network, rename=None)
-        for here, root in zip(self.untried.at, self.untried.network.roots, strict=True):
-            extra = placed[root]
-            assert extra is not None, "a max node is never left out"
-            roots[here] = with_branches(builder, roots[here], extra)
-        template = builder.build(*roots)
+        template = with_branches(self.template, np.array(self.untried.at), self.untried.network)
         return replace(self, template=template, untried=None, counts=None, soft_counts=None)
 
     @cached_property

@@ -139,6 +139,21 @@ class BlockBuilder:
         self._size += len(kind)
         return np.arange(self._size - len(kind), self._size)
 
+    def arrays(self) -> NodeArrays:
+        """Return all nodes, equal ones as often as they were added."""
+        columns = zip(*self._blocks, strict=True)
+        kind, item, widths, children, weights, choice = (np.concatenate(part) for part in columns)
+        utilities = np.concatenate([np.empty((0, 4)), *self._utilities]) + 0.0  # -0 is 0
+        distinct, which = _distinct_rows(utilities)
+        earns = kind == KINDS[Utility]
+        item = item.copy()
+        item[earns] = which[item[earns]]
+        return NodeArrays(
+            kind, item, np.concatenate([[0], np.cumsum(widths)]), children, weights, choice,
+            tuple(self._decisions), tuple(value for _, value in self._values), tuple(self._objects),
+            tuple(self._names), distinct,
+        )  # fmt: skip
+
     def build(self, roots: Ints, order: Ints | None = None) -> tuple[Network, Ints]:
         """Return the network below some nodes, and the place in it of each node, -1 if it has none.
 
@@ -150,19 +165,8 @@ class BlockBuilder:
             Nodes are sorted by it; children must come before their parents. By default they are in
             the order in which they were added. [nodes]
         """
-        columns = zip(*self._blocks, strict=True)
-        kind, item, widths, children, weights, choice = (np.concatenate(part) for part in columns)
-        utilities = np.concatenate([np.empty((0, 4)), *self._utilities]) + 0.0  # -0 is 0
-        distinct, which = _distinct_rows(utilities)
-        earns = kind == KINDS[Utility]
-        item = item.copy()
-        item[earns] = which[item[earns]]
-        arrays = NodeArrays(
-            kind, item, np.concatenate([[0], np.cumsum(widths)]), children, weights, choice,
-            tuple(self._decisions), tuple(value for _, value in self._values), tuple(self._objects),
-            tuple(self._names), distinct,
-        )  # fmt: skip
-        order = np.arange(len(kind)) if order is None else order
+        arrays = self.arrays()
+        order = np.arange(len(arrays)) if order is None else order
         arrays, place = _merged(arrays, roots, order)
         return Network(NodeViews(arrays), tuple(place[roots].tolist())), place
 

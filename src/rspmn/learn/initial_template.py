@@ -10,14 +10,14 @@ replaced by Step 4. So it is one latent, beyond the last root; `explicit` writes
 """
 
 from dataclasses import dataclass, replace
-from itertools import islice
 
 import numpy as np
 
 from rspmn.circuit import Categorical, Latent, Leaf, Network, NetworkBuilder, Product
 from rspmn.circuit.blocks import BlockBuilder
+from rspmn.circuit.more_branches import with_branches
 from rspmn.circuit.node_arrays import KINDS, NodeViews
-from rspmn.circuit.rewrite import graft, with_branches
+from rspmn.circuit.rewrite import graft
 from rspmn.data.episodes import Followed
 from rspmn.data.keys import group_weights
 from rspmn.data.windows import States
@@ -125,11 +125,17 @@ class _Roots:
             frontier, beyond = self.template.frontier, np.arange(self.logged, self.size)
             roots[frontier] = self._undecided(frontier, frontier)
             roots[beyond] = self._undecided(beyond, np.full(len(beyond), self.logged))
-        single = self._one_by_one(arrivals, bins)
+        extra = self._unsupported_branches()
+        single = self._one_by_one(extra, arrivals, bins)
         if single:
             grown = self.single.build(*single.values())
             roots[list(single)] = self.builder.network(grown)[list(grown.roots)]
-        return self.builder.build(roots)[0]
+        network = self.builder.build(roots)[0]
+        widened = {here: root for here, root in extra.items() if here >= 0}
+        if not widened:
+            return network
+        more = self.single.build(*widened.values())
+        return with_branches(network, np.array([*widened]), more)
 
     def _learned(self) -> Ints:  # [interfaces]
         """Add the interface nodes of Step 2, the same S_L in place of every latent."""
@@ -161,15 +167,14 @@ class _Roots:
         children = np.column_stack([*parts, below])
         return builder.products(np.full(count, children.shape[1]), children.ravel())
 
-    def _one_by_one(self, arrivals: Array, bins: int) -> dict[int, int]:
-        """Add what is at the edge of the log, END and UNKNOWN; return the roots by number."""
+    def _one_by_one(self, extra: dict[int, int], arrivals: Array, bins: int) -> dict[int, int]:
+        """Add what is at the edge of the log, END and UNKNOWN; return the roots by number.
+
+        `extra` are the decisions that lead to nothing known.
+        """
         template, edge, single = self.template, self.template.edge, self.single
         schema, states = template.schema, template.located.states
         names, found = schema.information_sets[0], {}
-        extra = _unsupported_branches(single, edge, template.unknown)
-        widened = [here for here in extra if here >= 0]
-        for here, root in zip(widened, self._copies(widened), strict=True):
-            found[here] = with_branches(single, root, extra[here])
         for number, state in enumerate(edge.acted_in.tolist(), template.learned):
             leaves = state_leaves(single, states, state, names, bins)
             found[number] = single.product([*leaves, extra[-1 - state]])
@@ -183,31 +188,19 @@ class _Roots:
             found[template.unknown] = unknown_root(single, schema, template.unknown)
         return found
 
-    def _copies(self, some: list[int]) -> list[int]:
-        """Add interface nodes of Step 2 to those that are built one by one."""
-        if not some:
-            return []
-        children = [self.one_step.interfaces[interface] for interface in some]
-        part = self.one_step.network.part([child for each in children for child in each])
-        anywhere = self.single.latent(self.size)
-        placed = graft(self.single, part, rename=None, latent=lambda _: anywhere)
-        copied = iter([place for root in part.roots if (place := placed[root]) is not None])
-        several = [list(islice(copied, len(each))) for each in children]
-        return [each[0] if len(each) == 1 else self.single.product(each) for each in several]
-
-
-def _unsupported_branches(
-    builder: NetworkBuilder, edge: Border, unknown: int | None
-) -> dict[int, int]:
-    """Add the decisions that lead to nothing known; return them by `Border.at`."""
-    if edge.network is None or unknown is None:
-        return {}
-    nowhere = builder.sum([builder.latent(unknown)], [1.0])
-    placed = graft(builder, edge.network, rename=None, latent=lambda _: nowhere)
-    found = (placed[root] for root in edge.network.roots)
-    return {
-        at: place for at, place in zip(edge.at.tolist(), found, strict=True) if place is not None
-    }
+    def _unsupported_branches(self) -> dict[int, int]:
+        """Add the decisions that lead to nothing known; return them by `Border.at`."""
+        edge, unknown = self.template.edge, self.template.unknown
+        if edge.network is None or unknown is None:
+            return {}
+        nowhere = self.single.sum([self.single.latent(unknown)], [1.0])
+        placed = graft(self.single, edge.network, rename=None, latent=lambda _: nowhere)
+        found = (placed[root] for root in edge.network.roots)
+        return {
+            at: place
+            for at, place in zip(edge.at.tolist(), found, strict=True)
+            if place is not None
+        }
 
 
 def _arrivals(two: TwoSteps, states: States) -> Array:  # [num_states]
