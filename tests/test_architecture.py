@@ -11,8 +11,8 @@ SOURCE = Path(rspmn.__file__).parent
 
 #: The parts from the first to the last; each may import those on the lines above its own.
 LAYERS: list[set[str]] = [
-    {"errors", "types", "files"},
-    {"expressions", "values"},
+    {"errors", "types"},
+    {"expressions", "files", "values"},
     {"availability", "display", "log_format"},
     {"schema"},
     {"circuit"},

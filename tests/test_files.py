@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rspmn.errors import ModelFileError
 from rspmn.files import own_folder, write_atomically, written_whole
 
 #: Writes half a file, says so, and waits to be killed.
@@ -87,7 +88,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
             part.write_bytes(b"half")
             raise OSError("no space")
 
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(ModelFileError, match="cannot be written: no space"):
         fail()
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]

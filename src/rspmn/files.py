@@ -14,28 +14,38 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from rspmn.errors import ModelFileError, RspmnError
+
 #: How the names of folders end that are removed with their process, and what is before that.
 PART = ".part"
 RANDOM = "[a-z0-9_]{8}"
 
 
-def write_atomically(path: str | Path, content: bytes) -> None:
+def write_atomically(
+    path: str | Path, content: bytes, error: type[RspmnError] = ModelFileError
+) -> None:
     """Put `content` at `path`; whatever interrupts it, the old file stays as it was."""
-    with written_whole(path) as part:
+    with written_whole(path, error) as part:
         part.write_bytes(content)
 
 
 @contextmanager
-def written_whole(path: str | Path) -> Iterator[Path]:
-    """Give a place to write to, beside `path`; if all goes well it becomes `path`."""
-    target = _resolved(path)
-    with own_folder(target.parent, f".{target.name}.") as folder:
-        part = folder / target.name
-        yield part
-        part.chmod(_mode(target))
-        with part.open("rb") as file:
-            os.fsync(file.fileno())
-        part.replace(target)
+def written_whole(path: str | Path, error: type[RspmnError] = ModelFileError) -> Iterator[Path]:
+    """Give a place to write to, beside `path`; if all goes well it becomes `path`.
+
+    What the system refuses is raised as `error`.
+    """
+    try:
+        target = _resolved(path)
+        with own_folder(target.parent, f".{target.name}.") as folder:
+            part = folder / target.name
+            yield part
+            part.chmod(_mode(target))
+            with part.open("rb") as file:
+                os.fsync(file.fileno())
+            part.replace(target)
+    except OSError as refused:
+        raise error(f"{path}: cannot be written: {refused.strerror or refused}") from None
 
 
 @contextmanager

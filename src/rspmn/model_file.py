@@ -78,10 +78,7 @@ def save(model: RSPMN | SPMN, path: str | Path) -> None:
     content = ("{\n" + ",\n".join(lines) + "\n}\n").encode()
     if str(path).endswith(".gz"):
         content = gzip.compress(content, mtime=0)  # no time stamp: same model, same bytes
-    try:
-        write_atomically(path, content)
-    except OSError as error:
-        raise ModelFileError(f"{path}: cannot be written: {error.strerror}") from None
+    write_atomically(path, content)
 
 
 def _fields_of(record: SuccessorCounts | SharedFactors | SoftCounts) -> dict[str, object]:

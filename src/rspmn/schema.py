@@ -272,10 +272,7 @@ class Schema:
 
     def save(self, path: str | Path) -> None:
         """Write a `schema.toml`, whole or not at all."""
-        try:
-            write_atomically(path, tomli_w.dumps(self.to_dict()).encode())
-        except OSError as error:
-            raise SchemaError(f"{path}: cannot be written: {error.strerror}") from None
+        write_atomically(path, tomli_w.dumps(self.to_dict()).encode(), SchemaError)
 
 
 def schema_of_log(schema: object, options: LogOptions) -> Schema:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from rspmn.cli.commands import COMMANDS
 from rspmn.cli.console import ExitCode
-from rspmn.cli.framework import Commands
+from rspmn.cli.framework import COMPLETION, Commands
 from rspmn.cli.running import run_words
 from rspmn.errors import RspmnError
 
@@ -54,11 +54,11 @@ def _interrupted() -> int:
 
 def run() -> None:
     """Run the command of the shell's arguments, and exit with its code."""
-    asked = os.environ.get("_RSPMN_COMPLETE")
+    asked = os.environ.get(COMPLETION)
     if asked:
         from click.shell_completion import shell_complete
 
-        sys.exit(shell_complete(Commands(COMMANDS), {}, "rspmn", "_RSPMN_COMPLETE", asked))
+        sys.exit(shell_complete(Commands(COMMANDS), {}, "rspmn", COMPLETION, asked))
     sys.exit(main())
 
 

@@ -14,6 +14,7 @@ from rspmn.cli.queries import (
     honest_line,
     options,
     print_doubts,
+    recurrent,
     state_of,
     support,
     unsupported,
@@ -22,7 +23,6 @@ from rspmn.errors import EvidenceError
 from rspmn.infer import ActionValue, best_among
 from rspmn.infer.criterion import LEAST_KNOWN
 from rspmn.infer.meu import show_share
-from rspmn.model import RSPMN
 from rspmn.model_file import load
 from rspmn.schema import Schema
 from rspmn.trust import ActionInterval, HowSure
@@ -181,12 +181,8 @@ def _how_sure(
     """Return how sure a decision is, if that is asked for."""
     if not arguments.sure:
         return None
-    if not isinstance(model, RSPMN):
-        raise EvidenceError(
-            f"{arguments.model} is a model of a single decision problem: leave --sure out; its "
-            "answers have a standard error"
-        )
-    return model.policy(**options(model, arguments)).how_sure(state)
+    policy = recurrent(model, arguments, "--sure").policy(**options(model, arguments))
+    return policy.how_sure(state)
 
 
 def _print_sure(sure: HowSure, caveats: Sequence[str]) -> None:

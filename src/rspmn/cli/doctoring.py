@@ -10,7 +10,6 @@ from rspmn.data.sources.engine import shown
 from rspmn.data.sources.open import open_source
 from rspmn.doctor import examine, propose, survey_log
 from rspmn.doctor.text import diagnosis_lines
-from rspmn.errors import SchemaError
 from rspmn.files import write_atomically
 from rspmn.log_format import LogFormat
 from rspmn.schema import Schema
@@ -51,10 +50,6 @@ def propose_schema(arguments: Arguments) -> None:
     elif not arguments.output:
         print(found.toml(), end="")
     if arguments.output:
-        try:
-            write_atomically(arguments.output, found.toml().encode())
-        except OSError as error:
-            message = f"{arguments.output}: cannot be written: {error.strerror}"
-            raise SchemaError(message) from None
+        write_atomically(arguments.output, found.toml().encode())
         if not arguments.json and not arguments.quiet:
             print(f"{arguments.output}: a schema to edit")

@@ -18,7 +18,7 @@ from rspmn.data.sources.engine import shown
 from rspmn.data.write import write_episodes
 from rspmn.envs.domains import WORLDS
 from rspmn.envs.mdp import MDP
-from rspmn.errors import DataError, ModelFileError, did_you_mean
+from rspmn.errors import DataError, did_you_mean
 
 #: The root of the repository, if rspmn was installed from a checkout with `pip install --editable`.
 CHECKOUT = Path(rspmn.__file__).parents[2]
@@ -71,17 +71,14 @@ def generate(arguments: Arguments) -> None:
         if Path(path).is_file() and not arguments.force:
             raise DataError(f"{path}: exists already; --force overwrites it")
     first = np.linspace(0, episodes, len(paths) + 1).astype(np.int64)
-    try:
-        for k, path in enumerate(paths):
-            seed = arguments.seed if len(paths) == 1 else np.random.default_rng([arguments.seed, k])
-            log = mdp.generate(int(first[k + 1] - first[k]), steps, seed, arguments.layout)
-            log = replace(log, ids=log.ids + first[k])
-            write_episodes(log, path, arguments.wide)
-            total += log.num_steps
-        if arguments.schema:
-            mdp.schema.save(Path(arguments.schema))
-    except OSError as error:
-        raise ModelFileError(f"{arguments.output}: cannot be written: {error.strerror}") from None
+    for k, path in enumerate(paths):
+        seed = arguments.seed if len(paths) == 1 else np.random.default_rng([arguments.seed, k])
+        log = mdp.generate(int(first[k + 1] - first[k]), steps, seed, arguments.layout)
+        log = replace(log, ids=log.ids + first[k])
+        write_episodes(log, path, arguments.wide)
+        total += log.num_steps
+    if arguments.schema:
+        mdp.schema.save(arguments.schema)
     facts = {"file": arguments.output, "episodes": episodes, "steps": total}
     if arguments.json:
         print(json.dumps(facts))

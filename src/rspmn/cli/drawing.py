@@ -1,17 +1,14 @@
 """The command that draws a model."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 from rspmn.circuit import Network
 from rspmn.circuit.draw import render
 from rspmn.cli.framework import Arguments
-from rspmn.cli.queries import Model, state_of
-from rspmn.errors import EvidenceError, ModelFileError
+from rspmn.cli.queries import Model, check_ending, recurrent, state_of
+from rspmn.errors import EvidenceError
 from rspmn.files import write_atomically
 from rspmn.infer.node_values import values_in_node
-from rspmn.model import RSPMN
 from rspmn.model_file import load
 from rspmn.spmn import SPMN
 from rspmn.values import show
@@ -20,33 +17,25 @@ from rspmn.values import show
 def draw(arguments: Arguments) -> None:
     """Draw a network of a model, a part of it, or the graph of states."""
     model = load(arguments.model)
-    ending = Path(arguments.output).suffix.lower()
     if arguments.state is not None and arguments.part not in (None, "template"):
         raise EvidenceError("--state is for the template: leave --part out")
     if arguments.part == "states":
-        nodes, picture = _states(model, ending, arguments)
+        nodes, picture = _states(model, arguments)
     elif arguments.state is not None:
-        nodes, picture = _nodes_of_state(model, ending, arguments)
+        nodes, picture = _nodes_of_state(model, arguments)
     else:
         network = _part(model, arguments.part, arguments.steps)
-        nodes, picture = len(network), _written(network, ending, arguments)
-    try:
-        write_atomically(arguments.output, picture)
-    except OSError as error:
-        raise ModelFileError(f"{arguments.output}: cannot be written: {error.strerror}") from None
+        nodes, picture = len(network), _written(network, arguments)
+    write_atomically(arguments.output, picture)
     if arguments.json:
         print(json.dumps({"picture": arguments.output, "nodes": nodes}))
 
 
-def _written(network: Network, ending: str, arguments: Arguments) -> bytes:
-    writers: dict[str, Callable[[], bytes]] = {
-        ".svg": lambda: network.svg().encode(),
-        ".png": network.png,
-        ".dot": lambda: network.dot().encode(),
-    }
-    if ending not in writers:
-        raise ModelFileError(f"{arguments.output}: expected a name ending in .svg, .png or .dot")
-    return writers[ending]()
+def _written(network: Network, arguments: Arguments) -> bytes:
+    ending = check_ending(arguments.output, ".svg", ".png", ".dot")
+    if ending == ".png":
+        return network.png()
+    return (network.svg() if ending == ".svg" else network.dot()).encode()
 
 
 def _part(model: Model, part: str | None, steps: int) -> Network:
@@ -61,17 +50,17 @@ def _part(model: Model, part: str | None, steps: int) -> Network:
     return model.unfold(steps) if part == "unfolded" else model.template
 
 
-def _nodes_of_state(model: Model, ending: str, arguments: Arguments) -> tuple[int, bytes]:
+def _nodes_of_state(model: Model, arguments: Arguments) -> tuple[int, bytes]:
     """Return the picture of the interface nodes that a state may be in."""
-    policy = _recurrent(model, arguments).policy(arguments.horizon)
+    policy = recurrent(model, arguments, "--state and --part").policy(arguments.horizon)
     nodes = policy.nodes(state_of(model, arguments.state)).nonzero()[0].tolist()
     if not nodes:
         raise EvidenceError("--state: the model never saw such a state")
     template, states = policy.model.template, policy.index.network
     network = template.part([template.roots[node] for node in nodes])
-    if ending == ".dot":
+    if arguments.output.lower().endswith(".dot"):
         return len(network), network.dot().encode()
-    _refuse_ending(ending, arguments)
+    ending = check_ending(arguments.output, ".svg", ".png")
     captions = []
     for node in nodes:
         values = values_in_node(states, states.roots[node])
@@ -83,24 +72,11 @@ def _nodes_of_state(model: Model, ending: str, arguments: Arguments) -> tuple[in
     return len(network), render(network, ending[1:], nodes, captions)
 
 
-def _states(model: Model, ending: str, arguments: Arguments) -> tuple[int, bytes]:
+def _states(model: Model, arguments: Arguments) -> tuple[int, bytes]:
     """Return the picture of the most visited states."""
     from rspmn.explain.picture import as_file
     from rspmn.plot import plot_states
 
-    policy = _recurrent(model, arguments).policy(arguments.horizon)
-    _refuse_ending(ending, arguments)
+    policy = recurrent(model, arguments, "--state and --part").policy(arguments.horizon)
+    ending = check_ending(arguments.output, ".svg", ".png")
     return policy.model.num_state_interfaces, as_file(plot_states(policy), ending[1:])
-
-
-def _recurrent(model: Model, arguments: Arguments) -> RSPMN:
-    if isinstance(model, RSPMN):
-        return model
-    raise EvidenceError(
-        f"{arguments.model} is a model of a single decision problem: leave --state and --part out"
-    )
-
-
-def _refuse_ending(ending: str, arguments: Arguments) -> None:
-    if ending not in (".svg", ".png"):
-        raise ModelFileError(f"{arguments.output}: expected a name ending in .svg or .png")

@@ -2,17 +2,14 @@
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 
 from rspmn.cli.console import print_table
 from rspmn.cli.framework import Arguments
-from rspmn.cli.queries import options, state_of
+from rspmn.cli.queries import check_ending, options, recurrent, state_of
 from rspmn.data.episodes import Episodes
-from rspmn.errors import EvidenceError, ModelFileError
-from rspmn.explain import Explanation
+from rspmn.errors import EvidenceError
 from rspmn.files import write_atomically
 from rspmn.infer.policy import Policy
-from rspmn.model import RSPMN
 from rspmn.model_file import load, load_rspmn
 from rspmn.values import Value, show
 
@@ -24,14 +21,11 @@ def explain(arguments: Arguments) -> None:
     policy = model.policy(**options(model, arguments))
     log = None
     if arguments.log is not None:
-        if not isinstance(model, RSPMN):
-            raise EvidenceError(
-                f"{arguments.model} is a model of a single decision problem: leave --log out"
-            )
-        log = Episodes.from_log(arguments.log, model.schema)
+        log = Episodes.from_log(arguments.log, recurrent(model, arguments, "--log").schema)
     found = policy.explain(state, arguments.t, log=log)
     if arguments.output:
-        _draw(found, arguments.output)
+        ending = check_ending(arguments.output, ".svg", ".png")
+        write_atomically(arguments.output, found.picture(ending[1:]))
     print(json.dumps(found.to_dict()) if arguments.json else found)
 
 
@@ -96,13 +90,3 @@ def _asked(arguments: Arguments) -> tuple[Policy, dict[str, Value | None] | None
     """Return the policy of a recurrent model, and the state that is asked about."""
     model = load_rspmn(arguments.model)
     return model.policy(**options(model, arguments)), state_of(model, arguments.state)
-
-
-def _draw(found: Explanation, path: str) -> None:
-    ending = Path(path).suffix.lower()
-    if ending not in (".svg", ".png"):
-        raise ModelFileError(f"{path}: expected a name ending in .svg or .png")
-    try:
-        write_atomically(path, found.picture(ending[1:]))
-    except OSError as error:
-        raise ModelFileError(f"{path}: cannot be written: {error.strerror}") from None

@@ -30,6 +30,8 @@ EXIT_CODES = [
     ("3", "unsupported: the log says nothing about the question"),
     ("130, 141", "interrupted; the reader of a pipe has ended"),
 ]
+#: The variable by which a shell asks for completions.
+COMPLETION = "_RSPMN_COMPLETE"
 #: What the program is.
 ABOUT = "Recurrent sum-product-max networks: decisions from logs."
 #: The settings of all commands.
@@ -228,12 +230,6 @@ class Commands(click.Group):
             formatter.write_dl([record for record in options if record is not None])
         with formatter.section(styled("Exit codes", "heading")):
             formatter.write_dl(EXIT_CODES)
-
-
-def _print_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
-    if asked:
-        print(f"rspmn {__version__}")
-        ctx.exit()
 
 
 def function_of(declared: Declared) -> Callable[[Arguments], int | None]:

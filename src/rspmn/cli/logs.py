@@ -13,9 +13,9 @@ from rspmn import export
 from rspmn.cli.console import print_table
 from rspmn.cli.framework import Arguments
 from rspmn.cli.options import log_options
-from rspmn.cli.queries import honest_line, honest_of, options, print_doubts
+from rspmn.cli.queries import check_ending, honest_line, honest_of, options, print_doubts
 from rspmn.data.episodes import Episodes
-from rspmn.errors import DataError, ModelFileError
+from rspmn.errors import DataError
 from rspmn.files import write_atomically
 from rspmn.infer.policy import Policy
 from rspmn.model_file import load, load_rspmn
@@ -72,10 +72,7 @@ def _write_out(policy: Policy, arguments: Arguments) -> None:
     if not arguments.output:
         print(text, end="")
         return
-    try:
-        write_atomically(arguments.output, text.encode())
-    except OSError as error:
-        raise ModelFileError(f"{arguments.output}: cannot be written: {error.strerror}") from None
+    write_atomically(arguments.output, text.encode())
     if not arguments.quiet:
         print(f"{arguments.output}: the policy, {len(text.splitlines())} lines")
 
@@ -138,8 +135,7 @@ def sample(arguments: Arguments) -> None:
 
 def write_table(path: str, table: Mapping[str, Sequence[Any]]) -> None:
     """Write a table as CSV, whole or not at all."""
-    if not path.endswith(".csv"):
-        raise ModelFileError(f"{path}: expected a name ending in .csv")
+    check_ending(path, ".csv")
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(table)
@@ -147,10 +143,7 @@ def write_table(path: str, table: Mapping[str, Sequence[Any]]) -> None:
         ["" if value is None else value for value in row]
         for row in zip(*table.values(), strict=True)
     )
-    try:
-        write_atomically(path, text.getvalue().encode())
-    except OSError as error:
-        raise ModelFileError(f"{path}: cannot be written: {error.strerror}") from None
+    write_atomically(path, text.getvalue().encode())
 
 
 def _plain(value: Any) -> Any:

@@ -4,13 +4,14 @@ import json
 import math
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from rspmn.circuit import Leaf, Max
 from rspmn.cli.console import ExitCode, warn
 from rspmn.cli.framework import Arguments
 from rspmn.display import fact_text
-from rspmn.errors import ConvergenceError, EvidenceError
+from rspmn.errors import ConvergenceError, EvidenceError, ModelFileError
 from rspmn.infer import log_likelihood
 from rspmn.infer.meu import show_share
 from rspmn.infer.policy import Policy
@@ -147,20 +148,30 @@ def options(model: Model, arguments: Arguments) -> dict[str, Any]:
     if isinstance(model, RSPMN):
         return {"horizon": horizon, "discount": discount, "allow_untried": untried, **more}
     if more:
-        raise EvidenceError(
-            f"{arguments.model} is a model of a single decision problem: leave "
-            f"--{next(iter(more)).replace('_', '-')} out"
-        )
+        recurrent(model, arguments, f"--{next(iter(more)).replace('_', '-')}")
     if horizon is not None or discount != 1:
-        raise EvidenceError(
-            f"{arguments.model} is a model of a single decision problem: leave --horizon and "
-            "--discount out"
-        )
+        recurrent(model, arguments, "--horizon and --discount")
     if untried:
-        raise EvidenceError(
-            f"{arguments.model} is a model of a single decision problem: leave --allow-untried out"
-        )
+        recurrent(model, arguments, "--allow-untried")
     return {}
+
+
+def recurrent(model: Model, arguments: Arguments, option: str) -> RSPMN:
+    """Return a recurrent model; an option that only these have is refused for others."""
+    if isinstance(model, RSPMN):
+        return model
+    raise EvidenceError(
+        f"{arguments.model} is a model of a single decision problem: leave {option} out"
+    )
+
+
+def check_ending(path: str, *endings: str) -> str:
+    """Return how the name of a file to write ends; refuse other endings than these."""
+    ending = Path(path).suffix.lower()
+    if ending not in endings:
+        listed = " or ".join(filter(None, [", ".join(endings[:-1]), endings[-1]]))
+        raise ModelFileError(f"{path}: expected a name ending in {listed}")
+    return ending
 
 
 def state_of(

@@ -6,28 +6,22 @@ from pathlib import Path
 
 from rspmn.cli.framework import Arguments
 from rspmn.cli.options import log_options
+from rspmn.cli.queries import check_ending, recurrent
 from rspmn.data.episodes import Episodes
 from rspmn.doctor import Finding, examine
-from rspmn.errors import EvidenceError, ModelFileError
-from rspmn.model import RSPMN
 from rspmn.model_file import load
 from rspmn.report import report_data, write_report
 
 
 def report(arguments: Arguments) -> None:
     """Write a page about a model: a card and an explorer in one file."""
-    if Path(arguments.output).suffix.lower() not in (".html", ".htm"):
-        raise ModelFileError(f"{arguments.output}: expected a name ending in .html")
+    check_ending(arguments.output, ".html", ".htm")
     began, model = time.perf_counter(), load(arguments.model)
     log, findings = None, list[Finding]()
     if arguments.log is not None:
-        if not isinstance(model, RSPMN):
-            raise EvidenceError(
-                f"{arguments.model} is a model of a single decision problem: leave --log out"
-            )
-        given = log_options(arguments)
-        log = Episodes.from_log(arguments.log, model.schema, **given)
-        findings = examine(arguments.log, model.schema, **given).findings
+        schema, given = recurrent(model, arguments, "--log").schema, log_options(arguments)
+        log = Episodes.from_log(arguments.log, schema, **given)
+        findings = examine(arguments.log, schema, **given).findings
     data = report_data(
         model, log, arguments.horizon, arguments.discount, findings=findings,
         title=arguments.title or "", source=arguments.model, most_nodes=arguments.most_nodes,

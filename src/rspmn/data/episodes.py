@@ -152,10 +152,7 @@ class Episodes:
 
         if Path(path).suffix.lower() != ".parquet":
             raise DataError(f"{path}: expected a name ending in .parquet")
-        try:
-            write_episodes(self, path)
-        except OSError as error:
-            raise DataError(f"{path}: cannot be written: {error.strerror}") from None
+        write_episodes(self, path)
 
     # ---- readers -----------------------------------------------------------------
 

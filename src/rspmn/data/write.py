@@ -74,7 +74,7 @@ def _write(columns: dict[str, Column], target: Path, options: str) -> None:
         f"{_expression(f'c{k}', column)} AS {quoted(name)}"
         for k, (name, column) in enumerate(columns.items())
     )
-    with written_whole(target) as part, duckdb.connect() as connection:
+    with written_whole(target, DataError) as part, duckdb.connect() as connection:
         connection.execute("SET threads = 1")  # in order, the same bytes
         connection.register("log", arrays)
         place = literal(str(part))

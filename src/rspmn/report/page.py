@@ -9,7 +9,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from rspmn.errors import ModelFileError
 from rspmn.files import write_atomically
 
 TEMPLATE = """<!doctype html>
@@ -70,10 +69,7 @@ def report_page(data: Mapping[str, Any], *, live: bool = False) -> str:
 
 def write_report(path: str | Path, data: Mapping[str, Any]) -> None:
     """Write the page of some data, whole or not at all."""
-    try:
-        write_atomically(path, report_page(data).encode())
-    except OSError as error:
-        raise ModelFileError(f"{path}: cannot be written: {error.strerror}") from None
+    write_atomically(path, report_page(data).encode())
 
 
 def asset(name: str) -> str:
