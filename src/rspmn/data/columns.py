@@ -111,8 +111,9 @@ class Column:
 
 def narrowest(size: int) -> Any:
     """Return the smallest integers that hold all numbers below `size`, and `size` itself."""
-    narrow = (t for t in (np.int8, np.int16, np.int32) if size <= np.iinfo(t).max)
-    return next(narrow, np.int64)
+    if size < 2**15:
+        return np.int8 if size < 2**7 else np.int16
+    return np.int32 if size < 2**31 else np.int64
 
 
 def same_domain(one: Column, other: Column, name: str) -> tuple[Column, Column]:

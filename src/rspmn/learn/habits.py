@@ -25,10 +25,12 @@ import numpy as np
 
 from rspmn.data.keys import group_weights
 from rspmn.learn.config import LearnConfig
+from rspmn.learn.structure.count_ahead import count_ahead
 from rspmn.learn.structure.independence import pair_statistics, pooled_codes, stratum_statistics
 from rspmn.learn.structure.relevance import MOST_GIVEN, mean_p_values
 from rspmn.learn.structure.rows import Rows
 from rspmn.learn.structure.targets import Target, targets_after
+from rspmn.learn.structure.together import Need
 from rspmn.learn.two_step import TwoSteps
 from rspmn.schema import Schema
 from rspmn.types import Ints
@@ -85,9 +87,11 @@ def acted_by(
     level = LEVEL / (len(names) * (len(several) + 1) * max(1, len(schema.decisions)))
     for place, decision in enumerate(schema.decisions):
         made = rows.joint_codes(schema.decisions[:place])
-        for given in several:
+        ahead = [within(rows, made, given) for given in several]
+        count_ahead([Need(rows, tuple(among), (decision,), strata) for strata in ahead])
+        for given, strata in zip(several, ahead, strict=True):
             left = [n for n in among if n not in found and n not in given]
-            found |= _dependent(rows, left, decision, within(rows, made, given), level)
+            found |= _dependent(rows, left, decision, strata, level)
         for name in among if len(several) > 2 else ():
             if name not in found:
                 strata = within(rows, made, [n for n in names if n != name])

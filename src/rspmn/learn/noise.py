@@ -25,9 +25,11 @@ from rspmn.data.keys import group_weights
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.habits import within
 from rspmn.learn.structure.contingency import distinct_weights
+from rspmn.learn.structure.count_ahead import run_for
 from rspmn.learn.structure.independence import pair_statistics
 from rspmn.learn.structure.relevance import MOST_GIVEN, mean_p_values
 from rspmn.learn.structure.rows import Rows, with_columns
+from rspmn.learn.structure.together import Fork, Growth, Need, run_alone
 from rspmn.learn.two_step import TwoSteps
 from rspmn.schema import Kind
 from rspmn.types import Array, Bools, Ints
@@ -63,10 +65,7 @@ def noise_of(two: TwoSteps, config: LearnConfig) -> tuple[str, ...]:
     if len(names) < 2:
         return ()
     system = _System.of(replace(two, rows=_thinned(two.rows, MOST_STEPS)), names)
-    while system.others and (
-        found := system.influence() or system.pair() or system.explanation(config.enough)
-    ):
-        system = system.joined_by(found)
+    system = run_for(system.two.rows, system.grown(config.enough))
     if any(name in two.table.binned for name in system.names):
         return ()
     return tuple(name for name in system.others if system.is_compared(name, OFTEN * config.enough))
@@ -107,16 +106,29 @@ class _System:
         left = tuple(name for name in self.others if name not in names)
         return _System(self.two, (*self.names, *names), left, self.tests, self.gains)
 
-    def influence(self) -> list[str]:
+    def grown(self, few: float) -> Growth["_System"]:
+        """Return the system with all that influences it."""
+        system = self
+        while system.others:
+            found = yield from system.influence()
+            found = found or (yield from system.pair())
+            found = found or (yield from system.explanation(few))
+            if not found:
+                break
+            system = system.joined_by(found)
+        return system
+
+    def influence(self) -> Growth[list[str]]:
         """Return the one of the others that influences the system most clearly, if any does.
 
         What seems to influence it beside that one may only move with it.
         """
-        p = np.array([self._p_values(target) for target in self._targets()])  # [targets, others]
+        found = yield Fork([self._p_values(target) for target in self._targets()])
+        p = np.array(found)  # [targets, others]
         p = np.minimum(1.0, p.min(axis=0) * len(p))
         return [self.others[int(p.argmin())]] if discoveries(p, RATE).any() else []
 
-    def pair(self) -> list[str]:
+    def pair(self) -> Growth[list[str]]:
         """Return two of the others that influence the system together, if any do: by X xor Z."""
         count, targets = len(self.others), self._targets()
         tests = count * count * len(targets)
@@ -126,10 +138,13 @@ class _System:
         best, level = [], RATE / tests
         every = np.arange(0, len(self.two.rows), -(-len(self.two.rows) // most))
         rows = self.two.rows.where(every)
+        names = [n for n in self.others if rows.table.sizes[n] <= MOST_GIVEN]
         for target in targets:
-            given = self._given(target)[0][every]
-            for name in (n for n in self.others if rows.table.sizes[n] <= MOST_GIVEN):
-                p = _tested(rows, self.others, target, within(rows, given, (name,)))
+            given = (yield from self._given(target))[0][every]
+            found = yield Fork(
+                [_tested(rows, self.others, target, within(rows, given, (n,))) for n in names]
+            )
+            for name, p in zip(names, found, strict=True):
                 if p.min() < level:
                     best, level = [name, self.others[int(p.argmin())]], float(p.min())
         return best
@@ -139,33 +154,39 @@ class _System:
         end = [name for name in self.two.after if name not in self.two.primed.values()]
         return [self.two.schema.utility, *end, *(name for name in after if name)]
 
-    def _p_values(self, target: str) -> Array:  # [others]
+    def _p_values(self, target: str) -> Growth[Array]:  # [others]
         """Return the level at which a target is found to depend on each of the others."""
         rows = self.two.rows
-        given, left = self._given(target)
+        given, left = yield from self._given(target)
         more = [(), *((name,) for name in left), *([tuple(left)] if len(left) > 1 else [])]
-        p = [self._tested(target, given, names) for names in more]
+        p = yield Fork([self._tested(target, given, left, names) for names in more])
         if target == self.two.schema.utility and target in rows.table.binned:
             p += [np.array(mean_p_values(rows, self.others, target, given))]
         return np.asarray(np.min(p, axis=0) * len(p))
 
-    def _tested(self, target: str, given: Ints, names: tuple[str, ...]) -> Array:  # [others]
-        """Return the p-values of all others, given some of the system besides what is given."""
-        depends = set(self.names) - set(self._given(target)[1])
+    def _tested(
+        self, target: str, given: Ints, left: list[str], names: tuple[str, ...]
+    ) -> Growth[Array]:  # [others]
+        """Return the p-values of all others, given some that are left besides what is given."""
+        depends = set(self.names) - set(left)
         known = self.tests.setdefault((target, frozenset(depends | set(names))), {})
         new = [name for name in self.others if name not in known]
         if new:
             rows = self.two.rows
             strata = within(rows, given, names) if names else given
-            known.update(zip(new, _tested(rows, new, target, strata).tolist(), strict=True))
+            p = yield from _tested(rows, new, target, strata)
+            known.update(zip(new, p.tolist(), strict=True))
         return np.array([known[name] for name in self.others])
 
-    def _gain(self, target: str, left: list[str], strata: Ints) -> tuple[Array, Array]:  # [left]
+    def _gain(
+        self, target: str, left: list[str], strata: Ints
+    ) -> Growth[tuple[Array, Array]]:  # [left]
         """Return how clearly a target depends on variables that are left: p, and what G exceeds."""
         given = frozenset(self.names) - set(left)
         known = self.gains.setdefault((target, given), {})
         new = [name for name in left if name not in known]
         if new:
+            yield [Need(self.two.rows, tuple(new), (target,), strata)]
             found = pair_statistics(self.two.rows, new, (target,), strata)
             excess = (found.g - found.freedom)[:, 0].tolist()
             numbers = zip(found.p_values()[:, 0].tolist(), excess, strict=True)
@@ -173,7 +194,7 @@ class _System:
         p, excess = zip(*(known[name] for name in left), strict=True)
         return np.array(p), np.array(excess)
 
-    def _given(self, target: str) -> tuple[Ints, list[str]]:
+    def _given(self, target: str) -> Growth[tuple[Ints, list[str]]]:
         """Return the strata of decisions and of what a target depends on in the system.
 
         Also the variables of the system that it does not depend on, given the others.
@@ -183,7 +204,7 @@ class _System:
         rows, left = self.two.rows, list(self.names)
         strata = np.unique(rows.joint_codes(self.two.schema.decisions), return_inverse=True)[1]
         while left:
-            p, gain = self._gain(target, left, strata)
+            p, gain = yield from self._gain(target, left, strata)
             clear = p < GIVEN / len(left)
             if not clear.any():
                 break
@@ -192,7 +213,7 @@ class _System:
         self.memo[target] = strata, left
         return strata, left
 
-    def explanation(self, few: float) -> list[str]:
+    def explanation(self, few: float) -> Growth[list[str]]:
         """Return the one of the others that may explain what the system does not, if any does.
 
         If the system determines a target in all but a few steps of the log, these are too few for
@@ -205,7 +226,7 @@ class _System:
         for target in self._targets():
             if not 0 < _unexplained(rows, target, given) < few:
                 continue
-            p = _tested(rows, self.others, target, given)
+            p = yield from _tested(rows, self.others, target, given)
             for k in np.flatnonzero(p < chance).tolist():
                 name = self.others[k]
                 if p[k] < chance and not _unexplained(rows, target, within(rows, given, (name,))):
@@ -218,7 +239,7 @@ class _System:
 
     def _compared(self, name: str, target: str) -> Array:  # [values]
         """Return the steps in which each value was seen beside others."""
-        rows, given = self.two.rows, self._given(target)[0]
+        rows, given = self.two.rows, run_alone(self._given(target))[0]
         value = np.unique(rows.codes(name), return_inverse=True)[1]
         stratum = np.unique(given, return_inverse=True)[1]
         size = int(value.max()) + 1
@@ -227,7 +248,9 @@ class _System:
         return group_weights(value, np.where(beside[stratum], rows.weights, 0.0), size)
 
 
-def _tested(rows: Rows, names: Sequence[str], target: str, strata: Ints) -> Array:  # [names]
+def _tested(
+    rows: Rows, names: Sequence[str], target: str, strata: Ints
+) -> Growth[Array]:  # [names]
     """Return the p-values that a target depends on variables, from strata in which it varies."""
     stratum = np.unique(strata, return_inverse=True)[1]
     codes, size = rows.codes(target), rows.table.sizes[target]
@@ -236,7 +259,9 @@ def _tested(rows: Rows, names: Sequence[str], target: str, strata: Ints) -> Arra
     varies = (np.bincount(seen // size, minlength=int(stratum.max()) + 1) > 1)[stratum]
     if not varies.any():
         return np.ones(len(names))
-    return pair_statistics(rows.where(varies), names, (target,), stratum[varies]).p_values()[:, 0]
+    rows, given = rows.where(varies), stratum[varies]
+    yield [Need(rows, tuple(names), (target,), given)]
+    return pair_statistics(rows, names, (target,), given).p_values()[:, 0]
 
 
 def _unexplained(rows: Rows, target: str, strata: Ints) -> float:

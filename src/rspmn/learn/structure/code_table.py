@@ -26,6 +26,8 @@ class Codes:
 
         None stands for all rows.
         """
+        if self.codes.min(initial=0) >= 0:
+            return [(np.arange(len(self.sizes)), None)]
         missing = self.codes < 0
         lacking = missing.any(axis=0)
         found: list[tuple[Ints, Bools | None]] = []

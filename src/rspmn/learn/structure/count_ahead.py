@@ -9,19 +9,34 @@ from typing import TypeVar
 import numpy as np
 
 from rspmn.learn.structure.bayes_factors import evidence_together
+from rspmn.learn.structure.code_table import Codes
 from rspmn.learn.structure.f_test import f_tests
 from rspmn.learn.structure.grouped_statistics import grouped_statistics
 from rspmn.learn.structure.independence import PairStatistics, keep_statistics
 from rspmn.learn.structure.rows import Rows, codes_together
-from rspmn.learn.structure.together import BayesNeed, MeanNeed, Need, Needs
+from rspmn.learn.structure.together import (
+    BayesNeed,
+    Growth,
+    MeanNeed,
+    Need,
+    Needs,
+    run_alone,
+    run_together,
+)
 from rspmn.types import Ints
 
+T = TypeVar("T")
 N = TypeVar("N", Need, MeanNeed, BayesNeed)
 
 #: What has more rows, or more cells, is counted by itself.
 FEW_ROWS, FEW_CELLS = 4_000, 10_000
 #: Indicators of the rows that are counted at once, at most.
 MOST = 1_000_000
+
+
+def run_for(rows: Rows, growth: Growth[T]) -> T:
+    """Run a growth that tests few rows in many ways, its children together; else one by one."""
+    return run_together(growth, count_ahead) if len(rows) <= FEW_ROWS else run_alone(growth)
 
 
 def count_ahead(needs: Needs) -> None:
@@ -34,11 +49,16 @@ def count_ahead(needs: Needs) -> None:
         for rows in _batches([*alike]):
             evidence_together(rows)
     small = [need for need in needs if isinstance(need, Need) and _is_small(need)]
-    small.sort(key=lambda need: (need.right, len(need.left), need.left))
-    for right, several in groupby(small, key=lambda need: need.right):
+    small.sort(key=lambda need: (_sizes(need), need.right, len(need.left), need.left))
+    for _, several in groupby(small, key=_sizes):
         for batch in _batches([*several]):
             if len(batch) > 1:
-                _count(batch, right)
+                _count(batch)
+
+
+def _sizes(need: Need) -> tuple[int, ...]:
+    """Return what has to be the same in needs that are counted together: cells on the right."""
+    return tuple(need.rows.table.sizes[name] for name in need.right)
 
 
 def _is_small(need: Need) -> bool:
@@ -64,7 +84,7 @@ def _batches(needs: Sequence[N]) -> Iterator[list[N]]:
         yield batch
 
 
-def _count(needs: Sequence[Need], right: tuple[str, ...]) -> None:
+def _count(needs: Sequence[Need]) -> None:
     """Count all pairs of all variables of some needs, and keep them with the rows of each."""
     left = tuple(dict.fromkeys(name for need in needs for name in need.left))
     rows = [need.rows for need in needs]
@@ -73,14 +93,22 @@ def _count(needs: Sequence[Need], right: tuple[str, ...]) -> None:
     strata = np.concatenate([need.strata for need in needs])
     strata += group * (int(strata.max()) + 1)
     found = grouped_statistics(
-        codes_together(rows, left), codes_together(rows, right), strata,
+        codes_together(rows, left), _rights(needs), strata,
         np.concatenate([part.weights for part in rows]), group, len(needs),
     )  # fmt: skip
     if found is None:
         return
     every = PairStatistics(found.g, found.x2, found.freedom, found.weight).screened()
     for k, need in enumerate(needs):
-        keep_statistics(need.rows, left, right, need.strata, every.at(k))
+        keep_statistics(need.rows, left, need.right, need.strata, every.at(k))
+
+
+def _rights(needs: Sequence[Need]) -> Codes:
+    """Return the codes of the right of all needs; a column may be another variable in each."""
+    parts = []
+    for right, several in groupby(needs, key=lambda need: need.right):
+        parts.append(codes_together([need.rows for need in several], right))
+    return Codes(np.concatenate([part.codes for part in parts]), parts[0].sizes)
 
 
 def _is_comparable(need: BayesNeed) -> bool:

@@ -1,8 +1,8 @@
 """G and X² of all pairs of two groups of variables, given strata, in many sets of rows at once.
 
-Only strata of several rows are counted: one row says nothing about dependence. Cells are summed
-over strata before they are summed over the values of a variable, so the table of all cells in all
-strata is read few times, in blocks that fit a cache.
+Only strata in which variables of both groups vary are counted: others say nothing about dependence.
+Cells are summed over strata before they are summed over the values of a variable, so the table of
+all cells in all strata is read few times, in blocks that fit a cache.
 """
 
 from collections.abc import Iterator
@@ -23,6 +23,8 @@ BLOCK = 150_000
 FEW_CLASSES = 6
 #: Rows of more cells are added up one by one.
 LONG = 300
+#: Matrix products take as long for a stratum as counting so many pairs of cells one by one.
+COUNTED = 400
 #: Added before a logarithm is taken, so that 0 · log 0 is 0; it changes no number above 1e-280.
 TINY = 1e-300
 
@@ -92,9 +94,8 @@ class _Cells:
     starts: Ints  # [variables], the first cell of each
     kept: Ints  # [variables], which of all variables they are: those of several cells
 
-    def indicators(self, rows: Ints) -> Array:  # [rows, cells]
-        """Return 1 in the cell of each variable."""
-        cells = self.cells[rows]
+    def indicators(self, cells: Ints) -> Array:  # [rows, cells]
+        """Return 1 in the cell of each variable of some rows."""
         return np.asarray(cells[:, self.owner] == np.arange(len(self.owner)), dtype=np.float64)
 
 
@@ -113,8 +114,9 @@ def _pooled_cells(
     total, first = int(sizes.sum()), np.cumsum(sizes) - sizes
     owner = np.repeat(np.arange(len(sizes)), sizes)
     place = codes + (first + group[:, None] * total)  # [n, variables], a cell of a group
-    each = np.broadcast_to(weights[:, None], place.shape)
-    weight = group_weights(place.ravel(), each.ravel(), groups * total)
+    weight = group_weights(place.ravel(), np.repeat(weights, len(sizes)), groups * total)
+    if weight.min(initial=RARE) >= RARE and sizes.min(initial=2) > 1:  # all cells of all groups
+        return _Cells(place % total if groups > 1 else place, owner, first, names)
     into = np.tile(np.arange(total), groups)  # [groups · cells], where each is counted
     rare = np.flatnonzero((weight > 0) & (weight < RARE))
     if len(rare) > 1:
@@ -153,6 +155,23 @@ class Strata:
         ends = np.cumsum(sizes)
         return cls(order, np.append(0, ends), group[order[ends - sizes]])
 
+    def varying(self, one: Ints, other: Ints) -> "Strata":
+        """Return the strata in which cells of both, [all rows, variables], vary."""
+        if not len(self.group):
+            return self
+        several = self._vary(one) & self._vary(other)
+        if several.all():
+            return self
+        sizes = np.diff(self.starts)
+        starts = np.append(0, np.cumsum(sizes[several]))
+        return Strata(self.rows[np.repeat(several, sizes)], starts, self.group[several])
+
+    def _vary(self, cells: Ints) -> Bools:  # [strata]
+        of_rows = cells[self.rows]
+        differs = (of_rows[1:] != of_rows[:-1]).any(axis=1)
+        differs[self.starts[1:-1] - 1] = False
+        return np.logical_or.reduceat(differs, self.starts[:-1])
+
     def blocks(self, cells: int) -> Iterator["Strata"]:
         """Divide the strata into blocks that have so many cells in each stratum."""
         step = max(1, BLOCK // cells)
@@ -167,6 +186,7 @@ def _add_complete(
 ) -> None:
     """Add the statistics of variables that no row lacks."""
     at = (slice(None), left.kept[:, None], right.kept)
+    strata = strata.varying(left.cells, right.cells)
     for block in strata.blocks(len(left.owner) * len(right.owner)):
         here = np.flatnonzero(np.append(True, block.group[1:] != block.group[:-1]))
         g, x2, freedom = _block_statistics(left, right, block, weights, here)
@@ -174,18 +194,39 @@ def _add_complete(
             total[(block.group[here][:, None, None], *at[1:])] += part
 
 
+def _tables(
+    left: _Cells, right: _Cells, block: Strata, weight: Array
+) -> tuple[Array, Array, Array]:
+    """Return the weights of cells of the left, of the right, and of pairs of them.
+
+    Each by stratum: [strata, left cells], [strata, right cells], [strata, left cells, right cells].
+    """
+    one, other = left.cells[block.rows], right.cells[block.rows]  # [rows, variables]
+    a, b, strata = len(left.owner), len(right.owner), len(block.group)
+    stratum = np.repeat(np.arange(strata), np.diff(block.starts))[:, None]
+
+    def weighed(cells: Ints, size: int) -> Array:
+        each = np.repeat(weight, cells.size // max(1, len(weight)))
+        return group_weights(cells.ravel(), each, strata * size)
+
+    place = stratum * a + one
+    row, column = weighed(place, a).reshape(-1, a), weighed(stratum * b + other, b).reshape(-1, b)
+    pairs = one.shape[1] * other.shape[1]
+    if len(weight) * pairs <= len(weight) * (a + b) + COUNTED * strata:
+        both = weighed(place[:, :, None] * b + other[:, None, :], a * b)
+        return row, column, both.reshape(-1, a, b)
+    hot = left.indicators(one)
+    hot *= weight[:, None]
+    return row, column, stratum_products(hot, right.indicators(other), block.starts)
+
+
 def _block_statistics(
     left: _Cells, right: _Cells, block: Strata, weights: Array, first: Ints
 ) -> tuple[Array, Array, Array]:  # [groups, left, right] each
     """Return G, X² and degrees of freedom; `first` is the first stratum of each group."""
-    one, other = left.indicators(block.rows), right.indicators(block.rows)
     weight = weights[block.rows]
-    one *= weight[:, None]
-    counts = stratum_products(one, other, block.starts)  # [strata, left cells, right cells]
-    other *= weight[:, None]
-    starts = block.starts[:-1]
-    row, column = (np.add.reduceat(side, starts, axis=0) for side in (one, other))
-    total = np.add.reduceat(weight, starts)  # [strata]
+    row, column, counts = _tables(left, right, block, weight)
+    total = np.add.reduceat(weight, block.starts[:-1])  # [strata]
 
     def by_group(of_strata: Array) -> Array:
         return np.asarray(np.add.reduceat(of_strata, first, axis=0))
