@@ -10,21 +10,22 @@ import numpy as np
 
 from rspmn.availability import NeverTaken
 from rspmn.circuit import (
-    Latent,
     Max,
     Network,
-    NetworkBuilder,
-    Node,
-    Sum,
     Utility,
     soundness_violations,
     top_violations,
     validity_violations,
-    walk_down,
 )
 from rspmn.circuit.more_branches import with_branches
 from rspmn.circuit.node_arrays import KINDS
-from rspmn.circuit.rewrite import at_step, graft
+from rspmn.circuit.unfold import (
+    any_step,
+    first_step,
+    last_step,
+    start_distribution,
+    unfold,
+)
 from rspmn.circuit.validity import latent_violations, refuse, schema_violations
 from rspmn.data.episodes import Episodes
 from rspmn.display import facts_html
@@ -96,6 +97,20 @@ class Untried:
             kind = type(self.network.nodes[root]).__name__
             raise CircuitError(f"Untried: expected max nodes as roots, found a {kind}")
 
+    def check_fit(self, schema: Schema, interfaces: int) -> None:
+        """Refuse decisions that do not fit a schema or the number of a template's roots."""
+        refuse("RSPMN: untried decisions", latent_violations(self.network, interfaces))
+        beyond = [i for i in self.at if not 0 <= i < interfaces]
+        if beyond:
+            raise CircuitError(
+                f"RSPMN: untried decisions name interface node {beyond[0]}, but the template has "
+                f"{interfaces} roots"
+            )
+        before = schema.information_sets[0]
+        violations = validity_violations(self.network)
+        violations += schema_violations(self.network, schema, recurrent=True, given=before)
+        refuse("RSPMN: untried decisions", violations)
+
 
 @dataclass(frozen=True)
 class RSPMN:
@@ -141,11 +156,10 @@ class RSPMN:
         if odd:
             raise CircuitError(f"RSPMN: expected visits from 0 to {MOST_STEPS:.3g}, found {odd[0]}")
         if self.untried is not None:
-            self._check_untried(self.untried)
-        if self.counts is not None:
-            self._check_counts(self.counts)
-        if self.soft_counts is not None:
-            self._check_starts(self.soft_counts.starts)
+            self.untried.check_fit(self.schema, interfaces)
+        for counts in (self.counts, self.soft_counts):
+            if counts is not None:
+                counts.check_fit(interfaces)
         if not all(0 <= node < interfaces for node in self.beyond):
             raise CircuitError(
                 f"RSPMN: interface nodes beyond the log: expected 0 to {interfaces - 1}, found "
@@ -159,39 +173,6 @@ class RSPMN:
             )
         if not visits_of_states(self).any():
             raise CircuitError("RSPMN: expected an interface node that is a state and was visited")
-
-    def _check_untried(self, untried: Untried) -> None:
-        refuse(
-            "RSPMN: untried decisions",
-            latent_violations(untried.network, self.num_interfaces),
-        )
-        beyond = [i for i in untried.at if not 0 <= i < self.num_interfaces]
-        if beyond:
-            raise CircuitError(
-                f"RSPMN: untried decisions name interface node {beyond[0]}, but the template has "
-                f"{self.num_interfaces} roots"
-            )
-        before = self.schema.information_sets[0]
-        violations = validity_violations(untried.network)
-        violations += schema_violations(untried.network, self.schema, recurrent=True, given=before)
-        refuse("RSPMN: untried decisions", violations)
-
-    def _check_starts(self, starts: tuple[float, ...]) -> None:
-        if len(starts) != self.num_interfaces:
-            raise CircuitError(
-                f"RSPMN: counts of {len(starts)} starts, but the template has "
-                f"{self.num_interfaces} roots"
-            )
-
-    def _check_counts(self, counts: SuccessorCounts) -> None:
-        self._check_starts(counts.starts)
-        shared = () if counts.factors is None else counts.factors.interface
-        most = max(max(nodes, default=0) for nodes in (counts.to, shared))
-        if most >= self.num_interfaces:
-            raise CircuitError(
-                f"RSPMN: counts name interface node {most}, but the template has "
-                f"{self.num_interfaces} roots"
-            )
 
     @property
     def facts(self) -> dict[str, object]:
@@ -239,26 +220,9 @@ class RSPMN:
     def unfold(self, steps: int) -> Network:
         """Return the explicit SPMN over `steps` steps, variable x of step t named `x@t`.
 
-        Sec. 3.2: the template is repeated, root interface nodes of step t+1 replace the latents of
-        step t, the latents of the last step are removed, and the top network is put above. By
-        Theorem 1 the result is valid. It is for tests and pictures; no query needs it.
+        By Theorem 1 it is valid. It is for tests and pictures; no query needs it.
         """
-        if steps < 1:
-            raise CircuitError(f"unfold: expected at least 1 step, found {steps}")
-        builder = NetworkBuilder()
-        below: list[int | None] = [None] * self.num_interfaces
-        for step in range(steps - 1, -1, -1):
-            placed = graft(
-                builder,
-                self.template,
-                rename=lambda name, step=step: at_step(name, step),  # type: ignore[misc]
-                latent=below.__getitem__,
-            )
-            below = [placed[root] for root in self.template.roots]
-        top = graft(builder, self.top, rename=None, latent=below.__getitem__)[self.top.root]
-        if top is None:
-            raise CircuitError("unfold: the template has no variables")
-        return builder.build(top)
+        return unfold(self.top, self.template, steps)
 
     def with_untried(self) -> "RSPMN":
         """Return the model with decisions added that were never tried in an interface node.
@@ -277,24 +241,12 @@ class RSPMN:
     @cached_property
     def bottom(self) -> Network:
         """The template of the last step: without latents, and nodes over nothing but latents."""
-        builder = NetworkBuilder()
-        placed = graft(builder, self.template, rename=None, latent=lambda _: None)
-        return builder.build(*self._roots_among(placed))
+        return last_step(self.template)
 
     @cached_property
     def starts(self) -> tuple[float, ...]:
         """The start distribution: the probability of each interface node by the top network."""
-        found = [0.0] * self.num_interfaces
-
-        def send(_: int, node: Node, arrived: list[float]) -> list[tuple[int, float]]:
-            share = sum(arrived)
-            if isinstance(node, Latent):
-                found[node.interface] += share
-            weights = node.weights if isinstance(node, Sum) else (1.0,) * len(node.children)
-            return [(c, share * weight) for c, weight in zip(node.children, weights, strict=True)]
-
-        walk_down(self.top, {self.top.root: 1.0}, send)
-        return tuple(found)
+        return start_distribution(self.top, self.num_interfaces)
 
     @cached_property
     def from_start(self) -> Network:
@@ -302,11 +254,7 @@ class RSPMN:
 
         Its latents are the interface nodes of the second step.
         """
-        builder = NetworkBuilder()
-        roots = self._copy_template(builder)
-        top = graft(builder, self.top, rename=None, latent=roots.__getitem__)[self.top.root]
-        assert top is not None, "a grafted latent is never None here"
-        return builder.build(top)
+        return first_step(self.top, self.template)
 
     @cached_property
     def from_anywhere(self) -> Network:
@@ -315,18 +263,7 @@ class RSPMN:
         The start distribution would be wrong for a state in the middle of an episode, as most
         states never start one.
         """
-        builder = NetworkBuilder()
-        roots = self._copy_template(builder)
-        visits = visits_of_states(self).tolist()
-        total = sum(visits)
-        return builder.build(builder.sum(roots, [v / total for v in visits]))
-
-    def _copy_template(self, builder: NetworkBuilder) -> list[int]:
-        return self._roots_among(graft(builder, self.template, rename=None))
-
-    def _roots_among(self, placed: list[int | None]) -> list[int]:
-        # A root has the schema's variables, so it is never left out with the latents.
-        return [place for root in self.template.roots if (place := placed[root]) is not None]
+        return any_step(self.template, visits_of_states(self).tolist())
 
     @cached_property
     def end(self) -> int | None:

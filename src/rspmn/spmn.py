@@ -1,6 +1,6 @@
 """The sum-product-max network with its schema: a model of a single decision problem (Sec. 2)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.availability import NeverTaken, label
+from rspmn.availability import NeverTaken
 from rspmn.circuit import (
     Leaf,
     Max,
@@ -24,20 +24,18 @@ from rspmn.circuit import (
     validity_violations,
 )
 from rspmn.circuit.validity import refuse, schema_violations
-from rspmn.data.columns import Column
 from rspmn.display import facts_html
 from rspmn.end_nodes import end_root, weighted_top
-from rspmn.errors import CircuitError, EvidenceError, warn_renamed
-from rspmn.model import RSPMN, Evidence
+from rspmn.errors import CircuitError, warn_renamed
+from rspmn.model import RSPMN
 from rspmn.schema import Schema
-from rspmn.types import Array, Bools
+from rspmn.types import Array
 from rspmn.values import MOST_STEPS, Value
 
 if TYPE_CHECKING:
     from rspmn.infer.actions import ActionValue
-    from rspmn.infer.compiled.decisions import CompiledDecision, Worths
+    from rspmn.infer.compiled.decisions import CompiledDecision
     from rspmn.infer.criterion import Criterion
-    from rspmn.infer.evidence import Known
     from rspmn.infer.meu import ExpectedUtility
     from rspmn.infer.policy import Policy
     from rspmn.infer.sample import Decide
@@ -121,16 +119,9 @@ class SPMN:
         the network overlap, as soft classes do, it is an upper bound: that of a decision made with
         knowledge of the part.
         """
-        from rspmn.infer.actions import best_among
-        from rspmn.infer.criterion import MEU
-        from rspmn.infer.meu import ExpectedUtility, meu
+        from rspmn.infer.single_decisions import best_utility
 
-        known = self._known(state)
-        found = meu(self.network, known, criterion=criterion or MEU)
-        if criterion is None and found.supported and self._is_whole(known):
-            best = best_among(self.action_values(known))[0]
-            return ExpectedUtility(best.utility, best.supported, best.steps)
-        return found
+        return best_utility(self, state, criterion)
 
     def action_values(
         self, state: object = None, *, criterion: "Criterion | None" = None
@@ -140,20 +131,9 @@ class SPMN:
         The decision is made now: what the state lacks is averaged over. A state that the model
         excludes is answered by the parts of it that fit best, and `supported` is 0.
         """
-        from rspmn.infer.actions import action_values
-        from rspmn.infer.criterion import MEU
-        from rspmn.infer.lawful import checked
+        from rspmn.infer.single_decisions import values_of_actions
 
-        known = self._known(state)
-        asked = self._next_decision(known)
-        compiled = None if asked is None or criterion is not None else self._compiled(asked)
-        if compiled is None or any(name not in compiled.variables for name in known):
-            answers = action_values(self.network, known, asked, criterion=criterion or MEU)
-            return checked(answers, known, self)
-        found = compiled(compiled.context(known))
-        missing = compiled.missing(known)
-        usual = self._usual(found, compiled.decision, not missing)[0]
-        return checked(found.answers(0, missing, float(usual)), known, self)
+        return values_of_actions(self, state, criterion)
 
     def decide(self, table: object) -> "dict[str, NDArray[Any]]":
         """Return what to do in each row of a table of states, as columns.
@@ -179,28 +159,9 @@ class SPMN:
         >>> model.decide({"x": [0.5, 8.5]})["a"].tolist()
         [0, 1]
         """
-        from rspmn.data.tables import as_table
-        from rspmn.infer.evidence import check_columns
+        from rspmn.infer.single_decisions import decide
 
-        rows = as_table(table)
-        names = [name for name in rows.names if name in self.schema.variables]
-        check_columns(names, self.network)
-        asked = next((d for d in self.schema.decisions if d not in names), None)
-        compiled = None if asked is None else self._compiled(asked)
-        if compiled is None:
-            raise EvidenceError("no decision is left to make, or not all is earned after it")
-        known = [name for name in names if name in compiled.variables]
-        columns = {name: rows.coded(name, self.schema.kinds.get(name)) for name in known}
-        found = self._lawful(compiled(compiled.contexts(columns, rows.rows)), columns)
-        whole = ~np.any([column.missing for column in columns.values()], axis=0)
-        whole &= all(name in columns for name in self.schema.known_before(compiled.decision))
-        each = np.arange(rows.rows), found.best
-        return {
-            compiled.decision: _as_array(found.values)[found.best],
-            "utility": found.utility[each],
-            "error": np.sqrt(found.variance[each]),
-            "usual": self._usual(found, compiled.decision, whole),
-        }
+        return decide(self, table)
 
     def act(self, state: object = None, *, criterion: "Criterion | None" = None) -> Any:
         """Return what to do in a state: a value, or a mapping of several decisions to make now.
@@ -279,8 +240,9 @@ class SPMN:
     def mpe(self, state: object = None) -> dict[str, Value] | None:
         """Return a state completed by the most probable values; None if it is impossible."""
         from rspmn.infer.mpe import mpe
+        from rspmn.infer.single_decisions import known_of
 
-        return mpe(self.network, self._known(state))
+        return mpe(self.network, known_of(self, state))
 
     def sample(
         self,
@@ -304,24 +266,12 @@ class SPMN:
             Known values; the others are drawn given these.
         """
         from rspmn.infer.sample import sample_rows
+        from rspmn.infer.single_decisions import known_of
 
-        known = self._known(state)
+        known = known_of(self, state)
         return sample_rows(self, rows, np.random.default_rng(rng), policy, known)
 
-    def _known(self, state: object) -> "Known":
-        from rspmn.infer.evidence import as_state, known_values
-
-        return {} if state is None else known_values(as_state(state, self.schema), self.network)
-
-    def _next_decision(self, known: Evidence) -> str | None:
-        return next((name for name in self.schema.decisions if name not in known), None)
-
-    def _is_whole(self, known: Evidence) -> bool:
-        """Tell whether what is known is all that is known before the next decision, and no more."""
-        asked = self._next_decision(known)
-        return asked is not None and set(known) == set(self.schema.known_before(asked))
-
-    def _compiled(self, decision: str) -> "CompiledDecision | None":
+    def compiled(self, decision: str) -> "CompiledDecision | None":
         """Return the network as it looks from a decision; None if not all is earned after it."""
         from rspmn.infer.compiled.decisions import CompiledDecision
 
@@ -330,30 +280,9 @@ class SPMN:
             self._views[decision] = CompiledDecision(self.network, decision) if serves else None
         return self._views[decision]
 
-    def _lawful(self, found: "Worths", columns: Mapping[str, Column]) -> "Worths":
-        """Return what decisions are worth, those that laws forbid in a row not being available."""
-        available = found.available.copy()
-        for law in self.schema.laws:
-            if law.decision == found.decision and all(name in columns for name in law.variables):
-                named = [k for k, value in enumerate(found.values) if label(value) == law.value]
-                holds = law.holds({n: columns[n].for_expressions() for n in law.variables})
-                available[~holds] = np.where(
-                    np.isin(np.arange(len(found.values)), named), 0.0, available[~holds]
-                )
-        return replace(found, available=available)
-
     @cached_property
     def _views(self) -> "dict[str, CompiledDecision | None]":
         return {}
-
-    def _usual(self, found: "Worths", decision: str, whole: bool | Bools) -> Array:  # [rows]
-        """Return how usual contexts are; only those of the first decision can be compared."""
-        usual = np.where(found.possible, 1.0, 0.0)
-        if not self.usual or decision != self.schema.decisions[0]:
-            return usual
-        logs = found.log_likelihood + 1e-9 * (1 + np.abs(found.log_likelihood))
-        share = np.searchsorted(np.array(self.usual), logs, side="right") / len(self.usual)
-        return np.asarray(np.where(whole & found.possible, share, usual))
 
     # ---- files ---------------------------------------------------------------------
 
@@ -386,12 +315,3 @@ def _parts(network: Network) -> dict[int, float]:
                     divided[child] = divided.get(child, 0.0) + weight * share
         parts = divided
     return parts
-
-
-def _as_array(values: Sequence[Value]) -> NDArray[Any]:
-    """Return values as an array of their own type, or of objects if they are mixed."""
-    if len({type(value) for value in values}) == 1:
-        return np.array(values)
-    found = np.empty(len(values), dtype=object)
-    found[:] = values
-    return found

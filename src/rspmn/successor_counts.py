@@ -101,6 +101,16 @@ class SuccessorCounts:
                 "out by the factors"
             )
 
+    def check_fit(self, interfaces: int) -> None:
+        """Refuse counts of a template with another number of roots."""
+        _check_starts(self.starts, interfaces)
+        shared = () if self.factors is None else self.factors.interface
+        most = max(max(nodes, default=0) for nodes in (self.to, shared))
+        if most >= interfaces:
+            raise CircuitError(
+                f"RSPMN: counts name interface node {most}, but the template has {interfaces} roots"
+            )
+
 
 @dataclass(frozen=True)
 class SoftCounts:
@@ -122,6 +132,17 @@ class SoftCounts:
             _from_zero("counts", name, getattr(self, name))
         _from_zero("counts", "landing", self.landing, 1 / LEAST_STEPS)
         _from_zero("counts", "shared", [self.shared], 1 / LEAST_STEPS)
+
+    def check_fit(self, interfaces: int) -> None:
+        """Refuse counts of a template with another number of roots."""
+        _check_starts(self.starts, interfaces)
+
+
+def _check_starts(starts: Sequence[float], interfaces: int) -> None:
+    if len(starts) != interfaces:
+        raise CircuitError(
+            f"RSPMN: counts of {len(starts)} starts, but the template has {interfaces} roots"
+        )
 
 
 def _same_length(what: str, lists: dict[str, Sequence[float]]) -> None:

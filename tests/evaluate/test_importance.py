@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from rspmn.evaluate import definitions as plain
-from rspmn.evaluate.definitions import END, Move, Step
+import off_policy_definitions as plain
+from off_policy_definitions import END, Move, Step
 from rspmn.evaluate.importance import Estimate, Moves, Weighable, marginalised, per_decision
 from rspmn.evaluate.places import certain
 from rspmn.types import Array

@@ -6,12 +6,12 @@ from functools import cache
 import numpy as np
 import pytest
 
+from off_policy_definitions import Step, doubly_robust
 from rspmn import RSPMN, Episodes, Followed, Schema, learn_rspmn
 from rspmn.envs.domains import DOMAINS
 from rspmn.envs.mdp import MDP
 from rspmn.errors import DataError, EvidenceError
 from rspmn.evaluate import Mixture, Planned, Uniform, off_policy
-from rspmn.evaluate.definitions import Step, doubly_robust
 from rspmn.evaluate.logged import logged_steps
 from rspmn.evaluate.model_value import ModelValue, Paths, draws_of
 from rspmn.evaluate.target_on_log import TargetOnLog

@@ -22,13 +22,13 @@ import pytest
 from reproductions.single_shot import oil_wildcatter
 from rspmn import Policy, Schema, learn_rspmn, learn_spmn
 from rspmn.cli import main
+from rspmn.data.sources.connect import quoted
 from rspmn.envs.frozen_lake import frozen_lake
 from rspmn.envs.sys_admin import sys_admin
 from rspmn.errors import EvidenceError
 from rspmn.export import to_csv, to_json, to_python, to_sql, to_tree
 from rspmn.export.python_runtime import BY_SCORES
 from rspmn.export.sql_formula import sql_number
-from rspmn.export.sql_words import quoted
 from rspmn.export.stages import Stage, stages_of
 from rspmn.expressions import Expression
 from rspmn.expressions.formula import formula_of

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.types import Bools
+from rspmn.types import Bools, objects
 from rspmn.values import is_missing
 
 #: The integers that are numbers; larger ones are identifiers, and text.
@@ -70,9 +70,7 @@ def _plain_numbers(present: NDArray[Any]) -> NDArray[Any]:
         return present
     if any(isinstance(value, int) and not INT64.min <= value <= INT64.max for value in values):
         values = [str(value) for value in values]
-    made = np.empty(len(values), dtype=object)
-    made[:] = values
-    return made
+    return objects(values)
 
 
 def _plain_dates(present: NDArray[Any]) -> NDArray[Any]:

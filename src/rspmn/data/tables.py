@@ -13,6 +13,7 @@ from rspmn.errors import DataError
 from rspmn.expressions import expression_of
 from rspmn.expressions.evaluate import ArrayAlgebra, Term, fold
 from rspmn.schema import Kind, Schema
+from rspmn.types import objects
 
 #: A path or a pattern of files, or several.
 Paths = str | Path | Sequence[str | Path]
@@ -108,9 +109,7 @@ def _array_of(series: Any) -> NDArray[Any]:
     """Return a series of Narwhals as an array; numpy has no integers of 128 bits."""
     if str(series.dtype) not in ("Int128", "UInt128"):
         return np.asarray(series.to_numpy())
-    made = np.empty(len(series), dtype=object)
-    made[:] = series.to_list()
-    return made
+    return objects(series.to_list())
 
 
 def refuse_type(name: str, found: object) -> DataError:
@@ -163,9 +162,8 @@ def _as_array(column: Any) -> NDArray[Any]:
     except ValueError:  # lists of different lengths in it
         array = np.array([], dtype="U")
     if array.dtype.kind in "UT" or (array.dtype.kind in "iuf" and _loses_types(column)):
-        made = np.empty(len(column), dtype=object)  # numpy turns [1, "a"] into two strings,
-        made[:] = list(column)  # large integers into rounded floats, and [True, 2] into [1, 2]
-        return made
+        # numpy turns large integers into rounded floats, and [True, 2] into [1, 2]
+        return objects(list(column))
     return array
 
 

@@ -1,4 +1,4 @@
-"""Off-policy estimators in arrays; `rspmn.evaluate.definitions` has them as they are defined.
+"""Off-policy estimators in arrays; tests compare them with their definitions.
 
 An estimate comes with the influence of each episode: to first order, by how much the estimate would
 change with the weight of the episode. The standard error is the root of the summed squares. For a

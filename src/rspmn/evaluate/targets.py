@@ -25,7 +25,7 @@ from rspmn.errors import EvidenceError, did_you_mean
 from rspmn.evaluate.logged import Joint, Situations
 from rspmn.infer.lawful import is_lawful
 from rspmn.infer.policy import Policy
-from rspmn.types import Array, Bools
+from rspmn.types import Array, Bools, objects
 from rspmn.values import UNKNOWN, as_value
 
 #: Targets that have a name.
@@ -103,7 +103,7 @@ class Planned:
         """Return the joint decisions in all states, by time."""
         names, times = situations.schema.decisions, count()  # the policy refuses those beyond it
         states = {name: column.decode() for name, column in situations.columns.items()}
-        table = {name: _objects(column) for name, column in states.items()}
+        table = {name: objects(column) for name, column in states.items()}
         otherwise = dict.fromkeys(names, UNKNOWN) if len(names) > 1 else UNKNOWN
         if table:
             for found in self.policy.plan(table, times, otherwise):
@@ -246,10 +246,4 @@ def _allowed(situations: Situations) -> Bools:  # [S, J]
             for k, joint in enumerate(situations.decisions):
                 made = {n: v for n, v in zip(names, joint, strict=True) if v is not None}
                 found[row, k] = is_lawful(made, state, laws)
-    return found
-
-
-def _objects(values: list[Any]) -> Any:
-    found = np.empty(len(values), dtype=object)
-    found[:] = values
     return found

@@ -1,8 +1,9 @@
 """A policy as a query in SQL, in the words that SQLite, DuckDB and PostgreSQL share."""
 
+from rspmn.data.sources.connect import quoted
 from rspmn.export.scores import scores_of
 from rspmn.export.sql_scores import by_scores
-from rspmn.export.sql_words import literal, quoted
+from rspmn.export.sql_words import literal
 from rspmn.export.stages import OTHER, Stage, described, is_finite, stages_of
 from rspmn.export.tree import Node, Test, grown
 from rspmn.infer.base_policy import BasePolicy

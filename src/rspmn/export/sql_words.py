@@ -1,12 +1,8 @@
-"""Names and values as SQL has them."""
+"""Values as SQL has them."""
 
+from rspmn.data.sources import connect
 from rspmn.errors import EvidenceError
 from rspmn.values import Mark, Value
-
-
-def quoted(name: str) -> str:
-    """Return a name as SQL has it."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def literal(value: Value | None) -> str:
@@ -18,7 +14,7 @@ def literal(value: Value | None) -> str:
     if isinstance(value, str):
         if "\0" in value:
             raise EvidenceError(f"{value!r}: text with a NUL character cannot be written in SQL")
-        return "'" + value.replace("'", "''") + "'"
+        return connect.literal(value)
     if isinstance(value, Mark):
         raise EvidenceError(f"{value} cannot be written in SQL")
     return repr(value)

@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.infer.answers import Answers
-from rspmn.infer.branches import objects
 from rspmn.infer.compiled.beliefs import Routes
 from rspmn.infer.compiled.mixture import decide_all
-from rspmn.types import Ints
+from rspmn.types import Ints, objects
 from rspmn.values import Value
 
 

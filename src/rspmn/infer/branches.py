@@ -23,10 +23,9 @@ from rspmn.circuit import (
     walk_down,
 )
 from rspmn.errors import EvidenceError, did_you_mean
-from rspmn.types import Array, Bools, Ints
+from rspmn.types import Array, Bools, Ints, Objects, objects
 from rspmn.values import Mark, Value
 
-Objects = NDArray[np.object_]
 #: A branch: a max node of a network, and which of its children.
 Edge = tuple[int, int]
 #: The states of a max node are listed if they are so many at most, else this many are drawn.
@@ -319,10 +318,3 @@ def as_column(values: Sequence[Value]) -> NDArray[Any]:
     if any(isinstance(value, Mark) for value in values):
         return np.array([np.nan if isinstance(value, Mark) else value for value in values])
     return np.array(values)
-
-
-def objects(values: Sequence[object]) -> Objects:
-    """Return values as an array of objects."""
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array

@@ -14,18 +14,13 @@ from rspmn.values import Mark, Value, show
 SHOWN = 12
 
 
-def never_logged(model: RSPMN, known: Mapping[str, Value]) -> tuple[str, ...]:
-    """Return what the log never had of a state, in words; nothing if it had all of it.
+class Logged:
+    """What was logged of the variables of a model: their values and ranges, found once.
 
     >>> from rspmn.envs.paper_grid import paper_grid
-    >>> never_logged(paper_grid(), {"x": 7, "y": 0})
+    >>> Logged(paper_grid()).never({"x": 7, "y": 0})
     ('x=7 was never logged: 0, 1',)
     """
-    return Logged(model).never(known)
-
-
-class Logged:
-    """What was logged of the variables of a model: their values and ranges, found once."""
 
     def __init__(self, model: RSPMN) -> None:
         self.model = model

@@ -19,7 +19,7 @@ from rspmn.circuit.distributions.base import (
 from rspmn.circuit.fields import Fields, plain_values
 from rspmn.errors import CircuitError
 from rspmn.schema import Kind
-from rspmn.types import Array
+from rspmn.types import Array, objects
 from rspmn.values import Mark, Value, as_value, show
 
 
@@ -120,9 +120,7 @@ class Categorical(Distribution):
 
     def samples(self, rng: np.random.Generator, size: int) -> NDArray[Any]:
         """Draw listed values, as an array of objects."""
-        values = np.empty(len(self.values), dtype=object)
-        values[:] = self.values
-        return values[draw_indices(self.probabilities, rng, size)]
+        return objects(self.values)[draw_indices(self.probabilities, rng, size)]
 
     def sample(self, rng: np.random.Generator) -> Value:
         """Draw one value."""

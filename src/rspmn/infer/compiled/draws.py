@@ -22,7 +22,7 @@ from rspmn.infer.branches import Context
 from rspmn.infer.compiled.layers import KINDS, flatten, ranges
 from rspmn.infer.policy import Policy
 from rspmn.schema import Kind, Schema
-from rspmn.types import Array, Bools, Ints
+from rspmn.types import Array, Bools, Ints, objects
 from rspmn.values import UNKNOWN, Mark, Value
 
 #: What makes decisions: a policy; current practice, by the shares in which the log made them; or
@@ -137,8 +137,7 @@ class Sampler:
         is_mark = np.array([*(isinstance(value, Mark) for value in values), True])
         codes = np.where(is_mark[drawn], -1, drawn)
         seen = np.unique(codes[codes >= 0])
-        present = np.empty(len(seen), dtype=object)
-        present[:] = [values[code] for code in seen.tolist()]
+        present = objects([values[code] for code in seen.tolist()])
         named = encode(Cells.full(present), kind, name)
         return named.take(np.where(codes >= 0, np.searchsorted(seen, codes), -1))
 

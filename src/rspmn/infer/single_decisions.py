@@ -1,0 +1,107 @@
+"""What to do in single decision problems: the questions that `SPMN` answers (Sec. 2).
+
+Where nothing but what precedes a decision is known, a compiled form of the network answers for many
+contexts at once (`rspmn.infer.compiled.decisions`); otherwise the network does, node by node.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rspmn.availability import label
+from rspmn.data.columns import Column
+from rspmn.data.tables import as_table
+from rspmn.errors import EvidenceError
+from rspmn.infer.actions import ActionValue, action_values, best_among
+from rspmn.infer.compiled.decisions import Worths
+from rspmn.infer.criterion import MEU, Criterion
+from rspmn.infer.evidence import Known, as_state, check_columns, known_values
+from rspmn.infer.lawful import checked
+from rspmn.infer.meu import ExpectedUtility, meu
+from rspmn.model import Evidence
+from rspmn.spmn import SPMN
+from rspmn.types import Array, Bools, objects
+
+
+def known_of(model: SPMN, state: object) -> Known:
+    """Return what is known of a state, by variable."""
+    return {} if state is None else known_values(as_state(state, model.schema), model.network)
+
+
+def best_utility(model: SPMN, state: object, criterion: Criterion | None) -> ExpectedUtility:
+    """Return the maximum expected utility; if nothing is lacking, that of the best decision."""
+    known = known_of(model, state)
+    found = meu(model.network, known, criterion=criterion or MEU)
+    asked = _next_decision(model, known)
+    is_whole = asked is not None and set(known) == set(model.schema.known_before(asked))
+    if criterion is None and found.supported and is_whole:
+        best = best_among(values_of_actions(model, known, None))[0]
+        return ExpectedUtility(best.utility, best.supported, best.steps)
+    return found
+
+
+def values_of_actions(model: SPMN, state: object, criterion: Criterion | None) -> list[ActionValue]:
+    """Return what every value of the next decision is worth."""
+    known = known_of(model, state)
+    asked = _next_decision(model, known)
+    compiled = None if asked is None or criterion is not None else model.compiled(asked)
+    if compiled is None or any(name not in compiled.variables for name in known):
+        answers = action_values(model.network, known, asked, criterion=criterion or MEU)
+        return checked(answers, known, model)
+    found = compiled(compiled.context(known))
+    missing = compiled.missing(known)
+    usual = _usual(model, found, not missing)[0]
+    return checked(found.answers(0, missing, float(usual)), known, model)
+
+
+def decide(model: SPMN, table: object) -> dict[str, NDArray[Any]]:
+    """Return what to do in each row of a table of states, as columns; see `SPMN.decide`."""
+    rows = as_table(table)
+    names = [name for name in rows.names if name in model.schema.variables]
+    check_columns(names, model.network)
+    asked = _next_decision(model, dict.fromkeys(names))
+    compiled = None if asked is None else model.compiled(asked)
+    if compiled is None:
+        raise EvidenceError("no decision is left to make, or not all is earned after it")
+    known = [name for name in names if name in compiled.variables]
+    columns = {name: rows.coded(name, model.schema.kinds.get(name)) for name in known}
+    found = _lawful(model, compiled(compiled.contexts(columns, rows.rows)), columns)
+    whole = ~np.any([column.missing for column in columns.values()], axis=0)
+    whole &= all(name in columns for name in model.schema.known_before(compiled.decision))
+    each = np.arange(rows.rows), found.best
+    alike = len({type(value) for value in found.values}) == 1
+    values = np.array(found.values) if alike else objects(found.values)
+    return {
+        compiled.decision: values[found.best],
+        "utility": found.utility[each],
+        "error": np.sqrt(found.variance[each]),
+        "usual": _usual(model, found, whole),
+    }
+
+
+def _next_decision(model: SPMN, known: Evidence) -> str | None:
+    return next((name for name in model.schema.decisions if name not in known), None)
+
+
+def _lawful(model: SPMN, found: Worths, columns: Mapping[str, Column]) -> Worths:
+    """Return what decisions are worth, those that laws forbid in a row not being available."""
+    available = found.available.copy()
+    for law in model.schema.laws:
+        if law.decision == found.decision and all(name in columns for name in law.variables):
+            named = np.array([label(value) == law.value for value in found.values], dtype=bool)
+            holds = law.holds({n: columns[n].for_expressions() for n in law.variables})
+            available[np.ix_(~holds, named)] = 0.0
+    return replace(found, available=available)
+
+
+def _usual(model: SPMN, found: Worths, whole: bool | Bools) -> Array:  # [rows]
+    """Return how usual contexts are; only those of the first decision can be compared."""
+    usual = np.where(found.possible, 1.0, 0.0)
+    if not model.usual or found.decision != model.schema.decisions[0]:
+        return usual
+    logs = found.log_likelihood + 1e-9 * (1 + np.abs(found.log_likelihood))
+    share = np.searchsorted(np.array(model.usual), logs, side="right") / len(model.usual)
+    return np.asarray(np.where(whole & found.possible, share, usual))
