@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from rspmn.data.distinct import count_distinct, distinct_integers, distinct_rows
+from rspmn.data.distinct import (
+    count_distinct,
+    distinct_counts,
+    distinct_integers,
+    distinct_rows,
+)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint8, np.float64, np.bool_])
@@ -22,6 +27,10 @@ def test_as_numpy_does(dtype: type, span: int) -> None:
         assert found.dtype == expected.dtype
         assert np.array_equal(found, expected)
         assert np.array_equal(places, inverse)
+        counted, counts = distinct_counts(numbers)
+        assert counted.dtype == expected.dtype
+        assert np.array_equal(counted, expected)
+        assert np.array_equal(counts, np.bincount(inverse, minlength=len(expected)))
 
 
 def test_extremes_of_a_type() -> None:

@@ -26,6 +26,20 @@ def distinct_integers(numbers: NDArray[Any]) -> tuple[NDArray[Any], Ints]:
     return distinct, (np.cumsum(there) - 1)[places]
 
 
+def distinct_counts(numbers: NDArray[Any]) -> tuple[NDArray[Any], Ints]:
+    """Return the sorted distinct integers, and how often each occurs.
+
+    >>> distinct_counts(np.array([7, 5, 7]))
+    (array([5, 7]), array([1, 2]))
+    """
+    places = _from_lowest(numbers)
+    if places is None:
+        return np.unique(numbers, return_counts=True)
+    counts = np.bincount(places)
+    there = np.flatnonzero(counts)
+    return (there + numbers.min()).astype(numbers.dtype), counts[there]
+
+
 def _from_lowest(numbers: NDArray[Any]) -> Ints | None:
     """Return how far integers are above the lowest; None if they are far apart, or no integers."""
     if numbers.dtype.kind != "i" or not len(numbers):
@@ -33,7 +47,7 @@ def _from_lowest(numbers: NDArray[Any]) -> Ints | None:
     low = int(numbers.min())
     if int(numbers.max()) - low > SPAN * len(numbers) + MORE:
         return None
-    return numbers.astype(np.int64) - low
+    return numbers.astype(np.int64) - low if low else numbers
 
 
 def count_distinct(numbers: Ints) -> int:

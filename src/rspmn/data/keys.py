@@ -21,6 +21,8 @@ from rspmn.types import Array, Ints
 FEW = 16
 #: The number of values that are looked at to guess which there are.
 GLANCE = 4096
+#: So many numbers at once are compared with each of few values.
+BLOCK = 2**15
 #: Joined integers stay below this.
 LARGEST = 2**62
 
@@ -125,13 +127,16 @@ def _number_keys(numbers: Array) -> Keys:
     """Return integers for floats, in their order, NaN first."""
     few = np.unique(numbers[:: max(1, len(numbers) // GLANCE)])
     while len(few) <= FEW and not np.isnan(few).any():
-        codes = np.zeros(len(numbers), dtype=np.int8)
-        for number in few[1:]:
-            codes += numbers >= number
-        others = few[codes] != numbers
-        if not others.any():
+        codes, others = np.zeros(len(numbers), dtype=np.int8), []
+        for start in range(0, len(numbers), BLOCK):
+            part, into = (every[start : start + BLOCK] for every in (numbers, codes))
+            for number in few[1:]:
+                into += part >= number
+            others.append(part[few[into] != part])
+        found = np.union1d(few, np.concatenate([few[:0], *others]))
+        if len(found) == len(few):
             return Keys(codes, max(1, len(few)), few)
-        few = np.union1d(few, numbers[others])
+        few = found
     distinct, place = np.unique(numbers, return_inverse=True)
     if len(distinct) and np.isnan(distinct[-1]):  # it is sorted last
         place, distinct = (place + 1) % len(distinct), np.roll(distinct, 1)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.data.columns import Column, narrowest, same_domain
+from rspmn.data.distinct import distinct_counts
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.keys import Keys, column_keys, join, joint_groups
 from rspmn.errors import DataError, did_you_mean
@@ -107,10 +108,10 @@ class Windows:
         rest = [name for name in schema.variables if name not in names]
         steps += [column_keys(episodes.columns[name]) for name in rest]
         whole = join([*steps, _followed_by(episodes, state)])
-        distinct, counts = np.unique(whole.codes, return_counts=True)
+        distinct, counts = distinct_counts(whole.codes)
         *found, after = whole.read(distinct.astype(np.int64))
         found = found if names else found[1:]  # a log without states has one of them
-        first, times = np.unique(whole.codes[episodes.offsets[:-1]], return_counts=True)
+        first, times = distinct_counts(whole.codes[episodes.offsets[:-1]])
         starts = np.zeros(len(distinct), dtype=np.int64)
         starts[np.searchsorted(distinct, first)] = times
         data = dict(zip((*names, *rest), found, strict=True))
