@@ -19,7 +19,7 @@ from rspmn.envs.domains import WORLDS
 from rspmn.envs.mdp import MDP
 from rspmn.evaluate import OffPolicy, off_policies
 from rspmn.evaluate.logged import Joint
-from rspmn.evaluate.targets import Asked
+from rspmn.evaluate.targets import AskedStates
 from rspmn.types import Array
 
 #: World, episodes of the log, steps of the policies, logs.
@@ -55,7 +55,7 @@ class Tables:
     def __init__(self, world: MDP, chances: Array) -> None:
         self.world, self.chances = world, chances
 
-    def probabilities(self, asked: Asked, t: int) -> Array:
+    def probabilities(self, asked: AskedStates, t: int) -> Array:
         """Return the probabilities in the states of the log."""
         situations = asked.situations
         place: dict[Joint, int] = {state: k for k, state in enumerate(self.world.states)}

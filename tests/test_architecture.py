@@ -40,7 +40,7 @@ DOORS: dict[str, set[str]] = {
 
 
 #: The kinds of nodes that a test here asks about.
-ASKED = ast.Import | ast.ImportFrom | ast.Call | ast.ExceptHandler | ast.MatchClass
+ASKED = ast.Import | ast.ImportFrom | ast.Call | ast.ExceptHandler | ast.MatchClass | ast.ClassDef
 
 
 @cache
@@ -123,3 +123,11 @@ def test_no_file_dispatches_on_leaf_families() -> None:
             elif isinstance(node, ast.Call) and name_of(node.func) == "isinstance":
                 tested = ast.unparse(node.args[1])
             assert not families & set(tested.replace("|", " ").split()), path
+
+
+def test_no_two_classes_share_a_name() -> None:
+    homes: dict[str, Path] = {}
+    for path, nodes in trees():
+        for node, on_loading in nodes:
+            if isinstance(node, ast.ClassDef) and on_loading and not node.name.startswith("_"):
+                assert homes.setdefault(node.name, path) == path, (node.name, path)

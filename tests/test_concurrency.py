@@ -161,7 +161,7 @@ def eager_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setattr(module, "KEPT", 2)
     monkeypatch.setattr(state_products, "MOST_KEPT", 3)
     slow: list[tuple[type, str]] = [
-        (planned.Planned, "_choose"),
+        (planned.Plan, "_choose"),
         (how_sure.DrawnPlan, "_rule"),
         (state_products.Products, "_products_of"),
         (OutcomeRows, "after_choices"),

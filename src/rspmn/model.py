@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from rspmn.trust.soft import SoftPosterior
 
 
-class Rule(TypedDict, total=False):
+class PolicyOptions(TypedDict, total=False):
     """What `RSPMN.policy` takes besides horizon and discount, as other questions take it."""
 
     allow_untried: bool
@@ -417,7 +417,7 @@ class RSPMN:
         state: object = None,
         horizon: int | None = None,
         discount: float = 1.0,
-        **rule: Unpack[Rule],
+        **rule: Unpack[PolicyOptions],
     ) -> "list[ActionValue]":
         """Return the expected utility of every value of the next decision, with its support.
 
@@ -431,7 +431,7 @@ class RSPMN:
         state: object = None,
         horizon: int | None = None,
         discount: float = 1.0,
-        **rule: Unpack[Rule],
+        **rule: Unpack[PolicyOptions],
     ) -> Any:
         """Return what to do in a state: a value, or a mapping of several decisions to make now.
 
@@ -445,7 +445,7 @@ class RSPMN:
         state: object = None,
         horizon: int | None = None,
         discount: float = 1.0,
-        **rule: Unpack[Rule],
+        **rule: Unpack[PolicyOptions],
     ) -> "list[ActionValue]":
         """Call `action_values`, its new name."""
         warn_renamed("expected_utilities", "action_values")
@@ -456,7 +456,7 @@ class RSPMN:
         state: object = None,
         horizon: int | None = None,
         discount: float = 1.0,
-        **rule: Unpack[Rule],
+        **rule: Unpack[PolicyOptions],
     ) -> "list[ActionValue]":
         """Return all best values of the next decision, ties included; the first is to be chosen."""
         from rspmn.infer.actions import best_among

@@ -11,7 +11,7 @@ from rspmn.evaluate import Mixture, Planned, Practice, Target, Uniform, as_targe
 from rspmn.evaluate.behaviour import estimated_behaviour, given_behaviour
 from rspmn.evaluate.decision_tree import leaves
 from rspmn.evaluate.logged import LoggedSteps, logged_steps
-from rspmn.evaluate.targets import Asked
+from rspmn.evaluate.targets import AskedStates
 from rspmn.infer.policy import Policy
 from rspmn.types import Array
 
@@ -30,7 +30,7 @@ def log() -> Episodes:
 
 MODEL: RSPMN = learn_rspmn(log())[0]
 STEPS: LoggedSteps = logged_steps(MODEL, log())
-ASKED = Asked(STEPS.situations, estimated_behaviour(STEPS))
+ASKED = AskedStates(STEPS.situations, estimated_behaviour(STEPS))
 
 
 def recommended() -> Policy:
@@ -98,7 +98,7 @@ def test_a_policy_may_depend_on_time() -> None:
     class Alternates:
         stationary = False
 
-        def probabilities(self, asked: Asked, t: int) -> Array:
+        def probabilities(self, asked: AskedStates, t: int) -> Array:
             return np.full((asked.situations.count, 2), [1.0, 0.0] if t % 2 else [0.0, 1.0])
 
     assert shares(Alternates(), 0) != shares(Alternates(), 1)

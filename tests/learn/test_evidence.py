@@ -14,7 +14,7 @@ from rspmn.evaluate import true_value
 from rspmn.learn import LearnConfig, learn_rspmn
 from rspmn.learn.structure.bayes_factors import log_bayes_factors, observed_enough
 from rspmn.learn.structure.rows import Rows, read_rows
-from rspmn.learn.structure.targets import Target
+from rspmn.learn.structure.targets import Later
 
 
 def rows_of(x: list[int], y: list[int]) -> Rows:
@@ -24,7 +24,7 @@ def rows_of(x: list[int], y: list[int]) -> Rows:
 
 def evidence(x: list[int], y: list[int]) -> float:
     rows = rows_of(x, y)
-    return float(log_bayes_factors(rows, ["x"], [Target(("y",), np.zeros(len(rows), np.int64))])[0])
+    return float(log_bayes_factors(rows, ["x"], [Later(("y",), np.zeros(len(rows), np.int64))])[0])
 
 
 def test_two_rows_by_hand() -> None:
@@ -37,20 +37,20 @@ def test_two_rows_by_hand() -> None:
     assert evidence([0, 1, 0], [0, 0, 1]) < evidence([0, 1, 1], [0, 1, 1])
     same = rows_of([0, 1, 2, 2], [0, 0, 0, 1])
     first = Rows(same.table, same.index[:2], same.weights[:2])
-    seen = [Target(("y",), np.zeros(2, np.int64))]
+    seen = [Later(("y",), np.zeros(2, np.int64))]
     assert log_bayes_factors(first, ["x"], seen)[0] == pytest.approx(math.log((1 / 4) / (3 / 8)))
 
 
 def test_where_nothing_can_be_compared() -> None:
     rows = rows_of([0, 1], [0, 1])
-    assert log_bayes_factors(rows, ["x"], [Target(("y",), np.array([0, 1]))])[0] == 0.0
+    assert log_bayes_factors(rows, ["x"], [Later(("y",), np.array([0, 1]))])[0] == 0.0
 
 
 def test_what_is_observed_enough() -> None:
     rows = rows_of([0] * 20 + [1] * 20, [0, 1] * 20)
     strata = rows.codes("y").astype(np.int64)
-    assert observed_enough(rows, ["x"], Target(("x",), strata), 10.0).tolist() == [True]
-    assert observed_enough(rows, ["x"], Target(("x",), strata), 11.0).tolist() == [False]
+    assert observed_enough(rows, ["x"], Later(("x",), strata), 10.0).tolist() == [True]
+    assert observed_enough(rows, ["x"], Later(("x",), strata), 11.0).tolist() == [False]
 
 
 @pytest.mark.parametrize(

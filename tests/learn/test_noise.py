@@ -12,8 +12,8 @@ from rspmn.data.columns import Column
 from rspmn.data.windows import Windows
 from rspmn.envs.taxi import taxi
 from rspmn.learn import LearnConfig, learn_rspmn
-from rspmn.learn.aside import Reason
 from rspmn.learn.info import RSPMNInfo
+from rspmn.learn.irrelevant import Reason
 from rspmn.learn.noise import discoveries, noise_of
 from rspmn.learn.two_step import wrap
 from rspmn.schema import Kind

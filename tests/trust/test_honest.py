@@ -13,7 +13,7 @@ from rspmn.envs.domains import DOMAINS
 from rspmn.envs.random_mdp import random_mdp
 from rspmn.errors import EvidenceError
 from rspmn.evaluate import true_value
-from rspmn.infer.compiled.planned import Planned
+from rspmn.infer.compiled.planned import Plan
 from rspmn.infer.criterion import MEU
 from rspmn.trust import Posterior, draws
 from rspmn.trust.draws import Worlds
@@ -64,7 +64,7 @@ def test_a_world_that_is_the_model_has_its_values(name: str, models: Mapping[str
     worlds = Worlds(
         Posterior(model).evidence, forms.earned[None, :], lambda v: np.asarray(weights @ v.T).T
     )
-    plan = Planned(model, 5, 0.9, MEU)
+    plan = Plan(model, 5, 0.9, MEU)
     best = fixed = np.zeros((3, model.num_interfaces))
     for after in range(5):
         best = worlds.update(best, 0.9, after == 0, Best())
@@ -77,7 +77,7 @@ def test_a_world_that_is_the_model_has_its_values(name: str, models: Mapping[str
 
 def test_no_plan_is_worth_more_than_the_best(models: Mapping[str, RSPMN]) -> None:
     model = models["FrozenLake"]
-    posterior, plan = Posterior(model), Planned(model, 8, 1.0, MEU)
+    posterior, plan = Posterior(model), Plan(model, 8, 1.0, MEU)
     worlds = posterior.worlds(posterior.draw(20, np.random.default_rng(0)))
     best = fixed = np.zeros((20, model.num_interfaces))
     for after in range(8):
@@ -93,7 +93,7 @@ def test_the_branches_of_a_plan_are_enough_to_value_it(
     name: str, models: Mapping[str, RSPMN]
 ) -> None:
     model = models[name]
-    posterior, plan = model.posterior, Planned(model, 5, 1.0, MEU)
+    posterior, plan = model.posterior, Plan(model, 5, 1.0, MEU)
     found = posterior.draw(10, np.random.default_rng(0))
     rules = [Fixed(plan.at(after).choices.chosen) for after in range(5)]
     taken = np.unique(np.concatenate([rule.choice[0] for rule in rules]))

@@ -13,7 +13,7 @@ from rspmn.envs.random_mdp import random_mdp
 from rspmn.evaluate.exact import policy_array
 from rspmn.testing.criterion import example_model
 from rspmn.trust.rules import Fixed, Recorded
-from rspmn.trust.unseen import Logged
+from rspmn.trust.unseen import LoggedValues
 
 SCHEMA = Schema([["s"], ["a"]], ["a"], "u")
 
@@ -164,8 +164,12 @@ def test_numbers_outside_the_log() -> None:
     schema = Schema([["temp_c"], ["a"]], ["a"], "u", kinds={"temp_c": "continuous"})
     model, _ = learn_rspmn(Episodes.from_steps(steps, schema, [Followed.END] * len(steps)))
     outside = ("temp_c=120 is outside the log, 29.5 to 98.3",)
-    assert Logged(model).never({"temp_c": 120.0}) == outside
-    assert Logged(model).never({"temp_c": 29.5}) == Logged(model).never({"temp_c": 70.0}) == ()
+    assert LoggedValues(model).never({"temp_c": 120.0}) == outside
+    assert (
+        LoggedValues(model).never({"temp_c": 29.5})
+        == LoggedValues(model).never({"temp_c": 70.0})
+        == ()
+    )
     assert model.policy(1).how_sure({"temp_c": 120.0}).notes[:1] == outside
 
 
@@ -173,8 +177,10 @@ def test_combinations_that_were_never_logged() -> None:
     schema = Schema([["x", "y"], ["a"]], ["a"], "u")
     steps = [[{"x": k, "y": k, "a": 0, "u": float(k)}] for k in (0, 1)] * 50
     model, _ = learn_rspmn(Episodes.from_steps(steps, schema, [Followed.END] * 100))
-    assert Logged(model).never({"x": 0, "y": 1}) == ("x=0 with y=1 was never logged together",)
-    assert Logged(model).never({"x": 0, "y": 0}) == ()
+    assert LoggedValues(model).never({"x": 0, "y": 1}) == (
+        "x=0 with y=1 was never logged together",
+    )
+    assert LoggedValues(model).never({"x": 0, "y": 0}) == ()
 
 
 @pytest.mark.soak

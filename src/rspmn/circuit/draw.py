@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from rspmn.circuit.layout import Placed, lay_out
+from rspmn.circuit.layout import DrawnNode, lay_out
 from rspmn.circuit.network import Network
 from rspmn.circuit.nodes import FactoredLatents, Latent, Leaf, Max, Node, Product, Sum, Utility
 from rspmn.errors import CircuitError, MissingExtraError
@@ -67,7 +67,7 @@ def dot(network: Network) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _dot_style(place: Placed) -> dict[str, str]:
+def _dot_style(place: DrawnNode) -> dict[str, str]:
     shapes = {
         Sum: "circle",
         Product: "circle",
@@ -143,7 +143,7 @@ def render(
     return picture.getvalue()
 
 
-def _draw_edge(axes: Any, parent: Placed, child: Placed, text: str) -> None:
+def _draw_edge(axes: Any, parent: DrawnNode, child: DrawnNode, text: str) -> None:
     axes.plot([parent.x, child.x], [parent.layer, child.layer], color="#555555", lw=0.9, zorder=1)
     if text:
         text = "\n".join(textwrap.wrap(text, 13))
@@ -153,7 +153,9 @@ def _draw_edge(axes: Any, parent: Placed, child: Placed, text: str) -> None:
         _write(axes, x, y, text, 7, bbox=box, zorder=2)
 
 
-def _draw_node(axes: Any, place: Placed, interface: int | None, caption: str | None = None) -> None:
+def _draw_node(
+    axes: Any, place: DrawnNode, interface: int | None, caption: str | None = None
+) -> None:
     from matplotlib.patches import Ellipse, FancyBboxPatch, Polygon
 
     node, x, y = place.node, place.x, place.layer

@@ -23,7 +23,7 @@ ABOVE = -1
 
 
 @dataclass
-class Placed:
+class DrawnNode:
     """One drawn node."""
 
     index: int  # in the network
@@ -45,7 +45,7 @@ class Line:
 class Drawing:
     """All nodes and edges with their places."""
 
-    places: list[Placed] = field(default_factory=list)
+    places: list[DrawnNode] = field(default_factory=list)
     edges: list[Line] = field(default_factory=list)
     roots: list[int] = field(default_factory=list)  # the place of each root
 
@@ -128,7 +128,7 @@ class _Layout:
         """Draw a node with edges from some parents; return what it passes to its children."""
         drawing = self.drawing
         layer = max(arrival.layer for arrival in above)
-        drawing.places.append(Placed(index, node, layer, left + self.widths[index] / 2))
+        drawing.places.append(DrawnNode(index, node, layer, left + self.widths[index] / 2))
         here = len(drawing.places) - 1
         drawing.edges.extend(Line(a.parent, here, a.label) for a in above if a.parent != ABOVE)
         onward = []

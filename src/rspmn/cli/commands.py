@@ -9,7 +9,7 @@ import os
 import click
 
 from rspmn.cli import options
-from rspmn.cli.framework import Argument, Declared, Option
+from rspmn.cli.framework import Argument, DeclaredCommand, Option
 from rspmn.cli.options import LEARNING, LOG, OUTPUT, Number
 from rspmn.cli.streams import InputFile, OutputFile
 
@@ -345,7 +345,7 @@ def completion() -> list[click.Parameter]:
 #: Sections of `rspmn --help`.
 FROM_LOG, ASK, LOOK, TRY = "From a log to a model", "Ask a model", "Look at a model", "Try it out"
 
-_ACT = Declared(
+_ACT = DeclaredCommand(
     ASK, "acting.show_actions", "value of every action in a state, best first",
     (
         "rspmn act lake.json --state cell=14 --horizon 100",
@@ -356,22 +356,22 @@ _ACT = Declared(
     ), act,
 )  # fmt: skip
 
-COMMANDS: dict[str, Declared] = {
-    "doctor": Declared(
+COMMANDS: dict[str, DeclaredCommand] = {
+    "doctor": DeclaredCommand(
         FROM_LOG, "doctoring.doctor", "describe a log and report possible problems",
         (
             "rspmn doctor log.csv --schema schema.toml",
             "rspmn doctor oil.csv --single --schema oil.toml",
         ), doctor,
     ),
-    "schema": Declared(
+    "schema": DeclaredCommand(
         FROM_LOG, "doctoring.propose_schema", "propose a schema.toml for a log, to be edited",
         (
             "rspmn schema log.csv",
             "rspmn schema log.csv -o proposed.toml",
         ), schema,
     ),
-    "learn": Declared(
+    "learn": DeclaredCommand(
         FROM_LOG, "learning.learn", "learn a recurrent model from a log of episodes",
         (
             "rspmn learn log.csv --schema schema.toml -o model.json",
@@ -379,11 +379,11 @@ COMMANDS: dict[str, Declared] = {
             "cat log.csv | rspmn learn - --schema schema.toml -o model.json.gz",
         ), learn,
     ),
-    "learn-spmn": Declared(
+    "learn-spmn": DeclaredCommand(
         FROM_LOG, "learning.learn_single_shot", "learn a model from a table of past decisions",
         ("rspmn learn-spmn oil.csv --schema oil.toml -o drilling.json",), learn_spmn,
     ),
-    "loglik": Declared(
+    "loglik": DeclaredCommand(
         FROM_LOG, "logs.show_likelihood", "log-likelihood of the episodes of a log",
         (
             "rspmn loglik lake.json log.csv",
@@ -392,39 +392,39 @@ COMMANDS: dict[str, Declared] = {
     ),
     "act": _ACT,
     "decide": _ACT._replace(summary="the same as act"),
-    "explain": Declared(
+    "explain": DeclaredCommand(
         ASK, "explaining.explain", "why an action is best in a state, and what decides it",
         (
             "rspmn explain lake.json --state cell=14 --horizon 30",
             "rspmn explain lake.json --state cell=14 --horizon 30 --log log.csv -o why.svg",
         ), explain,
     ),
-    "returns": Declared(
+    "returns": DeclaredCommand(
         ASK, "explaining.show_returns", "the distribution of what is earned: quantiles, worst tail",
         (
             "rspmn returns lake.json --horizon 30",
             "rspmn returns lake.json --state cell=14 --horizon 30 --tail 0.1",
         ), returns,
     ),
-    "information": Declared(
+    "information": DeclaredCommand(
         ASK, "explaining.show_information", "what it is worth to observe a variable first",
         ("rspmn information lake.json --horizon 30 --observe cell",), information,
     ),
-    "sensitivity": Declared(
+    "sensitivity": DeclaredCommand(
         ASK, "explaining.show_sensitivity", "probabilities at which the best action changes",
         (
             "rspmn sensitivity lake.json --state cell=14 --horizon 30",
             "rspmn sensitivity lake.json --state cell=14 --horizon 30 --event cell=13",
         ), sensitivity,
     ),
-    "meu": Declared(
+    "meu": DeclaredCommand(
         ASK, "queries.show_meu", "maximum expected utility, from the start or from a state",
         (
             "rspmn meu lake.json --horizon 100",
             "rspmn meu lake.json --state cell=14 --discount 0.95",
         ), meu,
     ),
-    "policy": Declared(
+    "policy": DeclaredCommand(
         ASK, "logs.show_policy", "the best decision in every state, as a table",
         (
             "rspmn policy lake.json --horizon 100",
@@ -433,42 +433,42 @@ COMMANDS: dict[str, Declared] = {
             "rspmn policy lake.json --horizon 100 --to tree",
         ), policy,
     ),
-    "evaluate": Declared(
+    "evaluate": DeclaredCommand(
         ASK, "evaluating.evaluate", "what a policy is worth, by a model and a log",
         (
             "rspmn evaluate lake.json --log log.csv --draws 50",
             "rspmn evaluate lake.json --log log.csv --policy uniform --draws 50 --level 0.95",
         ), evaluate,
     ),
-    "check": Declared(
+    "check": DeclaredCommand(
         LOOK, "queries.check", "check that a model or a schema.toml is valid",
         (
             "rspmn check lake.json",
             "rspmn check schema.toml",
         ), check,
     ),
-    "info": Declared(
+    "info": DeclaredCommand(
         LOOK, "queries.show_info", "show the variables and the size of a model",
         (
             "rspmn info lake.json",
             "cat lake.json | rspmn info - --json",
         ), info,
     ),
-    "report": Declared(
+    "report": DeclaredCommand(
         LOOK, "reporting.report", "write a page about a model, to look at and to explore",
         (
             "rspmn report lake.json --horizon 30 -o lake.html",
             "rspmn report lake.json --horizon 30 --log log.csv --title 'A lake' -o report.html",
         ), report,
     ),
-    "serve": Declared(
+    "serve": DeclaredCommand(
         LOOK, "serving.serve", "answer questions about models over HTTP, with the page of each",
         (
             "rspmn serve lake.json --horizon 30",
             "rspmn serve lake=lake.json oil.json --port 8080",
         ), serve,
     ),
-    "draw": Declared(
+    "draw": DeclaredCommand(
         LOOK, "drawing.draw", "draw a model as .svg, .png or .dot",
         (
             "rspmn draw grid.json -o template.svg",
@@ -477,27 +477,27 @@ COMMANDS: dict[str, Declared] = {
             "rspmn draw grid.json --part unfolded --steps 3 -o unfolded.svg",
         ), draw,
     ),
-    "domains": Declared(
+    "domains": DeclaredCommand(
         TRY, "domains.list_domains", "list the domains that logs can be generated of",
         ("rspmn domains",), domains,
     ),
-    "generate": Declared(
+    "generate": DeclaredCommand(
         TRY, "domains.generate", "generate a log of a domain",
         (
             "rspmn generate FrozenLake --episodes 300 --schema lake.toml -o lake.csv",
             "rspmn generate Maze --episodes 9 --files 3 -o maze.csv",
         ), generate,
     ),
-    "sample": Declared(
+    "sample": DeclaredCommand(
         TRY, "logs.sample", "sample episodes from a model",
         ("rspmn sample lake.json --episodes 50 --horizon 100 --best -o simulated.csv",), sample,
     ),
-    "reproduce": Declared(
+    "reproduce": DeclaredCommand(
         TRY, "domains.reproduce", "the paper's tables, beside the exact optimum",
         ("rspmn reproduce --domains GridUniverse --scale 0.01 --seeds 1 -o reproduction",),
         reproduce,
     ),
-    "completion": Declared(
+    "completion": DeclaredCommand(
         TRY, "completing.completion", "completion of names by the shell, as a script",
         (
             'eval "$(rspmn completion bash)"  # in ~/.bashrc',

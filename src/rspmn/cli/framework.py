@@ -1,8 +1,9 @@
 """How commands are declared, found, parsed and run, on top of Click.
 
-A command is a `Declared`: its section of the help, its function, and what its help says. Functions
-and all that they import are loaded when the command runs, so that `rspmn --help` is quick. A
-function takes `Arguments`, the values of all parameters, and returns an `ExitCode` or None.
+A command is a `DeclaredCommand`: its section of the help, its function, and what its help says.
+Functions and all that they import are loaded when the command runs, so that `rspmn --help` is
+quick. A function takes `Arguments`, the values of all parameters, and returns an `ExitCode` or
+None.
 """
 
 import io
@@ -45,7 +46,7 @@ class Arguments(SimpleNamespace):
         return hasattr(self, name)
 
 
-class Declared(NamedTuple):
+class DeclaredCommand(NamedTuple):
     """A command."""
 
     section: str
@@ -72,7 +73,7 @@ class Option(click.Option):
 class Command(click.Command):
     """A command that runs a function of this package."""
 
-    def __init__(self, name: str, declared: Declared) -> None:
+    def __init__(self, name: str, declared: DeclaredCommand) -> None:
         params = [*declared.parameters(), *_of_every_command()]
         writes = any(isinstance(param.type, OutputFile) for param in params)
         if writes and all(param.name != "force" for param in params):
@@ -188,7 +189,7 @@ class Argument(click.Argument):
 class Commands(click.Group):
     """All commands, each made when it is asked for."""
 
-    def __init__(self, declared: Mapping[str, Declared], about: str = ABOUT) -> None:
+    def __init__(self, declared: Mapping[str, DeclaredCommand], about: str = ABOUT) -> None:
         version = click.version_option(
             __version__, prog_name="rspmn", message="%(prog)s %(version)s"
         )
@@ -232,7 +233,7 @@ class Commands(click.Group):
             formatter.write_dl(EXIT_CODES)
 
 
-def function_of(declared: Declared) -> Callable[[Arguments], int | None]:
+def function_of(declared: DeclaredCommand) -> Callable[[Arguments], int | None]:
     """Return the function of a command."""
     module, name = declared.function.split(".")
     found: Callable[[Arguments], int | None] = getattr(import_module(f"rspmn.cli.{module}"), name)

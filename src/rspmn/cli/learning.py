@@ -1,6 +1,7 @@
 """Commands that learn: from a log of episodes, and from a table of past decisions."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from time import perf_counter
 from typing import Any
@@ -11,14 +12,8 @@ from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.sources.count_windows import StoredWindows, store_windows
 from rspmn.data.tables import as_table
 from rspmn.errors import DataError
-from rspmn.learn import (
-    FutureInfo,
-    LearnConfig,
-    RSPMNInfo,
-    learn_rspmn,
-    learn_spmn,
-)
-from rspmn.learn.aside import told
+from rspmn.learn import FutureInfo, LearnConfig, RSPMNInfo, learn_rspmn, learn_spmn
+from rspmn.learn.irrelevant import listed_by_reason
 from rspmn.model import RSPMN
 from rspmn.schema import Schema
 
@@ -64,121 +59,132 @@ def _facts(info: RSPMNInfo) -> dict[str, Any]:
     return {name: fact for name, fact in facts.items() if fact is not None}
 
 
-def _story(info: RSPMNInfo, stored: StoredWindows) -> list[str]:
+def _story(info: RSPMNInfo, stored: StoredWindows) -> Iterator[str]:
     """Return lines that say what was learned, and what to be careful about."""
-    lengths, limit = stored.lengths, stored.reader.endings.time_limit
-    lines = [
-        f"{info.interfaces} interface nodes, {info.nodes['final']} nodes in all, from "
-        f"{info.steps} steps ({info.windows} distinct) of {lengths.episodes} episodes",
-        f"episodes: {lengths.ended_by(Followed.END)} terminated, "
-        f"{lengths.ended_by(Followed.STATE)} cut after a final state, "
-        f"{lengths.ended_by(Followed.UNKNOWN)} cut without one",
-    ]
-    late = int(lengths.counts[(lengths.endings == Followed.END) & (lengths.lengths == limit)].sum())
-    if late:
-        lines.append(
-            f"time limit: episodes were cut after {limit} steps; for the {late} that terminated in "
-            "that step the successor counts as unknown (--time-limit 0: as the end)"
-        )
-    if info.sample is not None:
-        sample = info.sample
-        lines.append(
-            f"sampled: the structure is learned from {sample.share:.2%} of {sample.steps} steps, "
-            f"the parameters from all of them ({sample.steps_placed} fit the structure)"
-        )
-    if info.numbers.grid:
-        boxes = (f"{name} ({len(knots)} knots)" for name, knots in info.numbers.knots.items())
-        others = [name for name in info.numbers.relevant if name not in info.numbers.knots]
-        lines.append(f"numbers: soft boxes of {', '.join([*boxes, *others])}")
-    if info.aside:
-        lines.append(
-            f"set aside: {told(info.aside)}: nothing depends on "
-            f"{'it' if len(info.aside) == 1 else 'them'}, and states do not differ by "
-            f"{'it' if len(info.aside) == 1 else 'them'}"
-        )
-    lines += _about_missing(info, stored.typed_schema)
-    if info.unsupported_branches:
-        lines.append(
-            f"unsupported: {info.unsupported_branches} decisions were only made in steps with an "
-            "unknown successor (cut, or lacking values); they count in the last step of a horizon "
-            "only"
-        )
-    if info.frontier_states:
-        lines.append(
-            f"frontier: {info.frontier_states} states have no decision with a known successor; "
-            f"{info.frontier_visits} steps led there; "
-            + (
-                "what decisions do in them is extrapolated"
-                if info.all_beyond is not None
-                else "they get the lowest value of all states"
-            )
-        )
-    if info.each_state:
-        lines.append(f"each state is an interface node: {info.each_state}")
-    if info.beyond:
-        left_out = "" if info.all_beyond else "; others were left out"
-        lines.append(
-            f"beyond the log: {info.beyond} states that it does not have may follow; what "
-            f"decisions do in them is extrapolated{left_out}"
-        )
+    yield from _about_log(info, stored)
+    yield from _about_variables(info)
+    yield from _about_missing(info, stored.typed_schema)
+    yield from _about_edge(info)
     if isinstance(info.future, FutureInfo) and info.em is None:
-        lines += _about_successors(info.future, info.steps)
+        yield from _about_successors(info.future, info.steps)
     if info.untried_branches:
-        lines.append(
+        yield (
             f"untried: {info.untried_branches} decisions were never made in their state; "
             "--allow-untried extrapolates their values from other states"
         )
     if info.em is not None:
         passes = ", ".join(f"{value:.6g}" for value in info.em.log_likelihoods)
-        lines.append(f"EM: log-likelihood {passes}")
+        yield f"EM: log-likelihood {passes}"
     if info.structure.stopped_by:
-        lines.append(f"stopped early: the limit of {info.structure.stopped_by} was reached")
-    return lines
+        yield f"stopped early: the limit of {info.structure.stopped_by} was reached"
 
 
-def _about_missing(info: RSPMNInfo, schema: Schema) -> list[str]:
+def _about_log(info: RSPMNInfo, stored: StoredWindows) -> Iterator[str]:
+    """Return lines about the size of model and log, and how episodes ended."""
+    lengths, limit = stored.lengths, stored.reader.endings.time_limit
+    yield (
+        f"{info.interfaces} interface nodes, {info.nodes['final']} nodes in all, from "
+        f"{info.steps} steps ({info.windows} distinct) of {lengths.episodes} episodes"
+    )
+    yield (
+        f"episodes: {lengths.ended_by(Followed.END)} terminated, "
+        f"{lengths.ended_by(Followed.STATE)} cut after a final state, "
+        f"{lengths.ended_by(Followed.UNKNOWN)} cut without one"
+    )
+    late = int(lengths.counts[(lengths.endings == Followed.END) & (lengths.lengths == limit)].sum())
+    if late:
+        yield (
+            f"time limit: episodes were cut after {limit} steps; for the {late} that terminated in "
+            "that step the successor counts as unknown (--time-limit 0: as the end)"
+        )
+    if info.sample is not None:
+        sample = info.sample
+        yield (
+            f"sampled: the structure is learned from {sample.share:.2%} of {sample.steps} steps, "
+            f"the parameters from all of them ({sample.steps_placed} fit the structure)"
+        )
+
+
+def _about_variables(info: RSPMNInfo) -> Iterator[str]:
+    """Return lines about the variables that states differ by, and those that do not matter."""
+    if info.numbers.grid:
+        boxes = (f"{name} ({len(knots)} knots)" for name, knots in info.numbers.knots.items())
+        others = [name for name in info.numbers.relevant if name not in info.numbers.knots]
+        yield f"numbers: soft boxes of {', '.join([*boxes, *others])}"
+    if info.aside:
+        them = "it" if len(info.aside) == 1 else "them"
+        yield (
+            f"set aside: {listed_by_reason(info.aside)}: nothing depends on {them}, and states do "
+            f"not differ by {them}"
+        )
+
+
+def _about_edge(info: RSPMNInfo) -> Iterator[str]:
+    """Return lines about decisions and states at the edge of the log, and beyond it."""
+    if info.unsupported_branches:
+        yield (
+            f"unsupported: {info.unsupported_branches} decisions were only made in steps with an "
+            "unknown successor (cut, or lacking values); they count in the last step of a horizon "
+            "only"
+        )
+    if info.frontier_states:
+        lowest = "they get the lowest value of all states"
+        extrapolated = "what decisions do in them is extrapolated"
+        yield (
+            f"frontier: {info.frontier_states} states have no decision with a known successor; "
+            f"{info.frontier_visits} steps led there; "
+            f"{lowest if info.all_beyond is None else extrapolated}"
+        )
+    if info.each_state:
+        yield f"each state is an interface node: {info.each_state}"
+    if info.beyond:
+        left_out = "" if info.all_beyond else "; others were left out"
+        yield (
+            f"beyond the log: {info.beyond} states that it does not have may follow; what "
+            f"decisions do in them is extrapolated{left_out}"
+        )
+
+
+def _about_missing(info: RSPMNInfo, schema: Schema) -> Iterator[str]:
     """Return lines that say which values were missing, and how such steps were counted."""
-    lines = []
     if info.lacking:
         shares = [
             f"{name} {steps / info.steps:.1%}" + (", which tells" * (name in schema.informative))
             for name, steps in info.lacking.items()
         ]
-        lines.append(f"missing, of {info.steps} steps: {'; '.join(shares)}")
+        yield f"missing, of {info.steps} steps: {'; '.join(shares)}"
     if info.steps_completed:
-        lines.append(
+        yield (
             f"completed: for {info.steps_completed} steps that lack values, or lead to a state "
             "that does, values were drawn from what the log says of them"
         )
     if info.steps_shared:
-        lines.append(
+        yield (
             f"shared: {info.steps_shared} steps that lack values count in all interface nodes that "
             "agree with what is known of them, in part"
         )
     if info.steps_left_out:
-        lines.append(
+        yield (
             f"left out: {info.steps_left_out} steps agree with no interface node in which their "
             "decisions were made"
         )
     if info.steps_doubtful:
-        lines.append(
+        yield (
             f"doubtful: {info.steps_doubtful} steps lack values at both ends and agree with no "
             "other step; it is not counted where they led"
         )
-    return lines
 
 
-def _never_taken(model: RSPMN) -> list[str]:
+def _never_taken(model: RSPMN) -> Iterator[str]:
     """Return a line about decisions that were never taken somewhere."""
-    if not model.never_taken:
-        return []
-    most = max(model.never_taken, key=lambda never: never.expected)
-    more = len(model.never_taken) - 1
-    return [
-        f"never taken: {most.decision} = {most.value} is {most}"
-        + (f" (and {_counted(more, 'case')} more)" if more else "")
-        + "; if it cannot be, say so in [available] of the schema"
-    ]
+    if model.never_taken:
+        most = max(model.never_taken, key=lambda never: never.expected)
+        more = len(model.never_taken) - 1
+        yield (
+            f"never taken: {most.decision} = {most.value} is {most}"
+            + (f" (and {_counted(more, 'case')} more)" if more else "")
+            + "; if it cannot be, say so in [available] of the schema"
+        )
 
 
 def _about_successors(info: FutureInfo, steps: int) -> list[str]:

@@ -170,7 +170,7 @@ class Decides(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Recorded:
+class Recording:
     """One episode as it was recorded."""
 
     seen: dict[str, NDArray[Any]]  # [T + 1]
@@ -250,7 +250,7 @@ def collect(
             actions.append(chosen)
             rewards.append(_reward(earned, len(rewards)))
         found.append(
-            Recorded(
+            Recording(
                 seen.columns(seen.stacked(observations)),
                 done.columns(done.stacked(actions)),
                 np.array(rewards),
@@ -290,7 +290,7 @@ def _named(made: Any, done: FlatSpace) -> Mapping[str, Value]:
     return made if isinstance(made, Mapping) else {done.names[0]: made}
 
 
-def episodes_of(found: list[Recorded], seen: FlatSpace, done: FlatSpace, reward: str) -> Episodes:
+def episodes_of(found: list[Recording], seen: FlatSpace, done: FlatSpace, reward: str) -> Episodes:
     """Return recorded episodes as a log, given the spaces of observations and of actions."""
     if not found:
         raise DataError("there are no episodes with a step")

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from rspmn.data.episodes import Episodes
-from rspmn.data.gymnasium import FlatSpace, Recorded, episodes_of
+from rspmn.data.gymnasium import FlatSpace, Recording, episodes_of
 from rspmn.errors import DataError
 
 
@@ -45,7 +45,7 @@ def from_minari(
     found = []
     for number, episode in enumerate(dataset.iterate_episodes()):
         rewards = np.asarray(episode.rewards, dtype=np.float64)
-        one = Recorded(
+        one = Recording(
             seen.columns(episode.observations),
             done.columns(episode.actions),
             rewards,
@@ -57,7 +57,7 @@ def from_minari(
     return episodes_of(found, seen, done, reward)
 
 
-def _check_lengths(one: Recorded, number: int) -> None:
+def _check_lengths(one: Recording, number: int) -> None:
     steps = len(one.rewards)
     seen, done = (len(next(iter(part.values()))) for part in (one.seen, one.done))
     if (seen, done) != (steps + 1, steps):

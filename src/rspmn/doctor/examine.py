@@ -29,8 +29,8 @@ from rspmn.doctor.steps import (
     step_findings,
 )
 from rspmn.errors import DataError
-from rspmn.learn.aside import Reason, set_aside
 from rspmn.learn.config import LearnConfig
+from rspmn.learn.irrelevant import Reason, irrelevant_variables
 from rspmn.learn.set_aside import without_variables
 from rspmn.learn.two_step import wrap
 from rspmn.log_format import SILENT, LogFormat, LogOptions
@@ -194,7 +194,7 @@ def _look_at_steps(found: Diagnosis, source: Engine) -> None:
     config = LearnConfig()
     two = wrap(windows, config)
     if windows.schema.decisions and (windows.followed != Followed.UNKNOWN).any():
-        found.aside = set_aside(two, config)[0]
+        found.aside = irrelevant_variables(two, config)[0]
         found.findings += habit_findings(two, found.aside, config)
     matters = without_variables(windows, [*found.aside])  # states differ by nothing else
     found.coverage = coverage_of(matters)

@@ -11,8 +11,8 @@ import numpy as np
 
 from rspmn.availability import NeverTaken, label
 from rspmn.doctor.findings import Finding
-from rspmn.learn.aside import Reason, told
 from rspmn.learn.config import LearnConfig
+from rspmn.learn.irrelevant import Reason, listed_by_reason
 from rspmn.learn.never_taken import never_taken
 from rspmn.learn.two_step import TwoSteps
 from rspmn.schema import Schema
@@ -59,7 +59,7 @@ def habit_findings(
         yield Finding(
             "note",
             "set aside",
-            f"nothing depends on {told(others)}",
+            f"nothing depends on {listed_by_reason(others)}",
             "Learning sets them aside: states will not differ by them. Without these columns it is "
             "the same, and faster",
         )

@@ -17,7 +17,7 @@ except ImportError:
 
 
 @dataclass(frozen=True)
-class Categories:
+class CategoryCode:
     """The index of a value."""
 
     values: tuple[Value, ...]
@@ -37,7 +37,7 @@ class Categories:
 
 
 @dataclass(frozen=True)
-class Numbers:
+class NumberCode:
     """The number itself, in an array of one; in single precision it could miss narrow leaves."""
 
     low: float
@@ -60,7 +60,7 @@ class Numbers:
 
 
 #: How the values of a variable are coded as elements of a space.
-Coding = Categories | Numbers
+Coding = CategoryCode | NumberCode
 
 
 def in_order(values: Iterable[Value]) -> tuple[Value, ...]:

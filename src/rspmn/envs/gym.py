@@ -19,7 +19,7 @@ from rspmn.circuit import (
     fold_up,
     walk_down,
 )
-from rspmn.envs.coded_env import Categories, CodedEnv, Coding, Numbers, in_order, written
+from rspmn.envs.coded_env import CategoryCode, CodedEnv, Coding, NumberCode, in_order, written
 from rspmn.infer.sample import Draw
 from rspmn.model import RSPMN
 from rspmn.schema import Kind
@@ -139,12 +139,12 @@ class ModelEnv(CodedEnv):
         continuous = self.model.schema.kinds.get(name) is Kind.CONTINUOUS
         categories = all(leaf.atoms() is not None for leaf in leaves) and not continuous
         if categories or len(ends) == 1:
-            return Categories(in_order(ends))
+            return CategoryCode(in_order(ends))
         numbers = [value for value in ends if isinstance(value, int | float)]
         if len(numbers) < len(ends):
             raise self.refusal(f"{name!r} has numbers and text for values")
         whole = not continuous and all(isinstance(number, int) for number in numbers)
-        return Numbers(min(numbers), max(numbers), np.int64 if whole else np.float64)
+        return NumberCode(min(numbers), max(numbers), np.int64 if whole else np.float64)
 
     # ---- episodes ------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rspmn.envs.coded_env import Categories, CodedEnv, in_order, register, written
+from rspmn.envs.coded_env import CategoryCode, CodedEnv, in_order, register, written
 from rspmn.envs.domains import WORLDS
 from rspmn.envs.mdp import MDP
 from rspmn.values import Value, show
@@ -37,7 +37,7 @@ class MDPEnv(CodedEnv):
         self.mdp = mdp
         names = mdp.schema.information_sets[0]
         observed = {
-            name: Categories(in_order(state[k] for state in mdp.states))
+            name: CategoryCode(in_order(state[k] for state in mdp.states))
             for k, name in enumerate(names)
         }
         self.values = {name: coding.values for name, coding in observed.items()}

@@ -17,9 +17,9 @@ from rspmn.evaluate.importance import Estimate, interval
 from rspmn.evaluate.logged import Joint, LoggedSteps, logged_steps
 from rspmn.evaluate.model_value import OwnWorld, draws_of, recentred, worths_of
 from rspmn.evaluate.practice import check_draws, estimate_of, practice_value
-from rspmn.evaluate.targets import Asked, Planned
+from rspmn.evaluate.targets import AskedStates, Planned
 from rspmn.infer.bellman import check_steps
-from rspmn.infer.compiled.planned import Planned as Plan
+from rspmn.infer.compiled.planned import Plan
 from rspmn.infer.criterion import MEU
 from rspmn.infer.policy import Policy
 from rspmn.model import RSPMN
@@ -175,7 +175,7 @@ def _by_node(
 ) -> tuple[float, tuple[NodeComparison, ...]]:
     """Return the share of steps that agree, and the interface nodes."""
     situations, target = steps.situations, Planned(policy)
-    asked, shape = Asked(situations, estimated_behaviour(steps)), steps.counts.shape
+    asked, shape = AskedStates(situations, estimated_behaviour(steps)), steps.counts.shape
     taken, told = np.zeros(shape), np.zeros(shape)
     agrees = np.zeros(situations.count)
     assert policy.horizon is not None

@@ -13,7 +13,7 @@ from rspmn.data.keys import joint_groups
 from rspmn.data.windows import fair_endings
 from rspmn.errors import DataError, EvidenceError
 from rspmn.evaluate.places import Places, knots, places_of
-from rspmn.infer.compiled.draws import Draws, Sampler
+from rspmn.infer.compiled.draws import ManyDraws, Sampler
 from rspmn.model import RSPMN
 from rspmn.schema import Schema
 from rspmn.types import Array, Ints
@@ -184,7 +184,7 @@ def _situations(
 def _drawn(model: RSPMN, nodes: Ints) -> dict[str, Column]:
     """Return states of interface nodes, the numbers of soft boxes at their knots."""
     sampler = Sampler(model.template, model.schema)
-    draws = Draws(sampler, nodes, np.random.default_rng(0))
+    draws = ManyDraws(sampler, nodes, np.random.default_rng(0))
     draws.finish()
     found = {name: draws.drawn[name] for name in model.schema.information_sets[0]}
     if model.soft_counts is not None:

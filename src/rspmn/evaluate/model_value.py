@@ -90,7 +90,7 @@ class Paths:
 
 
 @dataclass(frozen=True, eq=False)
-class Worths:
+class ModelWorths:
     """What branches and interface nodes are worth in a model, by the time of a horizon."""
 
     branches: list[list[Array]]  # of each time and level, [branches]; -∞ if not known
@@ -157,7 +157,7 @@ class ModelValue:
         return (rules if len(rules) > 1 else rules * self.horizon)[::-1]
 
     @cached_property
-    def worths(self) -> Worths:
+    def worths(self) -> ModelWorths:
         """What everything is worth in the model itself."""
         return worths_of(self.model, self.rules(1), self.discount)
 
@@ -167,16 +167,16 @@ class ModelValue:
         return float(np.array(self.model.starts) @ self.worths.nodes[0])
 
 
-def worths_of(model: RSPMN, rules: Sequence[Rule], discount: float) -> Worths:
+def worths_of(model: RSPMN, rules: Sequence[Rule], discount: float) -> ModelWorths:
     """Return what everything is worth in a model; the rule of the last step comes first."""
     world, values = OwnWorld(model), np.zeros((1, model.num_interfaces))
     branches, nodes = [], [values[0]]
     for after, rule in enumerate(rules):
-        kept = Kept(rule)
+        kept = FirstDrawKept(rule)
         values = world.update(values, discount, after == 0, kept)
         branches.append(kept.worth)
         nodes.append(values[0])
-    return Worths(branches[::-1], np.stack(nodes[::-1]))
+    return ModelWorths(branches[::-1], np.stack(nodes[::-1]))
 
 
 def draws_of(
@@ -204,7 +204,7 @@ def recentred(drawn: Array, like: Array) -> Array:
     return np.asarray(drawn - drawn.mean() + like.mean())
 
 
-class Kept:
+class FirstDrawKept:
     """A rule that keeps what branches are worth in the first draw."""
 
     def __init__(self, rule: Rule) -> None:

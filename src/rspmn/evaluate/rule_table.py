@@ -23,7 +23,7 @@ from rspmn.data.columns import Column
 from rspmn.data.tables import as_table, native_frame
 from rspmn.errors import DataError, did_you_mean
 from rspmn.evaluate.logged import Joint, Situations
-from rspmn.evaluate.targets import Asked
+from rspmn.evaluate.targets import AskedStates
 from rspmn.schema import Kind
 from rspmn.types import Array, Bools, Ints
 from rspmn.values import Value, is_missing
@@ -69,7 +69,7 @@ class RuleTable:
             self.name = "the table of rules"
             self.columns = {n: _plain(table.column(n)) for n in table.names}
 
-    def probabilities(self, asked: Asked, t: int) -> Array:  # noqa: ARG002
+    def probabilities(self, asked: AskedStates, t: int) -> Array:  # noqa: ARG002
         """Return 1 for the decision of the rule that fits, NaN where none does."""
         situations = asked.situations
         self._check(situations)

@@ -10,7 +10,7 @@ from rspmn.evaluate.behaviour import estimated_behaviour
 from rspmn.evaluate.importance import Moves, Weighable
 from rspmn.evaluate.logged import LoggedSteps
 from rspmn.evaluate.model_value import ModelValue, Paths
-from rspmn.evaluate.targets import Asked, Target
+from rspmn.evaluate.targets import AskedStates, Target
 from rspmn.model import RSPMN
 from rspmn.types import Array, Bools, Ints
 
@@ -31,7 +31,7 @@ class TargetOnLog:
         self.horizon, self.discount, self.given = horizon, discount, given
         practice = estimated_behaviour(steps)
         self.behaviour = practice[steps.state, steps.made] if given is None else given
-        asked, times = Asked(steps.situations, practice), 1 if target.stationary else horizon
+        asked, times = AskedStates(steps.situations, practice), 1 if target.stationary else horizon
         answers = [target.probabilities(asked, t) for t in range(times)]
         self.silent: Bools = np.asarray(np.isnan(answers[0]).any(axis=1))  # [S]
         self.probabilities = [_filled(answer, practice) for answer in answers]

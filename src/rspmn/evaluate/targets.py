@@ -33,7 +33,7 @@ NAMES = ("uniform", "practice", "recommended")
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class AskedStates:
     """The states that a target is asked about, and what the log does in them."""
 
     situations: Situations
@@ -49,7 +49,7 @@ class Target(Protocol):
         """Whether it does the same at all times."""
         ...
 
-    def probabilities(self, asked: Asked, t: int) -> Array:  # [S, J]
+    def probabilities(self, asked: AskedStates, t: int) -> Array:  # [S, J]
         """Return the probability of each decision in each state at time t.
 
         Rows sum to 1, or to less where the target takes decisions that neither log nor model have.
@@ -63,7 +63,7 @@ class Uniform:
 
     stationary = True
 
-    def probabilities(self, asked: Asked, t: int) -> Array:  # noqa: ARG002
+    def probabilities(self, asked: AskedStates, t: int) -> Array:  # noqa: ARG002
         """Return equal probabilities."""
         found = _allowed(asked.situations).astype(np.float64)
         return np.asarray(found / np.maximum(found.sum(axis=1, keepdims=True), 1))
@@ -74,7 +74,7 @@ class Practice:
 
     stationary = True
 
-    def probabilities(self, asked: Asked, t: int) -> Array:  # noqa: ARG002
+    def probabilities(self, asked: AskedStates, t: int) -> Array:  # noqa: ARG002
         """Return the estimated probabilities of the log."""
         return asked.practice
 
@@ -86,7 +86,7 @@ class Planned:
         self.policy, self.stationary = policy, policy.horizon is None
         self._asked: tuple[Situations, Iterator[list[Joint]], list[list[Joint]]] | None = None
 
-    def probabilities(self, asked: Asked, t: int) -> Array:
+    def probabilities(self, asked: AskedStates, t: int) -> Array:
         """Return 1 for the decision of the policy.
 
         Which interface nodes states are in is found once for all times.
@@ -115,7 +115,7 @@ class Planned:
                 yield [tuple(act.values()) if isinstance(act, dict) else (act,)]
 
 
-class Chosen:
+class FunctionTarget:
     """The answers of a function, or of a mapping, for each state."""
 
     stationary = True
@@ -123,7 +123,7 @@ class Chosen:
     def __init__(self, choose: Callable[[dict[str, Any]], object]) -> None:
         self.choose = choose
 
-    def probabilities(self, asked: Asked, t: int) -> Array:  # noqa: ARG002
+    def probabilities(self, asked: AskedStates, t: int) -> Array:  # noqa: ARG002
         """Return the probabilities of all answers; each distinct state is asked about once."""
         situations = asked.situations
         found = np.zeros((situations.count, len(situations.decisions)))
@@ -161,7 +161,7 @@ class Mixture:
         """Whether both do the same at all times."""
         return self.one.stationary and self.other.stationary
 
-    def probabilities(self, asked: Asked, t: int) -> Array:
+    def probabilities(self, asked: AskedStates, t: int) -> Array:
         """Return the mean of both."""
         one, other = self.one.probabilities(asked, t), self.other.probabilities(asked, t)
         return np.asarray((1 - self.share) * one + self.share * other)
@@ -187,9 +187,9 @@ def as_target(source: object, policy: Callable[[], Policy]) -> Target:
     if isinstance(source, str | Path) or is_rule_table(source):
         return RuleTable(source)
     if isinstance(source, Mapping):
-        return Chosen(_looked_up(source))
+        return FunctionTarget(_looked_up(source))
     if callable(source):
-        return Chosen(source)
+        return FunctionTarget(source)
     raise EvidenceError(
         "policy: expected a function, a mapping, a table of rules, a Policy or one of "
         f"{list(NAMES)}, found {type(source).__name__}"

@@ -27,7 +27,7 @@ class AfterActions:
     leads: Array  # [values, interfaces]
 
 
-class Outcomes:
+class OutcomeFinder:
     """Finds the outcomes of actions; what does not depend on the state is found once."""
 
     def __init__(self, policy: Policy) -> None:

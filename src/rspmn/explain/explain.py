@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from rspmn.errors import EvidenceError
-from rspmn.explain.after_actions import Outcomes
+from rspmn.explain.after_actions import OutcomeFinder
 from rspmn.explain.changes import Changes, Values
 from rspmn.explain.explanation import ActionReason, Decided, Explanation, NextState, Place
 from rspmn.explain.information import InformationValue, value_of_information
 from rspmn.explain.outcome_rows import OutcomeRows
 from rspmn.explain.sensitivity import Event, Sensitivity, sensitivities
-from rspmn.explain.similar import LoggedSteps
+from rspmn.explain.similar import LoggedWindows
 from rspmn.explain.words import NodeWords
 from rspmn.infer.actions import best_among
 from rspmn.infer.compiled.mixture import Situation
@@ -35,8 +35,8 @@ class Explainer:
     def __init__(self, policy: Policy) -> None:
         self.policy, self.words, self.values = policy, NodeWords(policy.model), Values(policy)
         serves = OutcomeRows.serves(policy.model.template)
-        self._outcomes = Outcomes(policy) if serves else None
-        self._log: tuple[object, LoggedSteps] | None = None
+        self._outcomes = OutcomeFinder(policy) if serves else None
+        self._log: tuple[object, LoggedWindows] | None = None
 
     def explain(self, state: object, t: int, log: object = None, similar: int = 5) -> Explanation:
         """Return why the policy decides as it does; see `Policy.explain`."""
@@ -132,7 +132,7 @@ class Explainer:
         self, log: object, known: Mapping[str, Value], places: tuple[Place, ...], most: int
     ) -> Any:
         if self._log is None or self._log[0] is not log:
-            self._log = log, LoggedSteps(self.policy.model, log)
+            self._log = log, LoggedWindows(self.policy.model, log)
         near = [place.node for place in places if place.probability >= 0.1]
         return self._log[1].nearest(known, near, most)
 

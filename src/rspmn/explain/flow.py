@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rspmn.explain.outcome_rows import OutcomeRows, Rows
+from rspmn.explain.outcome_rows import MixtureRows, OutcomeRows
 from rspmn.types import Array, Ints
 
 #: Moves masses by what outcomes earn: (masses [n, size], outcomes [n]) to masses.
@@ -53,7 +53,7 @@ class Flow:
             self._pass(self.rows.branches[branches], taken)
         return self._next, self._over
 
-    def _pass(self, rows: Rows, mass: Array) -> None:
+    def _pass(self, rows: MixtureRows, mass: Array) -> None:
         """Pass on the mass of mixtures."""
         entries, decisions = rows.outcomes.tocoo(), rows.decisions
         row, outcome = entries.coords
@@ -69,7 +69,7 @@ class Flow:
         if lost.any():
             self._go_on(rows, rest, lost)
 
-    def _go_on(self, rows: Rows, rest: Array, lost: Array) -> None:
+    def _go_on(self, rows: MixtureRows, rest: Array, lost: Array) -> None:
         """Send mass of which it is not known what follows where the rest of its row goes."""
         decisions = rows.decisions * self.shares[None, :]
         known = rows.outcomes @ (1 - self.unknown) + decisions.sum(axis=1) + rest

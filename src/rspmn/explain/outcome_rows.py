@@ -24,14 +24,14 @@ from rspmn.types import Array, Ints
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class MixtureRows:
     """Mixtures of decisions that follow within the step, and of outcomes."""
 
     decisions: Any  # sparse [rows, max nodes], as `Offers` numbers them
     outcomes: Any  # sparse [rows, outcomes]
 
-    def __getitem__(self, rows: Ints) -> "Rows":
-        return Rows(self.decisions[rows], self.outcomes[rows])
+    def __getitem__(self, rows: Ints) -> "MixtureRows":
+        return MixtureRows(self.decisions[rows], self.outcomes[rows])
 
 
 class OutcomeRows:
@@ -63,7 +63,7 @@ class OutcomeRows:
         self.earned, self.variance = parts.earned, parts.variance  # [outcomes] each
         self.leads = parts.leads  # sparse [outcomes, interfaces]
         rows = _rows(flat, np.array(offers.maxes, dtype=np.int64), ends)
-        rows = Rows(rows.decisions, rows.outcomes @ parts.of)
+        rows = MixtureRows(rows.decisions, rows.outcomes @ parts.of)
         children = [c for i in offers.maxes for c in template.nodes[i].children]
         self.branches = rows[np.array(children, dtype=np.int64)]
         self.roots = rows[flat.roots]
@@ -171,7 +171,7 @@ def _leads(sites: Sites, interfaces: int) -> Any:  # sparse [sites, interfaces]
     return csr_array((sites.weights, sites.interfaces, sites.starts), shape=shape)
 
 
-def _rows(flat: Flat, maxes: Ints, ends: Ints) -> Rows:
+def _rows(flat: Flat, maxes: Ints, ends: Ints) -> MixtureRows:
     """Return every node of a template as a mixture of max nodes and outcomes."""
     from scipy.sparse import csr_array, diags_array
 
@@ -186,4 +186,4 @@ def _rows(flat: Flat, maxes: Ints, ends: Ints) -> Rows:
         passed = csr_array(linear @ passed)
         passed.eliminate_zeros()
         found = csr_array(found + passed)
-    return Rows(csr_array(found[:, : len(maxes)]), csr_array(found[:, len(maxes) :]))
+    return MixtureRows(csr_array(found[:, : len(maxes)]), csr_array(found[:, len(maxes) :]))

@@ -10,7 +10,7 @@ from rspmn.end_nodes import weighted_top
 from rspmn.errors import EvidenceError
 from rspmn.explain.distribution import ReturnDistribution
 from rspmn.explain.outcome_rows import OutcomeRows
-from rspmn.explain.stages import Stages
+from rspmn.explain.stages import PolicyStages
 from rspmn.infer.bellman import check_steps
 from rspmn.infer.policy import Policy
 from rspmn.types import Array
@@ -41,7 +41,7 @@ def policy_returns(
     if episodes is None and OutcomeRows.serves(policy.model.template):
         afters = [planned.after(t + k) for k in range(steps)]
         rows = OutcomeRows(policy.model, planned.offers)
-        return Stages(rows, planned, afters).distribution(start, points)
+        return PolicyStages(rows, planned, afters).distribution(start, points)
     now = Policy(policy.model, left, policy.discount, policy.otherwise, criterion=policy.criterion)
     return simulated_returns(now, start, steps, episodes or EPISODES, rng)
 

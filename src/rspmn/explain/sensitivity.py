@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rspmn.errors import EvidenceError
-from rspmn.explain.after_actions import Outcomes
+from rspmn.explain.after_actions import OutcomeFinder
 from rspmn.explain.words import NodeWords, state_text
 from rspmn.infer.actions import ActionValue, best_among
 from rspmn.infer.compiled.layers import compile_likelihood
@@ -56,7 +56,7 @@ class Sensitivity:
 
 def sensitivities(
     policy: Policy,
-    outcomes: Outcomes,
+    outcomes: OutcomeFinder,
     words: NodeWords,
     state: object,
     t: int,

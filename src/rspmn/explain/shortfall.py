@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from rspmn.explain.outcome_rows import OutcomeRows, Rows
+from rspmn.explain.outcome_rows import MixtureRows, OutcomeRows
 from rspmn.explain.stages import Rewards
 from rspmn.explain.support import Support, by_group
 from rspmn.infer.compiled.layers import ranges
-from rspmn.infer.compiled.planned import Planned
+from rspmn.infer.compiled.planned import Plan
 from rspmn.infer.criterion import LEAST_KNOWN
 from rspmn.types import Array, Bools, Ints
 
@@ -30,7 +30,7 @@ class Shortfalls:
     """
 
     def __init__(
-        self, rows: OutcomeRows, rewards: Rewards, planned: Planned, budgets: Support
+        self, rows: OutcomeRows, rewards: Rewards, planned: Plan, budgets: Support
     ) -> None:
         self.rows, self.rewards, self.planned, self.budgets = rows, rewards, planned, budgets
         self.tie = TIE * max(1.0, float(np.abs(budgets.points).max()))
@@ -95,7 +95,7 @@ class _Step:
         self.over = np.maximum(of.budgets.points, 0.0)  # where nothing follows
         self.at_max = np.zeros((len(self.shares), short.shape[1]))  # of the levels done so far
 
-    def of_rows(self, rows: Rows) -> Array:  # [rows, budgets]
+    def of_rows(self, rows: MixtureRows) -> Array:  # [rows, budgets]
         """Return what mixtures fall short by; as in `Flow`, what is not known is as the rest."""
         decisions = rows.decisions * self.shares[None, :]
         parts = rows.outcomes.sum(axis=1) + rows.decisions.sum(axis=1)
@@ -170,7 +170,7 @@ def range_of_returns(
     return found[0], found[1]
 
 
-def _highest(rows: Rows, ends: Array, at_max: Array) -> Array:  # [rows]
+def _highest(rows: MixtureRows, ends: Array, at_max: Array) -> Array:  # [rows]
     """Return the most that any outcome or decision of a mixture has; 0 if it has none."""
     found = np.full(rows.outcomes.shape[0], -np.inf)
     for matrix, numbers in ((rows.outcomes, ends), (rows.decisions, at_max)):

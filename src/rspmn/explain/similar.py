@@ -17,7 +17,7 @@ from rspmn.types import Array, Bools
 from rspmn.values import Mark, Value
 
 
-class LoggedSteps:
+class LoggedWindows:
     """The windows of a log, and the interface node of each.
 
     Parameters

@@ -15,7 +15,7 @@ from rspmn.explain.distribution import ReturnDistribution
 from rspmn.explain.flow import Decide, Flow, Move
 from rspmn.explain.outcome_rows import OutcomeRows
 from rspmn.explain.support import Support, by_group, normal_values
-from rspmn.infer.compiled.planned import Planned
+from rspmn.infer.compiled.planned import Plan
 from rspmn.types import Array, Ints
 
 #: At most so many points of a grid, and so many masses at a time.
@@ -69,7 +69,7 @@ class Rewards:
         return move
 
 
-class Stages:
+class PolicyStages:
     """The steps of a policy, one after the other.
 
     Parameters
@@ -87,7 +87,7 @@ class Stages:
     def __init__(
         self,
         rows: OutcomeRows,
-        planned: Planned,
+        planned: Plan,
         afters: Sequence[int],
         decider: Decider | None = None,
     ) -> None:
@@ -138,7 +138,7 @@ class Stages:
         return np.unique(np.concatenate(found))
 
 
-def known_part(planned: Planned, after: int, start: Array) -> Array:  # [interfaces]
+def known_part(planned: Plan, after: int, start: Array) -> Array:  # [interfaces]
     """Return the part of a start of which it is known what follows."""
     choices = planned.at(after).choices
     known = planned.model.bellman.roots(choices.values, choices.shares)[1]

@@ -16,7 +16,7 @@ from rspmn.explain.distribution import ReturnDistribution, check_share
 from rspmn.explain.flow import Decide
 from rspmn.explain.outcome_rows import OutcomeRows
 from rspmn.explain.shortfall import Shortfalls, range_of_returns
-from rspmn.explain.stages import POINTS, Rewards, Stages, known_part
+from rspmn.explain.stages import POINTS, PolicyStages, Rewards, known_part
 from rspmn.explain.support import Support, common_unit
 from rspmn.infer.criterion import MEU
 from rspmn.infer.policy import Policy
@@ -118,7 +118,7 @@ class TailPolicy:
 
     def returns(self, state: object = None) -> ReturnDistribution:
         """Return the distribution of the return from the start, or from a state at time 0."""
-        stages = Stages(self._rows, self.policy.planned, self._afters, self._decide)
+        stages = PolicyStages(self._rows, self.policy.planned, self._afters, self._decide)
         return stages.distribution(self.policy.nodes(state), POINTS)
 
     def _decide(self, t: int, support: Support) -> Decide:

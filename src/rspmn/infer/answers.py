@@ -17,7 +17,7 @@ from rspmn.infer.actions import ActionValue, best_among, judged, mark_extrapolat
 from rspmn.infer.compiled.beliefs import Beliefs
 from rspmn.infer.compiled.mixture import Situation, decide_one, scores_of
 from rspmn.infer.compiled.offers import Offers
-from rspmn.infer.compiled.planned import Planned
+from rspmn.infer.compiled.planned import Plan
 from rspmn.infer.constraints import Constraints
 from rspmn.infer.criterion import MEU
 from rspmn.infer.evidence import Known, as_state, known_values, open_variables
@@ -38,7 +38,7 @@ class Answers:
         The model without what is extrapolated.
     """
 
-    def __init__(self, planned: Planned, observed: RSPMN) -> None:
+    def __init__(self, planned: Plan, observed: RSPMN) -> None:
         self.model, self.planned, self.observed = planned.model, planned, observed
         self.limits = planned.criterion if isinstance(planned.criterion, Constraints) else None
         self.index = self.model.state_index

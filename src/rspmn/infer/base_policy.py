@@ -23,7 +23,7 @@ from rspmn.infer.act_many import decisions_of_rows
 from rspmn.infer.actions import ActionValue, shown_share
 from rspmn.infer.answers import Answers
 from rspmn.infer.compiled.mixture import Situation
-from rspmn.infer.compiled.planned import Planned
+from rspmn.infer.compiled.planned import Plan
 from rspmn.infer.compiled.state_index import StateIndex
 from rspmn.infer.criterion import MEU, Criterion
 from rspmn.infer.meu import ExpectedUtility
@@ -35,7 +35,7 @@ from rspmn.values import Value
 #: What to do where the model knows nothing: a value, or one for each decision.
 Otherwise = Value | Mapping[str, Value] | None
 #: Makes the plan of a policy.
-Planner = Callable[[RSPMN, int | None, float, Criterion], Planned]
+Planner = Callable[[RSPMN, int | None, float, Criterion], Plan]
 
 
 class BasePolicy:
@@ -70,7 +70,7 @@ class BasePolicy:
         otherwise: Otherwise = None,
         allow_untried: bool = False,
         criterion: Criterion = MEU,
-        planner: Planner = Planned,
+        planner: Planner = Plan,
     ) -> None:
         self.allow_untried = allow_untried and model.untried is not None
         self._observed = model  # without what is extrapolated
@@ -168,7 +168,7 @@ class BasePolicy:
     # ---- interface nodes -----------------------------------------------------------
 
     @property
-    def planned(self) -> Planned:
+    def planned(self) -> Plan:
         """What is best at each max node, for every number of steps to go."""
         return self._planned
 

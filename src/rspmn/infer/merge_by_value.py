@@ -23,7 +23,7 @@ from rspmn.errors import CircuitError, EvidenceError
 from rspmn.infer.bellman import check_discount, check_steps
 from rspmn.infer.branches import Branches
 from rspmn.infer.compiled.finite_horizon import values_over
-from rspmn.infer.compiled.planned import Planned
+from rspmn.infer.compiled.planned import Plan
 from rspmn.infer.criterion import MEU
 from rspmn.model import RSPMN
 from rspmn.types import Array, Bools, Ints
@@ -265,7 +265,7 @@ def _losses(
     model: RSPMN, small: RSPMN, trees: list[_Tree], classes: Ints, horizon: int, discount: float
 ) -> Array:  # [horizon, interfaces]
     """Return what each interface node loses by the smaller model's plan, with 1, 2, … steps."""
-    bellman, plan = model.bellman, Planned(small, horizon, discount, MEU)
+    bellman, plan = model.bellman, Plan(small, horizon, discount, MEU)
     best, values = values_over(bellman, horizon, discount), np.zeros(model.num_interfaces)
     same = [_Tree.of(small.template, k).maxes for k in range(small.num_interfaces)]
     pairs = {at: same[classes[node]][k]

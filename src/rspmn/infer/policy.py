@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rspmn.explain.tail import TailPolicy
     from rspmn.trust.honest import HonestValue
     from rspmn.trust.how_sure import DrawnPlan, HowSure
-    from rspmn.trust.unseen import Logged
+    from rspmn.trust.unseen import LoggedValues
 
 
 class Policy(BasePolicy):
@@ -58,10 +58,10 @@ class Policy(BasePolicy):
         return how_sure(answers, self._drawn, situation, self._planned.after(t), notes)
 
     @cached_property
-    def _logged(self) -> "Logged":
-        from rspmn.trust.unseen import Logged
+    def _logged(self) -> "LoggedValues":
+        from rspmn.trust.unseen import LoggedValues
 
-        return Logged(self._observed)
+        return LoggedValues(self._observed)
 
     @cached_property
     def _drawn(self) -> "DrawnPlan":

@@ -34,7 +34,7 @@ from rspmn.values import UNKNOWN
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class Estimated:
     """What a model was estimated from."""
 
     located: Located  # the states of the log
@@ -61,7 +61,7 @@ def estimate(
     table: RowTable | None = None,
     deadline: float = math.inf,
     beyond: Beyond | None = None,
-) -> tuple[RSPMN, Estimate]:
+) -> tuple[RSPMN, Estimated]:
     """Return the model whose parameters fit a log best, given the structure of a template.
 
     Parameters
@@ -102,7 +102,7 @@ def estimate(
         untried = untried_branches(transitions, weights, assigned.here, occurred, most)
     alone = None if extrapolated is None else extrapolated.alone
     model = rebuild(template, assigned.trees, flows.weighed(sites, weights), untried, alone)
-    return model, Estimate(
+    return model, Estimated(
         located, windows, assigned, transitions, sites, weights, info, extrapolated
     )
 

@@ -29,7 +29,7 @@ from rspmn.learn.structure.count_ahead import count_ahead
 from rspmn.learn.structure.independence import pair_statistics, pooled_codes, stratum_statistics
 from rspmn.learn.structure.relevance import MOST_GIVEN, mean_p_values
 from rspmn.learn.structure.rows import Rows
-from rspmn.learn.structure.targets import Target, targets_after
+from rspmn.learn.structure.targets import Later, targets_after
 from rspmn.learn.structure.together import Need
 from rspmn.learn.two_step import TwoSteps
 from rspmn.schema import Schema
@@ -212,7 +212,7 @@ class _Suspect:
         strongest = {test.other: test for test in signs}  # the last of each
         return any(self._is_confirmed(sign, level) for sign in strongest.values())
 
-    def _targets(self) -> list[Target]:
+    def _targets(self) -> list[Later]:
         own = self.two.after_of(self.name)
         after = tuple(name for name in self.two.after if name != own)
         targets = targets_after(
@@ -220,7 +220,7 @@ class _Suspect:
         ).outcomes
         return [target for target in targets if target.names]
 
-    def _tests(self, target: Target) -> "list[_Test]":
+    def _tests(self, target: Later) -> "list[_Test]":
         """Test what is observed later, given the actions, and given each other variable too."""
         names = (self.name, *self.others)
         given = [n for n in _given(self.rows, names) if n != self.name]
@@ -264,7 +264,7 @@ class _Suspect:
 class _Test:
     """A test of independence, given strata."""
 
-    target: Target
+    target: Later
     other: str  # of the target
     strata: Ints
     p: float

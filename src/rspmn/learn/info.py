@@ -12,11 +12,11 @@ from rspmn.circuit import Network
 from rspmn.data.episodes import Followed
 from rspmn.data.windows import Windows
 from rspmn.infer.compiled.assign import SEVERAL
-from rspmn.learn.aside import Reason
 from rspmn.learn.config import LearnInfo
 from rspmn.learn.em import EMInfo
-from rspmn.learn.estimate import Estimate
+from rspmn.learn.estimate import Estimated
 from rspmn.learn.initial_template import InitialTemplate
+from rspmn.learn.irrelevant import Reason
 from rspmn.learn.large_log import SampleInfo
 from rspmn.learn.numbers.learn_on_grid import NumbersInfo
 from rspmn.learn.stages import Stages
@@ -112,7 +112,7 @@ class RSPMNInfo:
         self.sized("final", model.template)
         self.sized("top", model.top)
 
-    def count(self, model: RSPMN, template: InitialTemplate, found: Estimate) -> None:
+    def count(self, model: RSPMN, template: InitialTemplate, found: Estimated) -> None:
         """Record where the steps of the log are in a model, and what lies at its edge."""
         assigned, edge = found.assigned, template.edge
         counts = found.windows.counts * assigned.share

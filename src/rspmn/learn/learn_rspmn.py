@@ -13,12 +13,12 @@ from rspmn.data.episodes import Episodes
 from rspmn.data.sources.count_windows import StoredWindows
 from rspmn.data.windows import Windows
 from rspmn.errors import DataError
-from rspmn.learn.aside import set_aside
 from rspmn.learn.config import LearnConfig, Report
 from rspmn.learn.em import em
-from rspmn.learn.estimate import Estimate, estimate
+from rspmn.learn.estimate import Estimated, estimate
 from rspmn.learn.info import RSPMNInfo
 from rspmn.learn.initial_template import InitialTemplate, initial_template
+from rspmn.learn.irrelevant import irrelevant_variables
 from rspmn.learn.large_log import count_all, sample_of
 from rspmn.learn.missing.complete import completed, steps_lacking
 from rspmn.learn.never_taken import never_taken
@@ -99,7 +99,7 @@ def _learn(
         info.count_log(windows)
     with info.timing("relevance"):  # what does not matter is set aside
         whole = wrap(windows, config)
-        info.aside, info.numbers = set_aside(whole, config)
+        info.aside, info.numbers = irrelevant_variables(whole, config)
     if info.numbers.grid:  # where numbers matter, interface nodes are soft boxes
         return _learn_soft(windows, config, info, started)
     with info.timing("missing values"):
@@ -129,7 +129,7 @@ class _Steps:
     one_step: OneStep  # Step 2
     template: InitialTemplate  # Step 3
     model: RSPMN  # Step 4
-    found: Estimate
+    found: Estimated
 
     def stages(self, learner: Learner, final: RSPMN) -> Stages:
         """Return the networks of all steps; the successors of Step 1 are learned for it."""

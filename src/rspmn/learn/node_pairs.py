@@ -33,7 +33,7 @@ CHUNK = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class NodePairs:
     """Nodes that windows may lead from and to."""
 
     window: Ints  # [pairs]
@@ -41,14 +41,14 @@ class Pairs:
     after: Ints  # [pairs], NOWHERE where nothing known followed, SEVERAL where it stays open
     log: Array  # [pairs], of P(x | here) · P(x' | after)
 
-    def where(self, kept: Bools | Ints) -> "Pairs":
+    def where(self, kept: Bools | Ints) -> "NodePairs":
         """Return some of the pairs."""
-        return Pairs(self.window[kept], self.here[kept], self.after[kept], self.log[kept])
+        return NodePairs(self.window[kept], self.here[kept], self.after[kept], self.log[kept])
 
     @staticmethod
-    def joined(parts: "list[Pairs]") -> "Pairs":
+    def joined(parts: "list[NodePairs]") -> "NodePairs":
         """Return the pairs of several lists as one."""
-        return Pairs(
+        return NodePairs(
             np.concatenate([part.window for part in parts]),
             np.concatenate([part.here for part in parts]),
             np.concatenate([part.after for part in parts]),
@@ -56,7 +56,7 @@ class Pairs:
         )
 
 
-class Posterior:
+class PairPosterior:
     """The posterior of the nodes of all steps that are not certain."""
 
     def __init__(
@@ -83,15 +83,15 @@ class Posterior:
         """Return a number for a node and the decisions of a window."""
         return self.made[window] * self.size + here
 
-    def shares(self) -> tuple[Pairs, Array]:
+    def shares(self) -> tuple[NodePairs, Array]:
         """Return pairs of nodes of all steps that are not certain, and their shares."""
-        pairs = Pairs.joined([*self._logged(), self._cut()])
+        pairs = NodePairs.joined([*self._logged(), self._cut()])
         rest = self._unseen(np.setdiff1d(self.open, pairs.window))
         evidence = _Evidence(self, pairs, rest)
         share = np.zeros(len(pairs.window))
         for _ in range(ROUNDS):
             share = evidence.shares(share)
-        return Pairs.joined([pairs, rest]), np.append(share, evidence.of_rest(share))
+        return NodePairs.joined([pairs, rest]), np.append(share, evidence.of_rest(share))
 
     def _chunks(self, windows: Ints) -> Iterator[Ints]:
         """Divide windows into chunks with about CHUNK candidates."""
@@ -99,7 +99,7 @@ class Posterior:
         work = np.cumsum(self.candidates.count(self.state[windows]) * max(1.0, each))
         yield from np.split(windows, np.flatnonzero(np.diff(work // CHUNK)) + 1)
 
-    def _logged(self) -> Iterator[Pairs]:
+    def _logged(self) -> Iterator[NodePairs]:
         """Return the pairs between which certain steps were logged with the same decisions."""
         nodes, of_edge = self.candidates, self.edges // self.size
         for windows in self._chunks(self.open[self.candidates.count(self.next[self.open]) > 0]):
@@ -114,22 +114,22 @@ class Posterior:
             kept = then >= 0
             again = again[kept]
             log = nodes.log[place[again]] + nodes.log[then[kept]]
-            yield Pairs(window[again], here[again], after[kept], log)
+            yield NodePairs(window[again], here[again], after[kept], log)
 
-    def _cut(self) -> Pairs:
+    def _cut(self) -> NodePairs:
         """Return the nodes of steps of which nothing is known that followed."""
         windows = self.open[self.candidates.count(self.next[self.open]) == 0]
         return self._offered(windows, NOWHERE)
 
-    def _offered(self, windows: Ints, after: int) -> Pairs:
+    def _offered(self, windows: Ints, after: int) -> NodePairs:
         """Return the nodes in which the decisions of windows were made in certain steps."""
         place, which = self.candidates.of(self.state[windows])
         window, here = windows[which], self.candidates.node[place]
         kept = np.isin(self.group_of(window, here), self.group)
         log = self.candidates.log[place[kept]]
-        return Pairs(window[kept], here[kept], np.full(len(log), after), log)
+        return NodePairs(window[kept], here[kept], np.full(len(log), after), log)
 
-    def _unseen(self, windows: Ints) -> Pairs:
+    def _unseen(self, windows: Ints) -> NodePairs:
         """Return pairs of steps that no certain step was like.
 
         If one end is certain, they lead there from all nodes that offer their decisions, or from
@@ -143,16 +143,16 @@ class Posterior:
         onward &= nodes.count(self.next[found.window]) > 0
         place, which = nodes.of(self.next[found.window[onward]])
         some = found.where(onward)
-        then = Pairs(some.window[which], some.here[which], nodes.node[place], nodes.log[place])
+        then = NodePairs(some.window[which], some.here[which], nodes.node[place], nodes.log[place])
         with np.errstate(divide="ignore"):
             then.log[:] += np.log(self.arrivals[then.after])
-        return Pairs.joined([found.where(~onward), then])
+        return NodePairs.joined([found.where(~onward), then])
 
 
 class _Evidence:
     """What else is known of steps: the joint counts of nodes, decisions and what was seen."""
 
-    def __init__(self, posterior: Posterior, pairs: Pairs, rest: Pairs) -> None:
+    def __init__(self, posterior: PairPosterior, pairs: NodePairs, rest: NodePairs) -> None:
         self.posterior, self.pairs, self.rest = posterior, pairs, rest
         counts, sure = posterior.counts, posterior.sure
         self.counts = np.where(pairs.after >= 0, counts[pairs.window], 0.0)

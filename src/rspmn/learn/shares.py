@@ -12,7 +12,7 @@ import numpy as np
 from rspmn.data.keys import group_weights
 from rspmn.data.windows import States, Windows
 from rspmn.infer.compiled.assign import SEVERAL, Assigned, Located
-from rspmn.learn.node_pairs import Posterior
+from rspmn.learn.node_pairs import PairPosterior
 from rspmn.model import RSPMN
 from rspmn.types import Array, Ints
 
@@ -46,7 +46,7 @@ def shares_of(model: RSPMN, assigned: Assigned, windows: Windows) -> Shares:
     states = replace(states, of_steps=states.of_steps[of], of_successors=states.of_successors[of])
     located, here, after = Located(states, node), assigned.here[of], assigned.after[of]
     sure = np.isin(of, assigned.window) & (after >= 0)
-    pairs, share = Posterior(model, located, windows, here, after, sure).shares()
+    pairs, share = PairPosterior(model, located, windows, here, after, sure).shares()
     kept = share >= LEAST
     pairs, share = pairs.where(kept), share[kept]
     share /= group_weights(pairs.window, share, len(windows))[pairs.window]

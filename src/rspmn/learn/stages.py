@@ -7,7 +7,7 @@ import numpy as np
 from rspmn.circuit import Categorical, Network, NetworkBuilder
 from rspmn.circuit.rewrite import graft
 from rspmn.data.keys import group_weights
-from rspmn.learn.estimate import Estimate
+from rspmn.learn.estimate import Estimated
 from rspmn.learn.one_step import OneStep
 from rspmn.learn.successors.priors import Factors
 from rspmn.learn.successors.transitions import Transitions, contexts_of
@@ -25,7 +25,7 @@ class Stages:
     tied: Network | None = None  # Step 1 again, successors being products of shared factors
 
 
-def tied_network(one_step: OneStep, found: Estimate, mark: str = "'") -> Network | None:
+def tied_network(one_step: OneStep, found: Estimated, mark: str = "'") -> Network | None:
     """Return the two-step network in which successors are products of factors, if there are any.
 
     Contexts in one leaf share its distribution, so its nodes are stored once, whatever branches

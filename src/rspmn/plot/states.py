@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rspmn.errors import EvidenceError
-from rspmn.explain.after_actions import Outcomes
+from rspmn.explain.after_actions import OutcomeFinder
 from rspmn.explain.picture import new_axes
 from rspmn.infer.compiled.beliefs import Beliefs
 from rspmn.infer.compiled.mixture import Situation
@@ -89,7 +89,7 @@ def _name(table: dict[str, list[Any]], names: tuple[str, ...], row: int) -> str:
 
 def _chances(policy: Policy, nodes: Ints, t: int) -> Array:  # [nodes, nodes]
     """Return how probably the best action leads from each node to each other."""
-    planned, outcomes = policy.planned, Outcomes(policy)
+    planned, outcomes = policy.planned, OutcomeFinder(policy)
     decision, found = planned.together[0], np.zeros((len(nodes), len(nodes)))
     for k, node in enumerate(nodes.tolist()):
         made, _ = policy.choices(node, t)

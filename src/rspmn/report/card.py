@@ -15,7 +15,7 @@ from rspmn.explain.changes import Values
 from rspmn.infer.formulas import conditions_of
 from rspmn.infer.policy import Policy
 from rspmn.report.plain import plain, rounded
-from rspmn.trust.unseen import Logged
+from rspmn.trust.unseen import LoggedValues
 from rspmn.values import show
 
 #: So many values of a variable are listed, and so many interface nodes where practice differs.
@@ -56,7 +56,7 @@ def variable_facts(policy: Policy, log: Episodes | None = None) -> list[dict[str
 
     Numbers have the range that a log has; without one, that of the model's leaves.
     """
-    schema, values, logged = policy.model.schema, Values(policy), Logged(policy.model)
+    schema, values, logged = policy.model.schema, Values(policy), LoggedValues(policy.model)
     sets, found = schema.information_sets, []
     for name in schema.variables:
         kind = schema.kinds.get(name)
@@ -77,7 +77,7 @@ def variable_facts(policy: Policy, log: Episodes | None = None) -> list[dict[str
     return found
 
 
-def _values_of(values: Values, logged: Logged, name: str) -> dict[str, Any]:
+def _values_of(values: Values, logged: LoggedValues, name: str) -> dict[str, Any]:
     tried = values.tried(name)
     if not values.is_number(name):
         try:

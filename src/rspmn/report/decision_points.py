@@ -9,7 +9,7 @@ import numpy as np
 
 from rspmn.circuit import Max
 from rspmn.errors import EvidenceError
-from rspmn.explain.after_actions import Outcomes
+from rspmn.explain.after_actions import OutcomeFinder
 from rspmn.explain.outcome_rows import OutcomeRows
 from rspmn.infer.actions import ActionValue, judged, shown_share
 from rspmn.infer.compiled.beliefs import Beliefs
@@ -125,7 +125,7 @@ class DecisionPoints:
             return {}
         from scipy.sparse import csr_array
 
-        rows = Outcomes(self.policy).rows
+        rows = OutcomeFinder(self.policy).rows
         outcomes = rows.after_choices(self.at.choices)
         total = np.asarray(outcomes.sum(axis=1)).ravel()
         earned = np.asarray(outcomes @ rows.earned).ravel()

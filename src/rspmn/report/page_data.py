@@ -21,7 +21,7 @@ from rspmn.report.later_steps import later_steps
 from rspmn.report.page_warnings import page_warnings
 from rspmn.report.plain import plain, rounded
 from rspmn.report.played import played_episodes
-from rspmn.report.small_tree import Rows, small_tree
+from rspmn.report.small_tree import DecidedStates, small_tree
 from rspmn.report.ways_to_decisions import TooManyWaysError, Way, ways_to_decisions
 from rspmn.report.worth import compared_steps, comparison_of, worth_facts
 from rspmn.spmn import SPMN
@@ -204,7 +204,7 @@ class _Shown:
             return None
         columns = {name: [_typical(way.leaves.get(name)) for way in rows] for name in names}
         weights = np.array([self.visits[way.node] * way.weight for way in rows])
-        return small_tree(Rows(columns, [decided[way.node] for way in rows], weights))
+        return small_tree(DecidedStates(columns, [decided[way.node] for way in rows], weights))
 
 
 def _certain_values(ways: Sequence[Way]) -> dict[int, dict[str, Value]]:

@@ -20,7 +20,7 @@ LEAST_GAIN = 0.004
 
 
 @dataclass(frozen=True)
-class Rows:
+class DecidedStates:
     """States with what is decided in them."""
 
     columns: Mapping[
@@ -31,7 +31,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Question:
+class TreeQuestion:
     """Whether a variable is at most a number, or is some value."""
 
     variable: str
@@ -42,10 +42,10 @@ class Question:
         return f"{self.variable} {'≤' if self.is_number else 'is'} {show(self.at)}"
 
 
-def small_tree(rows: Rows) -> dict[str, Any]:
+def small_tree(rows: DecidedStates) -> dict[str, Any]:
     """Return a tree of questions as nested mappings, and how often it agrees with the rows.
 
-    >>> rows = Rows({"x": [1, 2, 8, 9]}, ["a", "a", "b", "b"], np.ones(4))
+    >>> rows = DecidedStates({"x": [1, 2, 8, 9]}, ["a", "a", "b", "b"], np.ones(4))
     >>> tree = small_tree(rows)
     >>> tree["question"], tree["yes"]["decision"], tree["no"]["decision"], tree["agrees"]
     ('x ≤ 2', 'a', 'b', 1.0)
@@ -60,15 +60,15 @@ def small_tree(rows: Rows) -> dict[str, Any]:
 class _Grown:
     """A tree while it grows."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: DecidedStates) -> None:
         self.rows = rows
         self.names, code = np.unique(np.array(rows.decided, dtype=object), return_inverse=True)
         self.code: Ints = code
         self.votes = np.zeros((len(code), len(self.names)))  # [rows, decisions]
         self.votes[np.arange(len(code)), code] = rows.weights
         self.leaves: dict[str, Ints] = {"": np.arange(len(code))}  # rows by path of y and n
-        self.questions: dict[str, Question] = {}
-        self._best: dict[str, tuple[float, Question, Bools] | None] = {}
+        self.questions: dict[str, TreeQuestion] = {}
+        self._best: dict[str, tuple[float, TreeQuestion, Bools] | None] = {}
         self._answers = [*_answers(rows)]
 
     def split_best(self) -> bool:
@@ -85,15 +85,15 @@ class _Grown:
         self.leaves[path + "y"], self.leaves[path + "n"] = here[yes[here]], here[~yes[here]]
         return True
 
-    def _split(self, path: str) -> tuple[float, Question, Bools] | None:
+    def _split(self, path: str) -> tuple[float, TreeQuestion, Bools] | None:
         if path not in self._best:
             self._best[path] = self._find(self.leaves[path])
         return self._best[path]
 
-    def _find(self, here: Ints) -> tuple[float, Question, Bools] | None:
+    def _find(self, here: Ints) -> tuple[float, TreeQuestion, Bools] | None:
         votes = self.votes[here]
         total = votes.sum(axis=0)
-        best: tuple[float, float, Question, Bools] | None = None
+        best: tuple[float, float, TreeQuestion, Bools] | None = None
         for question, yes in self._answers:
             part = yes[here]
             if not 0 < part.sum() < len(here):
@@ -135,7 +135,7 @@ def _purity(votes: Array) -> float:
     return float((votes**2).sum() / total) if total else 0.0
 
 
-def _answers(rows: Rows) -> list[tuple[Question, Bools]]:
+def _answers(rows: DecidedStates) -> list[tuple[TreeQuestion, Bools]]:
     """Return all questions, and which rows answer them with yes."""
     found = []
     for name, column in rows.columns.items():
@@ -143,12 +143,12 @@ def _answers(rows: Rows) -> list[tuple[Question, Bools]]:
         numbers = sorted(float(v) for v in values if isinstance(v, int | float))
         if len(numbers) == len(values) and not any(isinstance(v, bool) for v in values):
             line = np.array([np.inf if v is None else v for v in column], dtype=float)
-            pairs = [(Question(name, _short(v), True), line <= v) for v in numbers[:-1]]
+            pairs = [(TreeQuestion(name, _short(v), True), line <= v) for v in numbers[:-1]]
             found += pairs[:: max(1, len(pairs) // 64)]
             continue
         for value in sorted(values, key=show):
             is_value = np.array([each == value for each in column])
-            found.append((Question(name, value, False), is_value))
+            found.append((TreeQuestion(name, value, False), is_value))
     return found
 
 

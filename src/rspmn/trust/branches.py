@@ -25,7 +25,7 @@ from rspmn.types import Array, Bools, Ints
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class BranchParts:
     """What is drawn: parts of a branch, each an outcome that goes on or ends, and their edges."""
 
     branch: Ints  # [cells], sorted
@@ -44,11 +44,11 @@ class Cells:
         """The cell of each edge."""
         return np.repeat(np.arange(len(self.branch)), np.diff(self.starts))
 
-    def only(self, kept: Bools) -> "Cells":
+    def only(self, kept: Bools) -> "BranchParts":
         """Return some of the cells."""
         edges = kept[self.of_edges]
         starts = np.concatenate([[0], np.cumsum(np.diff(self.starts)[kept])])
-        return Cells(
+        return BranchParts(
             self.branch[kept], self.outcome[kept], self.over[kept], self.steps[kept],
             self.share[kept], starts, self.to[edges], self.logged[edges], self.mean[edges],
         )  # fmt: skip
@@ -251,7 +251,7 @@ def _shares(model: RSPMN, found: Outcomes) -> Any:  # sparse [branches, outcomes
     return shares
 
 
-def _cells(model: RSPMN, counts: SuccessorCounts, found: Outcomes, shares: Any) -> Cells:
+def _cells(model: RSPMN, counts: SuccessorCounts, found: Outcomes, shares: Any) -> BranchParts:
     """Return the cells of all branches."""
     sites = found.sites
     end = -1 if model.end is None else model.end
@@ -275,7 +275,7 @@ def _cells(model: RSPMN, counts: SuccessorCounts, found: Outcomes, shares: Any) 
     by_counts = (steps > 0) & (counts.factors is None)
     mean = np.where(by_counts[cell], logged / np.maximum(steps, 1e-300)[cell], weight / mass[cell])
     starts = np.searchsorted(cell, np.arange(size + 1))
-    return Cells(
+    return BranchParts(
         branch, outcome, cell_key % 2 == 1, steps, shares.data[cell_key // 2] * mass, starts, to,
         logged, mean,
     )  # fmt: skip

@@ -15,7 +15,7 @@ from rspmn.errors import ConvergenceError, EvidenceError
 from rspmn.infer.compiled.bellman import Choices
 from rspmn.infer.compiled.finite_horizon import StepValues
 from rspmn.infer.compiled.linear_forms import Level
-from rspmn.infer.compiled.planned import Planned
+from rspmn.infer.compiled.planned import Plan
 from rspmn.infer.criterion import Criterion, competing_of_each, decided
 from rspmn.model import RSPMN
 from rspmn.trust.draws import Worlds, is_settled
@@ -35,13 +35,13 @@ MOST_FLOATS = 40_000_000
 SETTLED, MOST_UPDATES = 1e-6, 5_000
 
 
-class CautiousPlan(Planned):
+class CautiousPlan(Plan):
     """The best choices over draws from the posterior.
 
     Parameters
     ----------
     model, horizon, discount, criterion
-        As for `Planned`. The model has counts.
+        As for `Plan`. The model has counts.
     caution
         How many standard deviations, over draws, an action must be better than that of maximum
         expected utility to be taken instead; it also needs a third of the logged steps.
@@ -54,7 +54,7 @@ class CautiousPlan(Planned):
     >>> from rspmn.infer.criterion import MEU
     >>> from rspmn.learn import learn_rspmn
     >>> model, _ = learn_rspmn(random_mdp(0).generate(10, 20, 0))
-    >>> plain, cautious = Planned(model, 20, 1.0, MEU), CautiousPlan(model, 20, 1.0, MEU, 0.2)
+    >>> plain, cautious = Plan(model, 20, 1.0, MEU), CautiousPlan(model, 20, 1.0, MEU, 0.2)
     >>> plain.value(plain.first(0), 19) > cautious.value(cautious.first(0), 19)
     True
     """
@@ -79,7 +79,7 @@ class CautiousPlan(Planned):
         posterior = model.posterior
         most = MOST_FLOATS // (3 * max(1, len(posterior.evidence.cells.to)))
         self.draws = posterior.affordable(max(20, min(draws, most)))
-        self.plain = Planned(model, horizon, discount, criterion)
+        self.plain = Plan(model, horizon, discount, criterion)
         self._estimates: list[list[Array]] = []  # with 0, 1, … steps after this; of each level
         super().__init__(model, horizon, discount, criterion)
 

@@ -28,7 +28,7 @@ def is_settled(before: Array, values: Array, left: int) -> bool:
     return left * change <= NEGLIGIBLE * max(1.0, float(np.abs(values).max()))
 
 
-class Branches(Protocol):
+class TemplateBranches(Protocol):
     """The branches of a template."""
 
     bellman: Bellman
@@ -68,7 +68,9 @@ class Worlds:
         [draws, interfaces] to [draws, branches].
     """
 
-    def __init__(self, evidence: Branches, earned: Array, expect: Callable[[Array], Array]) -> None:
+    def __init__(
+        self, evidence: TemplateBranches, earned: Array, expect: Callable[[Array], Array]
+    ) -> None:
         self.bellman, self.closed = evidence.bellman, evidence.closed
         self.earned, self.expect = earned, expect
 

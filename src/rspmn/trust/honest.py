@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rspmn.errors import ConvergenceError, EvidenceError
-from rspmn.infer.compiled.planned import Planned
+from rspmn.infer.compiled.planned import Plan
 from rspmn.infer.criterion import LEAST_KNOWN
 from rspmn.infer.meu import show_share
 from rspmn.model import RSPMN
@@ -128,7 +128,7 @@ def _of_soft_boxes(
 class _Plan:
     """A plan of a number of steps, or for ever, in several worlds at once."""
 
-    def __init__(self, planned: Planned, after: int) -> None:
+    def __init__(self, planned: Plan, after: int) -> None:
         self.planned, self.discount = planned, planned.discount
         self.steps = None if planned.horizon is None else after + 1
         #: The rule with 0, 1, … steps after this; the last one is that of all further steps, too.

@@ -15,7 +15,7 @@ import numpy as np
 from rspmn.errors import EvidenceError
 from rspmn.infer.actions import ActionValue, best_among
 from rspmn.infer.compiled.mixture import Situation
-from rspmn.infer.compiled.planned import Planned
+from rspmn.infer.compiled.planned import Plan
 from rspmn.infer.criterion import LEAST_KNOWN, TIE
 from rspmn.infer.meu import show_share
 from rspmn.trust.draws import Worlds
@@ -76,7 +76,7 @@ class HowSure:
 class DrawnPlan:
     """What the branches of a template are worth in draws, a plan being followed after them."""
 
-    def __init__(self, planned: Planned, draws: int = DRAWS, seed: int = SEED) -> None:
+    def __init__(self, planned: Plan, draws: int = DRAWS, seed: int = SEED) -> None:
         self.planned, self._most, self.seed = planned, draws, seed
         self._values: list[Array] = []  # with 1, 2, … steps to go, [draws, interfaces]
         self._worth: dict[int, Array] = {}

@@ -14,11 +14,11 @@ from rspmn.values import Mark, Value, show
 SHOWN = 12
 
 
-class Logged:
+class LoggedValues:
     """What was logged of the variables of a model: their values and ranges, found once.
 
     >>> from rspmn.envs.paper_grid import paper_grid
-    >>> Logged(paper_grid()).never({"x": 7, "y": 0})
+    >>> LoggedValues(paper_grid()).never({"x": 7, "y": 0})
     ('x=7 was never logged: 0, 1',)
     """
 

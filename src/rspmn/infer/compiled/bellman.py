@@ -60,7 +60,7 @@ class Chain:
 
 
 @dataclass(frozen=True, eq=False)
-class Factored:
+class SharedLatents:
     """Factored latents that share their factors."""
 
     slots: slice  # their places among all unknowns
@@ -79,7 +79,7 @@ class Bellman:
     levels: tuple[Level, ...]  # innermost decisions first
     roots: Forms  # a row for each interface node
     has_edge: bool  # whether it is not known somewhere what follows
-    factored: tuple[Factored, ...] = ()
+    factored: tuple[SharedLatents, ...] = ()
 
     @cached_property
     def size(self) -> int:
@@ -339,7 +339,7 @@ class Bellman:
         rewards = roots @ np.concatenate(earns) + self.roots.earned
         return rewards, csr_array(roots @ vstack(leads, format="csr"))
 
-    def _used(self, part: Factored, choices: Choices) -> Bools:  # [products]
+    def _used(self, part: SharedLatents, choices: Choices) -> Bools:  # [products]
         """Return which factored latents some choices may lead to."""
         from scipy.sparse import csr_array
 

@@ -7,7 +7,7 @@ import numpy as np
 from rspmn.circuit import FactoredLatents, Latent, LatentFactors, Max, Network, Utility
 from rspmn.errors import CircuitError
 from rspmn.infer.branches import Context
-from rspmn.infer.compiled.bellman import Bellman, Factored
+from rspmn.infer.compiled.bellman import Bellman, SharedLatents
 from rspmn.infer.compiled.expectation import expectation
 from rspmn.infer.compiled.layers import Flat, flatten
 from rspmn.infer.compiled.linear_forms import Forms, Level
@@ -47,7 +47,7 @@ def compile_bellman(template: Network, unknown: int | None) -> Bellman:
 
 def _factored(
     template: Network, flat: Flat, unknown: int | None
-) -> tuple[tuple[Factored, ...], Ints]:
+) -> tuple[tuple[SharedLatents, ...], Ints]:
     """Return the factored latents of a template, and their nodes in the order of their places."""
     groups: dict[LatentFactors, dict[int, tuple[int, ...]]] = {}  # by factors, rows by node
     for index in flat.of_kind(FactoredLatents).tolist():
@@ -66,7 +66,7 @@ def _factored(
         expect = expectation(factors, rows)
         if not (expect.kept > 0).all():
             raise CircuitError("FactoredLatents: some rows lead to no interface node")
-        found.append(Factored(slots, expect))
+        found.append(SharedLatents(slots, expect))
         order.append(np.array(list(members)))
         place = slots.stop
     return tuple(found), np.concatenate(order)

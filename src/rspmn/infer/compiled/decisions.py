@@ -41,7 +41,7 @@ EXCLUDED = -1e6
 
 
 @dataclass(frozen=True, eq=False)
-class Contexts:
+class Cases:
     """What is known before a decision, in several cases: a row each."""
 
     numbers: Array  # [variables, rows], NaN where it is missing
@@ -230,7 +230,7 @@ class CompiledDecision:
 
     # ---- questions -----------------------------------------------------------------
 
-    def contexts(self, columns: Mapping[str, Column], rows: int) -> Contexts:
+    def contexts(self, columns: Mapping[str, Column], rows: int) -> Cases:
         """Return columns as contexts; variables without a column are missing."""
         numbers = np.full((len(self.variables), rows), np.nan)
         codes = np.full((len(self.variables), rows), MISSING)
@@ -248,9 +248,9 @@ class CompiledDecision:
             else:
                 known = [self.codes[name].get(value, UNLISTED) for value in column.domain]
                 codes[place] = np.array([*known, MISSING])[column.data]
-        return Contexts(numbers, codes)
+        return Cases(numbers, codes)
 
-    def context(self, known: Known) -> Contexts:
+    def context(self, known: Known) -> Cases:
         """Return one context, given by values."""
         numbers = np.full((len(self.variables), 1), np.nan)
         codes = np.full((len(self.variables), 1), MISSING)
@@ -261,19 +261,19 @@ class CompiledDecision:
             if not isinstance(value, str | Mark):
                 numbers[place] = value
             codes[place] = self.codes[name].get(value, UNLISTED)
-        return Contexts(numbers, codes)
+        return Cases(numbers, codes)
 
     def missing(self, known: Known) -> tuple[str, ...]:
         """Return the variables before the decision that are not known, as `averaged_over` does."""
         return open_variables(set(self.variables) - set(self._made), known)
 
-    def __call__(self, contexts: Contexts) -> Worths:
+    def __call__(self, contexts: Cases) -> Worths:
         """Return what each value of the decision is worth in each context."""
         rows = contexts.numbers.shape[1]
         step = max(1, CHUNK // max(1, len(self._cut)))
         parts = [
             self._evaluate(
-                Contexts(contexts.numbers[:, start : start + step],
+                Cases(contexts.numbers[:, start : start + step],
                          contexts.codes[:, start : start + step])
             )
             for start in range(0, max(rows, 1), step)
@@ -281,12 +281,12 @@ class CompiledDecision:
         joined = (np.concatenate(several) for several in zip(*parts, strict=True))
         return Worths(self.decision, self.values, *joined)
 
-    def _evaluate(self, contexts: Contexts) -> tuple[Array, Array, Array, Array, Array, Bools]:
+    def _evaluate(self, contexts: Cases) -> tuple[Array, Array, Array, Array, Array, Bools]:
         logs = self._log_likelihoods(contexts, -np.inf)
         possible = np.asarray(logs[-1] > -np.inf)
         if not possible.all():
             lost = ~possible
-            some = Contexts(contexts.numbers[:, lost], contexts.codes[:, lost])
+            some = Cases(contexts.numbers[:, lost], contexts.codes[:, lost])
             logs[:, lost] = self._log_likelihoods(some, EXCLUDED)
         all_flows, all_ways = self._flows(logs, contexts)
         flows, ways = all_flows[self.ends].T, all_ways[self.ends].T  # [rows, max nodes]
@@ -297,7 +297,7 @@ class CompiledDecision:
         steps = ways @ self.steps
         return utility, available, steps, variance, logs[-1], possible
 
-    def _log_likelihoods(self, contexts: Contexts, excluded: float) -> Array:  # [nodes, rows]
+    def _log_likelihoods(self, contexts: Cases, excluded: float) -> Array:  # [nodes, rows]
         """Return the log-likelihood of contexts under each node; the root is the last.
 
         `excluded` is that of a value that a leaf excludes.
@@ -328,7 +328,7 @@ class CompiledDecision:
                 logs[level.above] = np.maximum.reduceat(below, level.first, axis=0)
         return logs
 
-    def _flows(self, logs: Array, contexts: Contexts) -> tuple[Array, Array]:  # [nodes, rows] each
+    def _flows(self, logs: Array, contexts: Cases) -> tuple[Array, Array]:  # [nodes, rows] each
         """Pass the probability of the root down, as `walk_down` does in `rspmn.infer.actions`.
 
         Return also in how many possible ways each node is reached.
@@ -365,7 +365,7 @@ class _Level:
     variable: int  # of max nodes, the decision
     codes: Ints  # of max nodes, [edges], the value of each branch
 
-    def fits(self, contexts: Contexts) -> Bools:  # [edges, rows]
+    def fits(self, contexts: Cases) -> Bools:  # [edges, rows]
         """Return which branches were taken."""
         return np.asarray(self.codes[:, None] == contexts.codes[self.variable])
 

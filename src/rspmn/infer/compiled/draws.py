@@ -157,7 +157,7 @@ class _Coding:
         return known
 
 
-class Draws:
+class ManyDraws:
     """Many draws in progress, each as `rspmn.infer.sample.Draw` is one."""
 
     def __init__(self, sampler: Sampler, at: Ints, rng: np.random.Generator) -> None:

@@ -15,7 +15,7 @@ from rspmn.infer.actions import best_values
 from rspmn.infer.branches import Branches, Edge
 from rspmn.infer.compiled.beliefs import Beliefs, Routes
 from rspmn.infer.compiled.offers import Offers
-from rspmn.infer.compiled.planned import At, Planned
+from rspmn.infer.compiled.planned import At, Plan
 from rspmn.infer.criterion import (
     LEAST_KNOWN,
     MEU,
@@ -113,7 +113,7 @@ class Averages:
     )
 
 
-def scores_of(planned: Planned, situation: Situation, worth: Array) -> Array:  # as `worth`
+def scores_of(planned: Plan, situation: Situation, worth: Array) -> Array:  # as `worth`
     """Return the criterion's scores of values, given what they are worth."""
     if planned.criterion is MEU:
         return worth
@@ -121,7 +121,7 @@ def scores_of(planned: Planned, situation: Situation, worth: Array) -> Array:  #
     return scored(planned.criterion, worth.ravel(), branches).reshape(worth.shape)
 
 
-def decide_one(planned: Planned, beliefs: Beliefs, after: int) -> list[int] | None:
+def decide_one(planned: Plan, beliefs: Beliefs, after: int) -> list[int] | None:
     """Return the decisions that are made together in one state, as codes of their values.
 
     There are none where the model knows none, and None is returned where some node is not made of
@@ -149,7 +149,7 @@ def decide_one(planned: Planned, beliefs: Beliefs, after: int) -> list[int] | No
     return codes
 
 
-def decide(planned: Planned, beliefs: Beliefs, after: int) -> tuple[Ints, Bools]:
+def decide(planned: Plan, beliefs: Beliefs, after: int) -> tuple[Ints, Bools]:
     """Return what `decide_one` does for many states.
 
     The codes are [decisions, states], -1 where the model knows none. Also returned is where only
@@ -170,7 +170,7 @@ def decide(planned: Planned, beliefs: Beliefs, after: int) -> tuple[Ints, Bools]
     return np.where((codes < 0).any(axis=0), -1, codes), is_open
 
 
-def _best_codes(planned: Planned, situation: Situation, after: int) -> Ints:  # [states]
+def _best_codes(planned: Plan, situation: Situation, after: int) -> Ints:  # [states]
     """Return the best value of each state: the rule is that of `best_values`."""
     found = situation.averages(planned.at(after))
     branches = situation.criterion_branches()
@@ -189,7 +189,7 @@ def _best_codes(planned: Planned, situation: Situation, after: int) -> Ints:  # 
     return np.where(best.reshape(delay.shape).any(axis=1), chosen, -1)
 
 
-def decide_all(planned: Planned, routes: Routes, after: int) -> tuple[Ints, Bools]:
+def decide_all(planned: Plan, routes: Routes, after: int) -> tuple[Ints, Bools]:
     """Return what `decide` does for the states of a table."""
     codes = np.full((len(planned.together), len(routes.row)), -1)
     is_open = np.zeros(len(routes.row), dtype=bool)

@@ -77,7 +77,7 @@ def _numbers(bellman: Bellman, found: Choices) -> list[list[int]]:
     ]
 
 
-class Planned:
+class Plan:
     """What is best at each max node of a model's template, over a horizon or for ever.
 
     Parameters

@@ -8,7 +8,7 @@ from rspmn.circuit import Network
 from rspmn.data.columns import Column
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.errors import EvidenceError
-from rspmn.infer.compiled.draws import Decides, Draws, Sampler
+from rspmn.infer.compiled.draws import Decides, ManyDraws, Sampler
 from rspmn.model import RSPMN
 from rspmn.schema import Kind, Schema
 from rspmn.types import Bools, Ints
@@ -28,7 +28,7 @@ def simulate_rows(
     Decisions in `made` are known: the network offers one value of them.
     """
     sampler = Sampler(network, schema)
-    draws = Draws(sampler, np.zeros(rows, dtype=np.int64), rng)
+    draws = ManyDraws(sampler, np.zeros(rows, dtype=np.int64), rng)
     lost = np.flatnonzero(~draws.finish(policy, made=made))[:1]
     if len(lost):
         names = schema.information_sets[0]
@@ -59,7 +59,7 @@ def simulate_episodes(
         at, which = at[runs], which[runs]
         if t == horizon or not len(which):
             break
-        draws = Draws(sampler, at, rng)
+        draws = ManyDraws(sampler, at, rng)
         goes_on = draws.finish(policy, t)
         log.add(which, draws, goes_on)
         at, which = draws.interface[goes_on], which[goes_on]
@@ -71,11 +71,11 @@ class _Log:
 
     def __init__(self, sampler: Sampler, episodes: int) -> None:
         self.s = sampler
-        self.steps: list[tuple[Ints, Draws, Ints]] = []  # episodes, draws, rows of them
-        self.finals: list[tuple[Ints, Draws, Ints]] = []
+        self.steps: list[tuple[Ints, ManyDraws, Ints]] = []  # episodes, draws, rows of them
+        self.finals: list[tuple[Ints, ManyDraws, Ints]] = []
         self.endings = np.full(episodes, Followed.UNKNOWN, dtype=np.int8)
 
-    def add(self, which: Ints, draws: Draws, goes_on: Bools) -> None:
+    def add(self, which: Ints, draws: ManyDraws, goes_on: Bools) -> None:
         """Keep a step of some episodes; where no decision is known it is their final state."""
         made, stuck = np.flatnonzero(goes_on), np.flatnonzero(~goes_on)
         self.steps.append((which[made], draws, made))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rspmn.circuit import NetworkBuilder
-from rspmn.learn.density.latent_tree import Counts, LatentTree, Singles
+from rspmn.learn.density.latent_tree import ExpectedCounts, LatentTree, Singles
 from rspmn.learn.structure.smoothed_leaves import SmoothedLeaves
 from rspmn.types import Ints
 
@@ -13,7 +13,7 @@ from rspmn.types import Ints
 def add_tree(
     builder: NetworkBuilder,
     tree: LatentTree,
-    counts: Counts,
+    counts: ExpectedCounts,
     leaves: Sequence[SmoothedLeaves],
     starts: Ints,
     pseudo_rows: float,

@@ -27,16 +27,16 @@ FLOOR = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
-class Counts:
+class ExpectedCounts:
     """Expected counts: how many rows went through each edge and leaf."""
 
     start: Singles  # [states], of the root
     edges: Singles  # [variables, states above, states]; of the root, zeros
     symbols: Singles  # [states, symbols]
 
-    def moved(self, other: "Counts", step: float) -> "Counts":
+    def moved(self, other: "ExpectedCounts", step: float) -> "ExpectedCounts":
         """Return (1 - step) · these counts + step · others."""
-        return Counts(*(
+        return ExpectedCounts(*(
             (1 - step) * getattr(self, name) + step * getattr(other, name)
             for name in ("start", "edges", "symbols")
         ))  # fmt: skip
@@ -90,7 +90,7 @@ class LatentTree:
         total = self.start @ below[self.order[0]]
         return logs + np.log(total), below, message
 
-    def expected_counts(self, rows: Symbols) -> Counts:
+    def expected_counts(self, rows: Symbols) -> ExpectedCounts:
         """Return how much of the rows is expected to go through each edge and leaf."""
         _, below, message = self._upward(rows)
         root = int(self.order[0])
@@ -106,9 +106,11 @@ class LatentTree:
                 edges[child] = self.edges[child] * (ratio @ below[child].T)
                 np.matmul(self.edges[child].T, ratio, out=passed[child])
                 passed[child] *= below[child]
-        return Counts(passed[root].sum(axis=1), edges, symbols)
+        return ExpectedCounts(passed[root].sum(axis=1), edges, symbols)
 
-    def reestimated(self, counts: Counts, rows: Symbols, pseudo_rows: float) -> "LatentTree":
+    def reestimated(
+        self, counts: ExpectedCounts, rows: Symbols, pseudo_rows: float
+    ) -> "LatentTree":
         """Return the tree of some counts, smoothed by so many rows for each state.
 
         Pseudo-rows are distributed as all rows are: at a leaf by the shares of symbols, on edges by

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rspmn.learn.density.latent_tree import Counts, LatentTree
+from rspmn.learn.density.latent_tree import ExpectedCounts, LatentTree
 from rspmn.learn.density.symbols import CHUNK, Symbols
 
 #: How far the counts move towards those of a batch, at first and in the end.
@@ -26,7 +26,7 @@ PSEUDO_ROWS = 0.1
 class Run:
     """Where a run of EM ended."""
 
-    counts: Counts
+    counts: ExpectedCounts
     pseudo_rows: float
     held_out: float  # mean log-likelihood of a held-out row
 
@@ -44,7 +44,7 @@ def fit_tree(
     The strength of smoothing is then the one of `strengths` that makes them most likely.
     """
 
-    def with_counts(counts: Counts, pseudo_rows: float) -> LatentTree:
+    def with_counts(counts: ExpectedCounts, pseudo_rows: float) -> LatentTree:
         return tree.reestimated(counts, rows, pseudo_rows)
 
     best: Run | None = None
@@ -65,14 +65,14 @@ def fit_tree(
     return with_counts(best.counts, best.pseudo_rows), best
 
 
-def _passes(tree: LatentTree, rows: Symbols, rng: np.random.Generator) -> Iterator[Counts]:
+def _passes(tree: LatentTree, rows: Symbols, rng: np.random.Generator) -> Iterator[ExpectedCounts]:
     """Return the counts after each pass over the rows."""
     copies = np.clip(np.rint(rows.weights), 1, COPIES).astype(np.int64)
     rows, total = rows.weighed(rows.weights / copies), rows.weights.sum()
     index = np.repeat(np.arange(len(rows)), copies)
     batches = max(1, round(len(index) / CHUNK))
     passes = max(PASSES, math.ceil(STEPS / batches))
-    counts: Counts | None = None
+    counts: ExpectedCounts | None = None
     for number in range(passes):
         for k, part in enumerate(np.array_split(rng.permutation(index), batches)):
             batch = rows.take(part)

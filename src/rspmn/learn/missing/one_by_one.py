@@ -10,13 +10,13 @@ from dataclasses import replace
 import numpy as np
 
 from rspmn.learn.missing.draws import drawn
-from rspmn.learn.missing.steps import Steps
+from rspmn.learn.missing.steps import CodedSteps
 from rspmn.learn.successors.transitions import Contexts
 from rspmn.learn.successors.trees import Tied
 from rspmn.types import Array, Bools, Ints
 
 
-def drawn_one_by_one(steps: Steps, rng: np.random.Generator) -> Steps:
+def drawn_one_by_one(steps: CodedSteps, rng: np.random.Generator) -> CodedSteps:
     """Return the steps with a value for whatever is missing."""
     size = len(steps.names)
     codes = np.hstack([steps.state, steps.next])  # [rows, variables of both]

@@ -19,7 +19,7 @@ MOST_UTILITIES, BINS = 64, 16
 
 
 @dataclass(frozen=True, eq=False)
-class Steps:
+class CodedSteps:
     """Steps of a log: rows of one weight each. 0 is the code of a missing value.
 
     `state` and `next` hold what is known, and then what was drawn.
@@ -85,7 +85,7 @@ def unrolled(windows: Windows) -> Windows:
     return replace(windows.take(row), counts=counts_of, starts=starts_of)
 
 
-def steps_of(windows: Windows) -> Steps:
+def steps_of(windows: Windows) -> CodedSteps:
     """Return the steps of windows, one row for each."""
     schema = windows.schema
     names = schema.information_sets[0]
@@ -97,7 +97,7 @@ def steps_of(windows: Windows) -> Steps:
     utility = _utility_codes(windows.columns[schema.utility].numbers())
     outcome = utility * len(Followed) + np.where(goes_on, 0, windows.followed)
     _, outcome = np.unique(outcome, return_inverse=True)
-    return Steps(
+    return CodedSteps(
         names, np.maximum(here.max(axis=0), after.max(axis=0)) + 1, here, after,
         here == 0, (after == 0) & goes_on[:, None], number.ravel(), len(distinct),
         outcome.ravel(), int(outcome.max()) + 1, windows.starts > 0,
@@ -105,7 +105,7 @@ def steps_of(windows: Windows) -> Steps:
     )  # fmt: skip
 
 
-def written(windows: Windows, steps: Steps) -> Windows:
+def written(windows: Windows, steps: CodedSteps) -> Windows:
     """Return windows with what was drawn in the place of what they lack."""
 
     def filled(column: Column, codes: Ints, lacking: Bools) -> Column:

@@ -16,7 +16,7 @@ import numpy as np
 
 from rspmn.data.keys import group_weights
 from rspmn.learn.missing.draws import drawn
-from rspmn.learn.missing.steps import Steps, distinct_rows
+from rspmn.learn.missing.steps import CodedSteps, distinct_rows
 from rspmn.learn.successors.transitions import Contexts
 from rspmn.learn.successors.trees import Tied
 from rspmn.types import Array, Bools, Ints
@@ -30,7 +30,7 @@ LEAST = 1e-6
 MOST_PAIRS, CHUNK = 200_000_000, 2_000_000
 
 
-def drawn_as_states(steps: Steps, rng: np.random.Generator, deadline: float) -> Steps:
+def drawn_as_states(steps: CodedSteps, rng: np.random.Generator, deadline: float) -> CodedSteps:
     """Return the steps with what is missing drawn anew, several times."""
     for _ in range(ROUNDS):
         if time.monotonic() >= deadline:
@@ -52,7 +52,7 @@ class _Factors:
     agree: list[Array]  # of each variable, [values, states]: 0 or -∞; a missing value agrees
 
     @classmethod
-    def learn(cls, steps: Steps) -> "_Factors":
+    def learn(cls, steps: CodedSteps) -> "_Factors":
         """Learn the trees from steps as they were drawn."""
         states, first = _frequent_states(steps)
         with np.errstate(divide="ignore"):
@@ -91,7 +91,7 @@ class _Factors:
         return max(1, CHUNK // len(self.states))
 
 
-def _frequent_states(steps: Steps) -> tuple[Ints, Array]:  # [states, variables], [2, states]
+def _frequent_states(steps: CodedSteps) -> tuple[Ints, Array]:  # [states, variables], [2, states]
     """Return the states, and how often each is one of those within and at the start of episodes."""
     followed = (steps.next > 0).all(axis=1)
     both = np.concatenate([steps.state, steps.next[followed]])
@@ -105,7 +105,7 @@ def _frequent_states(steps: Steps) -> tuple[Ints, Array]:  # [states, variables]
     return states[common], seen.reshape(2, -1)[:, common]
 
 
-def _chances_of_made(steps: Steps, states: Ints) -> Array:  # [made, states]
+def _chances_of_made(steps: CodedSteps, states: Ints) -> Array:  # [made, states]
     """Return how likely decisions are in each state: whoever decided saw more than the log has."""
     first, which = distinct_rows(steps.state)
     contexts = Contexts(steps.names, steps.sizes, steps.state[first])
@@ -120,7 +120,7 @@ def _agreeing(values: Ints, size: int) -> Array:  # [values, states]
     return found
 
 
-def _with_states(steps: Steps, factors: _Factors, rng: np.random.Generator) -> Steps:
+def _with_states(steps: CodedSteps, factors: _Factors, rng: np.random.Generator) -> CodedSteps:
     """Return the steps with their states drawn anew, given what is known of the successors."""
     state = steps.state.copy()
     rows = np.flatnonzero(steps.lacking.any(axis=1))
@@ -137,7 +137,7 @@ def _with_states(steps: Steps, factors: _Factors, rng: np.random.Generator) -> S
     return replace(steps, state=state)
 
 
-def _with_successors(steps: Steps, factors: _Factors, rng: np.random.Generator) -> Steps:
+def _with_successors(steps: CodedSteps, factors: _Factors, rng: np.random.Generator) -> CodedSteps:
     """Return the steps with their successors drawn anew, given their states."""
     after = steps.next.copy()
     rows = np.flatnonzero(steps.next_lacking.any(axis=1))

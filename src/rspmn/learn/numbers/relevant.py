@@ -29,7 +29,7 @@ CONSTANT = 0.01
 MOST_STEPS = 20_000
 
 
-class Dependence(NamedTuple):
+class TargetDependence(NamedTuple):
     """How far a target depends on a variable; the strongest is the smallest."""
 
     explained: float  # minus the share of the target's variance, beyond chance
@@ -52,7 +52,7 @@ def relevant_variables(steps: Steps, most: int, required: Sequence[str] = ()) ->
         tests = [
             min(
                 (_f_test(coded[name], s, r, weights[name]) for r in residuals for s in strata),
-                default=Dependence(0.0, 1.0),
+                default=TargetDependence(0.0, 1.0),
             )
             for name in names
         ]
@@ -149,11 +149,11 @@ def _targets(steps: Steps, relevant: Sequence[Variable]) -> Iterator[Array]:
                 yield np.where(np.isnan(after), np.nan, after == code)
 
 
-def _f_test(codes: Ints, strata: Ints, target: Array, counts: Array) -> Dependence:
+def _f_test(codes: Ints, strata: Ints, target: Array, counts: Array) -> TargetDependence:
     """Return the F-test for equal means at all codes within each stratum."""
     known = np.flatnonzero((codes >= 0) & ~np.isnan(target))
     if not len(known):
-        return Dependence(0.0, 1.0)
+        return TargetDependence(0.0, 1.0)
     weights = counts[known]
     test = f_test(codes[known], strata[known], target[known], weights)
-    return Dependence(-test.explained / float(weights.sum()), test.p_value)
+    return TargetDependence(-test.explained / float(weights.sum()), test.p_value)

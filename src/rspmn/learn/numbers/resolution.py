@@ -13,7 +13,7 @@ import numpy as np
 
 from rspmn.learn.numbers.follows import Follows
 from rspmn.learn.numbers.grid import Grid, Membership
-from rspmn.learn.numbers.successors import Transitions
+from rspmn.learn.numbers.successors import GridTransitions
 from rspmn.types import Array, Ints
 
 #: The discounts of the values that are compared.
@@ -33,7 +33,7 @@ class Solved:
 
     grid: Grid
     follows: Follows
-    led: Transitions
+    led: GridTransitions
     membership: Membership  # of the logged steps
 
     @cached_property

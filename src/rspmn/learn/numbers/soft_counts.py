@@ -5,7 +5,7 @@ import numpy as np
 from rspmn.data.keys import group_weights
 from rspmn.learn.numbers.follows import STRENGTH, Follows
 from rspmn.learn.numbers.grid import Grid
-from rspmn.learn.numbers.successors import Transitions
+from rspmn.learn.numbers.successors import GridTransitions
 from rspmn.successor_counts import SoftCounts
 from rspmn.types import Array, Ints
 
@@ -14,7 +14,12 @@ MOST = 1e6
 
 
 def soft_counts(
-    grid: Grid, follows: Follows, led: Transitions, starts: Array, outcome: Ints, end: int | None
+    grid: Grid,
+    follows: Follows,
+    led: GridTransitions,
+    starts: Array,
+    outcome: Ints,
+    end: int | None,
 ) -> SoftCounts:
     """Return the counts behind the template of a grid.
 
@@ -40,7 +45,7 @@ def soft_counts(
     )  # fmt: skip
 
 
-def _landing(grid: Grid, follows: Follows, led: Transitions) -> Array:  # [nodes, actions]
+def _landing(grid: Grid, follows: Follows, led: GridTransitions) -> Array:  # [nodes, actions]
     """Return how many draws from the weights of each S_L have a mean as sure as its own.
 
     From n steps, and a shared model that is worth κ, the expected next value has the variance

@@ -20,7 +20,7 @@ DRAWS = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Transitions:
+class GridTransitions:
     """Weights of the successors of every node and action, sorted by node, action, successor."""
 
     site: Ints  # [edges], node · actions + action
@@ -35,7 +35,7 @@ class Transitions:
         return csr_array((self.weight, (self.site, self.to)), shape=(self.sites, nodes))
 
 
-def transitions(grid: Grid, follows: Follows, categories: list[Array]) -> Transitions:
+def transitions(grid: Grid, follows: Follows, categories: list[Array]) -> GridTransitions:
     """Return the successors of every node and action.
 
     Parameters
@@ -59,8 +59,8 @@ def transitions(grid: Grid, follows: Follows, categories: list[Array]) -> Transi
     key, which = np.unique(site * size + to, return_inverse=True)
     total = group_weights(which, weight, len(key))
     kept = total > 1e-9
-    return Transitions(key[kept] // size, key[kept] % size, _scaled(key[kept] // size, total[kept]),
-                       size * actions)  # fmt: skip
+    site, to = np.divmod(key[kept], size)
+    return GridTransitions(site, to, _scaled(site, total[kept]), size * actions)
 
 
 def _scaled(site: Ints, weight: Array) -> Array:

@@ -11,7 +11,7 @@ from rspmn.end_nodes import end_root, weighted_top
 from rspmn.learn.numbers.follows import Follows
 from rspmn.learn.numbers.grid import Grid
 from rspmn.learn.numbers.soft_counts import soft_counts
-from rspmn.learn.numbers.successors import Transitions
+from rspmn.learn.numbers.successors import GridTransitions
 from rspmn.model import RSPMN, Untried
 from rspmn.schema import Schema
 from rspmn.types import Array, Bools, Ints
@@ -38,7 +38,7 @@ class Layout:
 
 
 def model_of(
-    layout: Layout, grid: Grid, follows: Follows, led: Transitions, starts: Array,
+    layout: Layout, grid: Grid, follows: Follows, led: GridTransitions, starts: Array,
     builder: NetworkBuilder, never: tuple[NeverTaken, ...],
 ) -> RSPMN:  # fmt: skip
     """Return the model of a grid.
@@ -115,7 +115,7 @@ def _lawful(layout: Layout, grid: Grid) -> Bools:  # [nodes, actions]
 
 
 def _untried(
-    builder: NetworkBuilder, layout: Layout, follows: Follows, led: Transitions, left: Bools,
+    builder: NetworkBuilder, layout: Layout, follows: Follows, led: GridTransitions, left: Bools,
     end: int | None,
 ) -> Untried | None:  # fmt: skip
     """Return the decisions that were not tried in a node, with what is expected of them."""
@@ -145,7 +145,7 @@ def _decide(
 
 
 def _branches(
-    builder: NetworkBuilder, layout: Layout, follows: Follows, led: Transitions, among: Bools,
+    builder: NetworkBuilder, layout: Layout, follows: Follows, led: GridTransitions, among: Bools,
     end: int | None,
 ) -> list[list[int]]:  # fmt: skip
     """Add what follows each node and action among some, utility and S_L; -1 for the others."""

@@ -15,7 +15,7 @@ from rspmn.learn.structure.independence import components
 from rspmn.learn.structure.learn_spn import grow_spn
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.rows import Rows
-from rspmn.learn.structure.targets import Target, Targets
+from rspmn.learn.structure.targets import Later, Targets
 from rspmn.types import Array, Bools, Ints
 
 
@@ -101,7 +101,7 @@ class RecurrentOutcome:
         factors = [grow_spn(learner, rows, group, depth) for group in groups if "" not in group]
         if not led:
             return [*factors, self._site(learner, rows)]
-        targets = Targets((Target((*led, *self.after), strata),), ())
+        targets = Targets((Later((*led, *self.after), strata),), ())
         clusters = learner.config.clustering(rows, led, targets, learner.rng)
         if len(clusters) < 2:  # nothing is left to divide by
             return [*factors, *learner.leaves(rows, led), self._site(learner, rows)]

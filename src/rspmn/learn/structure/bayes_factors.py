@@ -16,7 +16,7 @@ from rspmn.learn.structure.contingency import (
 )
 from rspmn.learn.structure.grouped_statistics import Strata
 from rspmn.learn.structure.rows import Rows, codes_together
-from rspmn.learn.structure.targets import Target
+from rspmn.learn.structure.targets import Later
 from rspmn.learn.structure.together import BayesNeed
 from rspmn.types import Array, Bools, Ints
 
@@ -25,7 +25,7 @@ STRENGTH = 1.0
 
 
 def evidence(
-    rows: Rows, names: Sequence[str], outcomes: Sequence[Target], least: float
+    rows: Rows, names: Sequence[str], outcomes: Sequence[Later], least: float
 ) -> list[float | None]:  # [names]
     """Return the log Bayes factor of each variable; None if it was observed enough for tests."""
     owner, kept = rows.memo.get(("evidence", id(outcomes[-1].strata)), (None, None))
@@ -98,7 +98,7 @@ def _best(gains: Array) -> Array:  # [.., names, later] -> [.., names]
 
 
 def log_bayes_factors(
-    rows: Rows, names: Sequence[str], outcomes: Sequence[Target]
+    rows: Rows, names: Sequence[str], outcomes: Sequence[Later]
 ) -> Array:  # [names]
     """Return the log Bayes factor of splitting on each variable, against not splitting.
 
@@ -122,7 +122,7 @@ def log_bayes_factors(
     return _best(np.hstack(gains))
 
 
-def observed_enough(rows: Rows, names: Sequence[str], target: Target, least: float) -> Bools:
+def observed_enough(rows: Rows, names: Sequence[str], target: Later, least: float) -> Bools:
     """Return which variables have every value observed so often with each decision in between."""
     if not target.names:
         return np.ones(len(names), dtype=bool)

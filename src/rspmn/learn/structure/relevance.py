@@ -16,7 +16,7 @@ from rspmn.learn.structure.f_test import f_tests
 from rspmn.learn.structure.independence import components
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.rows import Rows, with_joint_variable
-from rspmn.learn.structure.targets import Target, Targets, has_unavailable_choice
+from rspmn.learn.structure.targets import Later, Targets, has_unavailable_choice
 from rspmn.learn.structure.together import BayesNeed, Growth, MeanNeed, Need
 from rspmn.types import Bools, Ints
 
@@ -83,7 +83,7 @@ def _mark_by_law(targets: Targets, found: dict[str, bool]) -> None:
         found |= dict.fromkeys(lawful, True)
 
 
-def _unavailable(rows: Rows, names: tuple[str, ...], choice: Target, targets: Targets) -> Bools:
+def _unavailable(rows: Rows, names: tuple[str, ...], choice: Later, targets: Targets) -> Bools:
     return has_unavailable_choice(rows, names, choice, targets.unavailable_from)
 
 
@@ -145,7 +145,7 @@ def _mark_all_together(
         found.update(dict.fromkeys(found, True))
 
 
-def _refined(rows: Rows, name: str, target: Target) -> Ints:
+def _refined(rows: Rows, name: str, target: Later) -> Ints:
     """Return the strata of a target, each divided by the value of one more variable."""
     size = rows.table.sizes[name] + 1
     return np.asarray(target.strata * size + rows.codes(name) + 1)

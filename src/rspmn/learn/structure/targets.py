@@ -19,7 +19,7 @@ from rspmn.types import Array, Bools, Ints
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
+class Later:
     """Some variables observed later, and the decisions in between."""
 
     names: tuple[str, ...]
@@ -30,8 +30,8 @@ class Target:
 class Targets:
     """All that comes after an information set."""
 
-    outcomes: tuple[Target, ...]
-    choices: tuple[Target, ...]  # one decision each, given those before it
+    outcomes: tuple[Later, ...]
+    choices: tuple[Later, ...]  # one decision each, given those before it
     #: A decision value never seen where at least so many were expected is unavailable there.
     unavailable_from: float = 10.0
     #: A value observed less often than this with a decision is too rare to call it irrelevant.
@@ -40,13 +40,16 @@ class Targets:
     laws: Laws = field(default_factory=Laws)  # about the availability of decisions
 
     @property
-    def compared(self) -> tuple[Target, ...]:
+    def compared(self) -> tuple[Later, ...]:
         """What the values of a variable are compared by: outcomes, and laws that vary."""
         if not self.laws.columns:
             return self.outcomes
-        return (Target(self.laws.columns, np.zeros_like(self.outcomes[-1].strata)), *self.outcomes)
+        return (
+            Later(self.laws.columns, np.zeros_like(self.outcomes[-1].strata)),
+            *self.outcomes,
+        )
 
-    def may_be_unavailable(self, rows: Rows, names: tuple[str, ...], choice: Target) -> bool:
+    def may_be_unavailable(self, rows: Rows, names: tuple[str, ...], choice: Later) -> bool:
         """Return whether a decision value may be unavailable in any part of the rows.
 
         A part that lacks the value is a union of joint values of `names` that lack it, so their
@@ -79,26 +82,26 @@ def targets_after(
     if not given_decisions:
         later = [n for group in schema.information_sets[place + 1 :] for n in group]
         everything = (*later, *schema.decisions[place:], *beyond)
-        whole = Target(everything, np.zeros(len(rows), np.int64))
+        whole = Later(everything, np.zeros(len(rows), np.int64))
         return Targets((whole,), (), unavailable_from, enough)
     outcomes, choices = [], []
     for k in range(place + 1, last + 1):
         between = schema.decisions[place:k]
         names = schema.information_sets[k] + (beyond if k == last else ())
         if names:
-            outcomes.append(Target(names, rows.joint_codes(between)))
+            outcomes.append(Later(names, rows.joint_codes(between)))
         if observed:
-            choices.append(Target((between[-1],), rows.joint_codes(between[:-1])))
+            choices.append(Later((between[-1],), rows.joint_codes(between[:-1])))
     laws = Laws.after(rows, schema, place)
     return Targets(tuple(outcomes), tuple(choices), unavailable_from, enough, recurs, laws)
 
 
 def targets_within(rows: Rows, names: tuple[str, ...]) -> Targets:
     """Return the targets inside a set of variables: each of them is a target of the others."""
-    return Targets((Target(names, np.zeros(len(rows), np.int64)),), ())
+    return Targets((Later(names, np.zeros(len(rows), np.int64)),), ())
 
 
-def _may_be_unavailable(rows: Rows, names: tuple[str, ...], choice: Target, least: float) -> bool:
+def _may_be_unavailable(rows: Rows, names: tuple[str, ...], choice: Later, least: float) -> bool:
     strata = int(choice.strata.max(initial=0)) + 1
     state = np.unique(rows.joint_codes(names) * strata + choice.strata, return_inverse=True)[1]
     decided = rows.codes(choice.names[0])
@@ -115,7 +118,7 @@ def _may_be_unavailable(rows: Rows, names: tuple[str, ...], choice: Target, leas
 
 
 def has_unavailable_choice(
-    rows: Rows, names: tuple[str, ...], choice: Target, least: float
+    rows: Rows, names: tuple[str, ...], choice: Later, least: float
 ) -> Bools:  # [names]
     """Return which variables have a value at which a decision value is unavailable.
 
@@ -132,13 +135,13 @@ def has_unavailable_choice(
     return np.logical_or.reduceat(unavailable, found.left.starts)
 
 
-def decision_counts(rows: Rows, name: str, choice: Target) -> list[Array]:
+def decision_counts(rows: Rows, name: str, choice: Later) -> list[Array]:
     """Return a table [values, choices] for each stratum, over the values that occur."""
     found = contingency(rows, (name,), choice.names, choice.strata)
     return list(found.counts[:, found.left_weights > 0])
 
 
-def outcome_counts(rows: Rows, name: str, target: Target) -> tuple[Ints, Array, Ints]:
+def outcome_counts(rows: Rows, name: str, target: Later) -> tuple[Ints, Array, Ints]:
     """Return a variable's values and the weight of each outcome that follows each value.
 
     The third array is the (stratum, variable) of each outcome as one number. Outcomes that never

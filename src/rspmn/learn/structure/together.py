@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
 from rspmn.learn.structure.rows import Rows
-from rspmn.learn.structure.targets import Target
+from rspmn.learn.structure.targets import Later
 from rspmn.types import Ints
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class BayesNeed:
 
     rows: Rows
     names: tuple[str, ...]
-    outcomes: tuple[Target, ...]
+    outcomes: tuple[Later, ...]
     least: float  # a value observed less often with a decision was observed too rarely
 
 

@@ -24,7 +24,7 @@ from rspmn.data.windows import States, distinct_states
 from rspmn.infer.compiled.assign import Located, locate
 from rspmn.infer.compiled.layers import ranges
 from rspmn.learn.successors.factored import Learned, Ties
-from rspmn.learn.successors.predict import Asked, Predicted, Predictor
+from rspmn.learn.successors.predict import Predicted, Predictor, UnseenContexts
 from rspmn.learn.successors.priors import Factors
 from rspmn.learn.successors.transitions import Contexts, Transitions, contexts_of
 from rspmn.model import RSPMN
@@ -222,7 +222,7 @@ class _Closure:
         codes = np.hstack([self.codes[states[pair // size]], self.made.codes[pair % size]])
         sizes = np.concatenate([self.sizes, self.made.sizes])
         contexts = Contexts((*self.names, *self.made.names), sizes, codes)
-        return self.predict(Asked(contexts, pair, np.ones(len(pair))), len(pair))
+        return self.predict(UnseenContexts(contexts, pair, np.ones(len(pair))), len(pair))
 
     def _new(self, new: Ints, often: Array, values: Ints, chance: Array) -> tuple[Ints, Array]:
         """Add states to the new ones, unless they are known."""

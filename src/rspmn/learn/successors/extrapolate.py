@@ -11,7 +11,7 @@ import numpy as np
 
 from rspmn.data.keys import group_weights
 from rspmn.learn.successors.beyond import Beyond
-from rspmn.learn.successors.products import Products
+from rspmn.learn.successors.products import FactorProducts
 from rspmn.learn.successors.transitions import SuccessorWeights, Transitions
 from rspmn.learn.successors.untried import MOST_BRANCHES, branches_of
 from rspmn.model import Untried
@@ -54,7 +54,7 @@ def extrapolate(
     tried[: len(beyond.tried)] = beyond.tried
     wanted, all_of_them = ~tried, int((~tried).sum())
     if all_of_them > MOST_BRANCHES:
-        plan = _Plan(Products(factors, beyond.predicted.leaves), beyond, node)
+        plan = _Plan(FactorProducts(factors, beyond.predicted.leaves), beyond, node)
         horizon = int(min(MOST_STEPS, np.ceil(steps)))
         some = tried.any(axis=1, keepdims=True)
         wanted &= plan.best(~some | tried, horizon) | plan.best(np.ones_like(tried), horizon)
@@ -71,7 +71,7 @@ def extrapolate(
 class _Plan:
     """The best decisions by what factors predict, where each state is an interface node."""
 
-    def __init__(self, products: Products, beyond: Beyond, node: Ints) -> None:
+    def __init__(self, products: FactorProducts, beyond: Beyond, node: Ints) -> None:
         self.expect, self.node, self.found = products.expect, node, beyond.predicted
         self.product = products.of_contexts
         self.lost = self.found.lost(products.kept[self.product])

@@ -22,7 +22,7 @@ from rspmn.data.keys import group_weights
 from rspmn.learn.structure.contingency import distinct_weights
 from rspmn.learn.successors.components import Component, find_components
 from rspmn.learn.successors.priors import Factors, Priors, boxes_of, mixed_priors, too_much
-from rspmn.learn.successors.products import Products, products_of
+from rspmn.learn.successors.products import FactorProducts, products_of
 from rspmn.learn.successors.transitions import (
     Contexts,
     Sharing,
@@ -102,7 +102,11 @@ class Factored:
         return replace(weights, factors=factors), info
 
     def _spread(
-        self, weights: SuccessorWeights, learned: "Learned", products: Products, info: FutureInfo
+        self,
+        weights: SuccessorWeights,
+        learned: "Learned",
+        products: FactorProducts,
+        info: FutureInfo,
     ) -> tuple[SuccessorWeights, FutureInfo]:
         """Return the weights with products of factors that are not multiplied out."""
         kept = products.kept[products.of_contexts]
@@ -168,12 +172,12 @@ class Learned:
         seen = group_weights(self.context, self.weights, len(self.contexts))
         return max(0.0, 1 - float(kept @ seen) / float(seen.sum()))
 
-    def edges(self, products: Products) -> float:
+    def edges(self, products: FactorProducts) -> float:
         """Return about how many edges S_L have if products are multiplied out."""
         use = self.site * len(products.rows) + products.of_contexts[self.context]
         return len(np.unique(use)) * products.mean_edges
 
-    def priors(self, products: Products | None = None) -> Priors | None:
+    def priors(self, products: FactorProducts | None = None) -> Priors | None:
         """Return π of each S_L: that of its contexts, weighed as they were seen.
 
         Products are multiplied out where they are not 0; without them, all of them are. None if

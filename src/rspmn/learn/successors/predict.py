@@ -15,7 +15,7 @@ MOST_LOST = 0.01
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class UnseenContexts:
     """Contexts that were never seen: decisions in states. A pair is an interface node and those."""
 
     contexts: Contexts  # of the state and the decisions
@@ -77,7 +77,7 @@ class Predictor:
             logged, context = contexts_of(transitions, (*names, schema.utility), window)
             self.ends = Tied.learn(logged, context, [over.astype(np.int64)], counts, self.utility)
 
-    def __call__(self, asked: Asked, pairs: int) -> Predicted:
+    def __call__(self, asked: UnseenContexts, pairs: int) -> Predicted:
         """Return what would come of pairs, given each utility that may be earned."""
         node = self.earned.trees.find(asked.contexts, 0)
         mean = group_weights(asked.pair, asked.share * self.means[node], pairs)

@@ -26,15 +26,15 @@ FEW_PRODUCTS = 2_000_000
 MOST_NUMBERS = 20_000_000
 
 
-def products_of(factors: Factors, leaves: Ints) -> "Products | None":
+def products_of(factors: Factors, leaves: Ints) -> "FactorProducts | None":
     """Return the products of factors; None if they are few, or their tables too large."""
     if leaves.shape[1] * factors.boxes.count <= FEW_PRODUCTS:
         return None
-    found = Products(factors, leaves)
+    found = FactorProducts(factors, leaves)
     return found if found.fit_in_tables else None
 
 
-class Products:
+class FactorProducts:
     """The distinct products of factors in some contexts.
 
     Parameters

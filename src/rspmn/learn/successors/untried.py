@@ -20,9 +20,9 @@ from rspmn.infer.compiled.layers import ranges
 from rspmn.learn.structure.contingency import distinct_weights
 from rspmn.learn.structure.decision_blocks import add_decisions
 from rspmn.learn.successors.links import Links
-from rspmn.learn.successors.predict import Asked, Predicted, Predictor
+from rspmn.learn.successors.predict import Predicted, Predictor, UnseenContexts
 from rspmn.learn.successors.priors import Factors, mixed_priors, too_much
-from rspmn.learn.successors.products import Products, products_of
+from rspmn.learn.successors.products import FactorProducts, products_of
 from rspmn.learn.successors.transitions import (
     Contexts,
     SuccessorWeights,
@@ -132,7 +132,7 @@ def _ask(
     here: Ints,
     at: Ints,
     counts: Array,
-) -> Asked:
+) -> UnseenContexts:
     """Put each pair's decisions to the states of its interface node."""
     names = transitions.schema.information_sets[0]
     states, state = contexts_of(transitions, names, here)
@@ -143,7 +143,7 @@ def _ask(
     codes = np.hstack([states.codes[key[place] % len(states)], made.codes[decision[pair]]])
     sizes = np.concatenate([states.sizes, made.sizes])
     share = seen[place] / group_weights(pair, seen[place])[pair]
-    return Asked(Contexts((*names, *made.names), sizes, codes), pair, share)
+    return UnseenContexts(Contexts((*names, *made.names), sizes, codes), pair, share)
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +184,7 @@ def _edges(transitions: Transitions, factors: Factors, found: Predicted) -> _The
 
 def _products(transitions: Transitions, factors: Factors, found: Predicted) -> _Then:
     """Return products of factors that are not multiplied out, and END."""
-    products = Products(factors, found.leaves)
+    products = FactorProducts(factors, found.leaves)
     kept = products.kept[products.of_contexts]
     lost = found.lost(kept)
     usable = (kept > 0) & (found.going > 0) & ~lost[found.pair]

@@ -1,4 +1,4 @@
-"""What is set aside before structure is learned: variables that do not matter, and why."""
+"""Which variables do not matter, and why: `set_aside` leaves them out of learning."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -23,7 +23,9 @@ class Reason(StrEnum):
     NOISE = "noise"  # any other
 
 
-def set_aside(two: TwoSteps, config: LearnConfig) -> tuple[dict[str, Reason], NumbersInfo]:
+def irrelevant_variables(
+    two: TwoSteps, config: LearnConfig
+) -> tuple[dict[str, Reason], NumbersInfo]:
     """Return the variables of the state that states will not differ by, and why.
 
     Also what is known of numbers: where some of them matter, habits are not looked for.
@@ -73,10 +75,10 @@ def _is_constant(two: TwoSteps, name: str) -> bool:
     return bool(rows.weights[known] @ changed <= CONSTANT * rows.weights[known].sum())
 
 
-def told(aside: Mapping[str, Reason], most: int = 8) -> str:
+def listed_by_reason(aside: Mapping[str, Reason], most: int = 8) -> str:
     """Return the variables that are set aside in words, by reason.
 
-    >>> told({"ward": Reason.HABIT, "sex": Reason.ATTRIBUTE, "age": Reason.ATTRIBUTE})
+    >>> listed_by_reason({"ward": Reason.HABIT, "sex": Reason.ATTRIBUTE, "age": Reason.ATTRIBUTE})
     'ward (habit); sex, age (attributes)'
     """
     parts = []
