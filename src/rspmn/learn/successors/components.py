@@ -38,39 +38,50 @@ class Component:
 
 def find_components(
     transitions: Transitions, contexts: Contexts, context: Ints, after: Ints, weights: Array
-) -> list[tuple[str, ...]]:
-    """Return the variables of each component of the state.
+) -> tuple[list[tuple[str, ...]], Tied]:
+    """Return the variables of each component of the state, and their trees of contexts.
 
     Arguments are, of each transition, its context, the state that it leads to and how often it
     occurred. Two variables are tested within each pair of leaves of their trees: there, the
     distribution of each is the same in all contexts.
     """
-    codes = transitions.state_codes
+    codes, utility = transitions.state_codes, transitions.schema.utility
+    first = utility if utility in contexts.names else None
+
+    def trees_of(names: list[tuple[str, ...]]) -> tuple[list[Ints], Tied]:
+        values = [Component.of(transitions, part).values[after] for part in names]
+        return values, Tied.learn(contexts, context, values, weights, first, if_relevant=True)
+
     varying = [name for name, code in codes.items() if np.ptp(code[after]) > 0]
-    groups = [tuple(name for name in codes if name not in varying)]  # with one value, together
-    if len(varying) > 1:
-        values = [codes[name][after] for name in varying]
-        utility = transitions.schema.utility
-        first = utility if utility in contexts.names else None
-        tied = Tied.learn(contexts, context, values, weights, first, if_relevant=True)
-        leaves = [tied.trees.find(contexts, k)[context] for k in range(len(varying))]
-        groups += components(varying, _dependent(values, leaves, weights))
-    else:
-        groups.append(tuple(varying))
-    return [tuple(names) for names in groups if names]
+    constant = tuple(name for name in codes if name not in varying)  # together
+    before = [constant] if constant else []
+    single = [*before, *((name,) for name in varying)]
+    values, tied = trees_of(single)
+    dependent = _dependent(tied, contexts, context, values, weights)[len(before) :, len(before) :]
+    found = [*before, *components(varying, dependent)]
+    return (found, tied) if found == single else (found, trees_of(found)[1])
 
 
 def _dependent(
-    values: list[Ints], leaves: list[Ints], weights: Array
+    tied: Tied, contexts: Contexts, context: Ints, values: list[Ints], weights: Array
 ) -> Bools:  # [variables, variables]
-    """Test all pairs: G and X², each summed over the pairs of leaves of both trees."""
-    size = len(values)
-    dependent = np.zeros((size, size), dtype=bool)
-    level = ALPHA / (size * (size - 1) / 2)
-    for one, other in combinations(range(size), 2):
-        together = np.unique(leaves[one] * (int(leaves[other].max()) + 1) + leaves[other],
-                             return_inverse=True)[1]  # fmt: skip
-        found = stratum_statistics(together, values[one], values[other], weights)
-        summed = PairStatistics(*(np.array([[part.sum()]]) for part in found))
+    """Test all pairs: G and X², each summed over the pairs of leaves of both trees.
+
+    Only leaves with several values say anything.
+    """
+    leaves = [tied.trees.find(contexts, k)[context] for k in range(len(values))]
+    several = np.diff(tied.counts.indptr) > 1  # [nodes]
+    mixed = [several[leaf] for leaf in leaves]
+    tested = [k for k, rows in enumerate(mixed) if rows.any()]
+    dependent = np.zeros((len(values), len(values)), dtype=bool)
+    size = sum(int(np.ptp(value)) > 0 for value in values)
+    level = ALPHA / max(1, size * (size - 1) / 2)
+    for one, other in combinations(tested, 2):
+        rows = np.flatnonzero(mixed[one] & mixed[other])
+        a, b = leaves[one][rows], leaves[other][rows]
+        together = np.unique(a * len(several) + b, return_inverse=True)[1]
+        found = stratum_statistics(together, values[one][rows], values[other][rows], weights[rows])
+        g, x2, freedom = (np.array([[part.sum()]]) for part in found[:3])
+        summed = PairStatistics(g, x2, freedom, np.array([[weights.sum()]]))
         dependent[one, other] = summed.p_values()[0, 0] < level
     return dependent

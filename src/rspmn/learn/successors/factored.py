@@ -155,17 +155,8 @@ class Learned:
 
     def _ties(self) -> "Ties":
         """Find the components, and a tree of contexts for each."""
-        steps = self.contexts, self.context
-        names = find_components(self.transitions, *steps, self.after, self.weights)
-        parts = [Component.of(self.transitions, part) for part in names]
-        values, utility = (
-            [part.values[self.after] for part in parts],
-            self.transitions.schema.utility,
-        )
-        first = utility if utility in self.contexts.names else None
-        return Ties(
-            self.contexts, names, Tied.learn(*steps, values, self.weights, first, if_relevant=True)
-        )
+        steps = self.contexts, self.context, self.after, self.weights
+        return Ties(self.contexts, *find_components(self.transitions, *steps))
 
     def outside(self, kept: Array) -> float:
         """Return the mass that factors put on states of no interface node, over all steps."""

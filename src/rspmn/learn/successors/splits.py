@@ -6,6 +6,7 @@ number of possible splits.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,8 @@ STRENGTH = 1.0
 LEAF = -1
 #: The value of a node that is split by all values of its variable.
 EVERY = -1
+#: Entries that are counted at once, of several variables.
+TOGETHER = 200_000
 #: Smaller gains are rounding errors.
 LEAST = 1e-9
 
@@ -68,53 +71,81 @@ class Open:
         return self.nodes[self.of_key], self.key % self.values, self.total
 
     def best_splits(self) -> tuple[Ints, Ints]:  # [nodes] each
-        """Return the variable and value of each node's best split; LEAF where there is none."""
-        several = [self._by_variable(k, int(size)) for k, size in enumerate(self.sizes)]
-        number = np.stack([found.cells for found in several])  # [variables, nodes]
-        every = np.stack([found.every for found in several])
-        single = np.stack([found.single for found in several])
-        varying = np.where(number > 1, number, 0)
-        every = every - np.log(np.maximum(np.count_nonzero(varying, axis=0), 1))
-        single = single - np.log(np.maximum(varying.sum(axis=0), 1))
-        node = np.arange(self.count)
-        best, alone = every.argmax(axis=0), single.argmax(axis=0)
-        better = single[alone, node] > every[best, node] + LEAST
-        variable = np.where(better, alone, best)
-        gain = np.where(better, single[alone, node], every[best, node])
-        value = np.stack([found.value for found in several])[alone, node]
-        value = np.where(better, value, EVERY)
-        return np.where(gain > LEAST, variable, LEAF), np.where(gain > LEAST, value, EVERY)
+        """Return the variable and value of each node's best split; LEAF where there is none.
 
-    def _by_variable(self, variable: int, size: int) -> "_Gains":
-        """Return the gains of splits by a variable: by all its values, and by the best value."""
-        code = self.columns[variable][self.context]
-        at = (self.number * size + code) * self.values + self.value
-        key, weight = distinct_weights(at, self.weight)
-        cells, cell = np.unique(key // self.values, return_inverse=True)  # (node, code) that occur
-        node, code = np.divmod(cells, size)
+        A node in which one value was seen is none.
+        """
+        variable, value = np.full(self.count, LEAF), np.full(self.count, EVERY)
+        mixed = np.flatnonzero(self.prior < STRENGTH)
+        if not len(mixed):
+            return variable, value
+        inside = np.flatnonzero((self.prior < STRENGTH)[self.number])
+        size, step = len(self.sizes), max(1, TOGETHER // len(inside))
+        parts = [
+            self._by_variables(np.arange(first, min(first + step, size)), inside)
+            for first in range(0, size, step)
+        ]
+        gains = _Gains(*(np.concatenate(part)[:, mixed] for part in zip(*parts, strict=True)))
+        variable[mixed], value[mixed] = gains.best()
+        return variable, value
+
+    def _by_variables(self, variables: Ints, inside: Ints) -> "_Gains":
+        """Return the gains of splits by some variables: by all values, and by the best value.
+
+        `inside` are the entries of nodes that may be split.
+        """
+        sizes, shape = self.sizes[variables], (len(variables), self.count)
+        first = np.cumsum(sizes * self.count) - sizes * self.count  # the cells of each variable
+        at = self.number[inside] * sizes[:, None] + first[:, None]  # [variables, entries]
+        at += self.columns[variables[:, None], self.context[inside]]
+        at *= self.values
+        at += self.value[inside]
+        key, weight = distinct_weights(at.ravel(), np.tile(self.weight[inside], len(variables)))
+        of_key = key // self.values
+        begins = np.append(True, of_key[1:] != of_key[:-1])
+        cells, cell = of_key[begins], np.cumsum(begins) - 1  # (variable, node, code) that occur
+        variable = np.searchsorted(first, cells, side="right") - 1
+        node, code = np.divmod(cells - first[variable], sizes[variable])
+        owner = variable * self.count + node
         prior = self.prior[node][cell]
         apart = _log_likelihood(cell, weight, prior, len(cells))
-        every = group_weights(node, apart, self.count) - self.whole
-        number = np.bincount(node, minlength=self.count)
+        every = group_weights(owner, apart, shape[0] * shape[1]).reshape(shape) - self.whole
+        number = np.bincount(owner, minlength=shape[0] * shape[1])
         # all other values of the variable together: what the node has seen, less the cell
         total = self.total[np.searchsorted(self.key, node[cell] * self.values + key % self.values)]
         less = group_weights(cell, _gammaln(total - weight + prior) - _gammaln(total + prior))
         rest = self.seen[node] - group_weights(cell, weight)
         others = self.whole[node] - _ends(self.seen[node]) + less + _ends(rest)
-        single = np.where(number[node] > 2, apart + others - self.whole[node], -np.inf)
-        order = np.lexsort((-code, single, node))  # the best of each node is last
-        last = order[np.append(node[order][1:] != node[order][:-1], True)]
-        return _Gains(number, np.where(number > 1, every, -np.inf), single[last], code[last])
+        alone = np.where(number[owner] > 2, apart + others - self.whole[node], -np.inf)
+        order = np.lexsort((-code, alone, owner))  # the best of each node is last
+        last = order[np.append(owner[order][1:] != owner[order][:-1], True)]
+        single, value = np.full(shape, -np.inf), np.full(shape, EVERY)
+        single.flat[owner[last]], value.flat[owner[last]] = alone[last], code[last]
+        number = number.reshape(shape)
+        return _Gains(number, np.where(number > 1, every, -np.inf), single, value)
 
 
-@dataclass(frozen=True, eq=False)
-class _Gains:
-    """The gains of splits by one variable in each node."""
+class _Gains(NamedTuple):
+    """The gains of splits by each variable in each node."""
 
-    cells: Ints  # [nodes], how many values it has there
-    every: Array  # [nodes], by all values; -∞ if there is one
-    single: Array  # [nodes], by the best value against all others; -∞ if there are two or less
-    value: Ints  # [nodes], that one
+    cells: Ints  # [variables, nodes], how many values it has there
+    every: Array  # [variables, nodes], by all values; -∞ if there is one
+    #: By the best value against all others; -∞ if there are two or less. [variables, nodes]
+    single: Array
+    value: Ints  # [variables, nodes], that one
+
+    def best(self) -> tuple[Ints, Ints]:  # [nodes] each
+        """Return the variable and value of each node's best split; LEAF where there is none."""
+        varying = np.where(self.cells > 1, self.cells, 0)
+        every = self.every - np.log(np.maximum(np.count_nonzero(varying, axis=0), 1))
+        single = self.single - np.log(np.maximum(varying.sum(axis=0), 1))
+        node = np.arange(varying.shape[1])
+        best, alone = every.argmax(axis=0), single.argmax(axis=0)
+        better = single[alone, node] > every[best, node] + LEAST
+        variable = np.where(better, alone, best)
+        gain = np.where(better, single[alone, node], every[best, node])
+        value = np.where(better, self.value[alone, node], EVERY)
+        return np.where(gain > LEAST, variable, LEAF), np.where(gain > LEAST, value, EVERY)
 
 
 def dependent_components(entries: Entries, rest: Ints) -> list[int]:
