@@ -97,7 +97,7 @@ def marked_interface(template: Network, mark: Mark) -> int | None:
     of_objects = [isinstance(o, Leaf) and o.distribution == certain for o in arrays.objects]
     marked[leaves] = np.array(of_objects, dtype=bool)[arrays.item[leaves]]
     decided = np.isin(arrays.choice, codes) | (arrays.choice < 0)  # [edges]
-    for level in arrays.levels():
+    for level in arrays.levels:
         edges, first = arrays.edges_of(level)
         below = marked[arrays.children[edges]] & decided[edges]
         marked[level] = np.logical_and.reduceat(below, first)

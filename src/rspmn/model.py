@@ -82,7 +82,7 @@ class Untried:
         """The number of combinations of decisions, each of which ends in a utility."""
         arrays = self.network.arrays
         utilities = (arrays.kind == KINDS[Utility]).astype(np.int64)  # [nodes], at or below each
-        for level in arrays.levels():
+        for level in arrays.levels:
             edges, first = arrays.edges_of(level)
             utilities[level] = np.add.reduceat(utilities[arrays.children[edges]], first)
         return int(utilities[list(self.network.roots)].sum())

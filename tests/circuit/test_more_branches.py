@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import share_of_examples
+from network_order import in_one_order
 from random_models import random_rspmn, random_setting
 from rspmn.circuit import Leaf, Max, Network, NetworkBuilder, Product
 from rspmn.circuit.more_branches import with_branches
-from rspmn.circuit.network import with_children
 from rspmn.circuit.rewrite import graft
 
 
@@ -55,21 +55,6 @@ def next_decision(builder: NetworkBuilder, index: int) -> int | None:
     if not isinstance(node, Product):
         return None
     return next((c for c in node.children if next_decision(builder, c) is not None), None)
-
-
-def in_one_order(network: Network) -> Network:
-    """Return a network with its nodes as they are met on ways down from the roots."""
-    builder = NetworkBuilder()
-    placed: dict[int, int] = {}
-
-    def copy(index: int) -> int:
-        if index not in placed:
-            node = network.nodes[index]
-            children = tuple(copy(child) for child in node.children)
-            placed[index] = builder.add(with_children(node, children))
-        return placed[index]
-
-    return builder.build(*[copy(root) for root in network.roots])
 
 
 @share_of_examples(0.4)

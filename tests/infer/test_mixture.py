@@ -23,7 +23,7 @@ from rspmn.end_nodes import weighted_top
 from rspmn.infer import actions
 from rspmn.infer.actions import ActionValue, best_among
 from rspmn.infer.branches import Branches
-from rspmn.infer.compiled import state_products
+from rspmn.infer.compiled import state_part
 from rspmn.infer.compiled.state_index import StateIndex
 from rspmn.infer.criterion import MEU, Criterion
 from rspmn.infer.evaluation import evaluate
@@ -177,7 +177,7 @@ def assert_equal_beliefs(model: RSPMN, states: Sequence[State]) -> None:
 def expanded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Expand mixtures into products, or do not, as if they were too many."""
     if not request.param:
-        monkeypatch.setattr(state_products, "MOST_PRODUCTS", 0)
+        monkeypatch.setattr(state_part, "MOST_PRODUCTS", 0)
 
 
 @pytest.mark.usefixtures("expanded")

@@ -38,15 +38,18 @@ class ArrayScopes:
         return found
 
     def _each(self, names: Iterable[object]) -> Ints:  # [names, words]
-        return np.array([self.of([name]) for name in names]).reshape(-1, self._words)
+        place = np.array([self._place[name] for name in names], dtype=np.int64)
+        found = np.zeros((len(place), self._words), dtype=np.int64)
+        found[np.arange(len(place)), place // BITS] = 1 << place % BITS
+        return found
 
     @cached_property
     def bits(self) -> Ints:  # [nodes, words]
         """The scope of each node (Def. 1)."""
         arrays = self.arrays
-        of_objects = self._each(
-            item.variable if isinstance(item, Leaf) else NEXT_STEPS for item in arrays.objects
-        )
+        leaf = np.array([isinstance(item, Leaf) for item in arrays.objects], dtype=bool)
+        of_objects = np.tile(self.of([NEXT_STEPS]), (len(leaf), 1))
+        of_objects[leaf] = self._each(i.variable for i in arrays.objects if isinstance(i, Leaf))
         names = arrays.utilities[:, 0].astype(np.int64)
         of_items = {
             Leaf: of_objects,
@@ -59,14 +62,10 @@ class ArrayScopes:
         for kind, of_item in of_items.items():
             here = arrays.of_kind(kind)
             found[here] = of_item[arrays.item[here]]
-        for level in self._levels:
+        for level in arrays.levels:
             edges, first = arrays.edges_of(level)
             found[level] |= np.bitwise_or.reduceat(found[arrays.children[edges]], first, axis=0)
         return found
-
-    @cached_property
-    def _levels(self) -> list[Ints]:
-        return self.arrays.levels()
 
     @cached_property
     def is_valid(self) -> bool:

@@ -176,10 +176,10 @@ def _merged(arrays: NodeArrays, roots: Ints, order: Ints) -> tuple[NodeArrays, I
 
     Of equal nodes the one that comes first in the order is kept.
     """
-    reached = _reached(arrays, roots)
+    reached = arrays.below(roots)
     same = np.arange(len(arrays))  # [nodes], the equal node that is kept
     leaves = np.flatnonzero(np.diff(arrays.starts) == 0)
-    for level in (leaves, *arrays.levels()):
+    for level in (leaves, *arrays.levels):
         level = level[reached[level]]
         level = level[np.argsort(order[level], kind="stable")]
         same[level] = _first_equal(arrays, level, same)
@@ -195,19 +195,6 @@ def _merged(arrays: NodeArrays, roots: Ints, order: Ints) -> tuple[NodeArrays, I
         children=place[arrays.children[edges]], weights=arrays.weights[edges],
         choice=arrays.choice[edges],
     ), place  # fmt: skip
-
-
-def _reached(arrays: NodeArrays, roots: Ints) -> NDArray[np.bool_]:  # [nodes]
-    """Return which nodes are roots or below them."""
-    reached = np.zeros(len(arrays), dtype=bool)
-    reached[roots] = True
-    here = np.flatnonzero(reached)
-    while len(here):
-        new = np.zeros(len(arrays), dtype=bool)
-        new[arrays.children[arrays.edges_of(here)[0]]] = True
-        here = np.flatnonzero(new & ~reached)
-        reached[here] = True
-    return reached
 
 
 def _first_equal(arrays: NodeArrays, nodes: Ints, same: Ints) -> Ints:  # [nodes]

@@ -94,7 +94,7 @@ def _next_decisions(arrays: NodeArrays) -> Ints:  # [nodes]
     found = np.full(len(arrays), -1)
     maxes = arrays.of_kind(Max)
     found[maxes] = maxes
-    for level in arrays.levels():
+    for level in arrays.levels:
         edges, _ = arrays.edges_of(level[arrays.kind[level] == KINDS[Product]])
         edges = edges[found[arrays.children[edges]] >= 0]
         products, first = np.unique(arrays.parents[edges], return_index=True)

@@ -95,13 +95,26 @@ class NodeArrays:
             height[inner] = higher
         return height
 
+    @cached_property
     def levels(self) -> list[Ints]:
-        """Return the nodes that have children, by height, the lowest first."""
+        """The nodes that have children, by height, the lowest first."""
         height = self.heights()
         inner = np.flatnonzero(np.diff(self.starts) > 0)
         inner = inner[np.argsort(height[inner], kind="stable")]
         first = np.flatnonzero(np.diff(height[inner], prepend=0))
         return np.split(inner, first[1:]) if len(inner) else []
+
+    def below(self, nodes: Ints) -> Bools:  # [nodes]
+        """Return which nodes are among some nodes or below them."""
+        found = np.zeros(len(self), dtype=bool)
+        found[nodes] = True
+        here = np.flatnonzero(found)
+        while len(here):
+            new = np.zeros(len(self), dtype=bool)
+            new[self.children[self.edges_of(here)[0]]] = True
+            here = np.flatnonzero(new & ~found)
+            found[here] = True
+        return found
 
     def refuse_faults(self, roots: Sequence[int]) -> None:
         """Refuse what no network is: see `Network` and its nodes for the same checks one by one."""

@@ -84,7 +84,7 @@ class Paths:
         """Where the branches of each level are in the order of `Offers`."""
         starts, found = self.offers.starts, []
         for level in self.model.bellman.levels:
-            number = np.array([self.offers.number[node] for node in level.nodes.tolist()])
+            number = self.offers.number[level.nodes]
             found.append(ranges(starts[number], starts[number + 1])[0])
         return found
 

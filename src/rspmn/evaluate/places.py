@@ -15,7 +15,7 @@ from rspmn.data.columns import Column
 from rspmn.data.windows import States
 from rspmn.infer.compiled.assign import possible_roots
 from rspmn.infer.compiled.beliefs import Beliefs
-from rspmn.infer.compiled.state_index import state_part
+from rspmn.infer.compiled.state_part import state_part
 from rspmn.model import RSPMN
 from rspmn.types import Array, Ints
 

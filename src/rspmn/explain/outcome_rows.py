@@ -62,10 +62,9 @@ class OutcomeRows:
         parts = parts_of_outcomes(model, earned, variance, leads)
         self.earned, self.variance = parts.earned, parts.variance  # [outcomes] each
         self.leads = parts.leads  # sparse [outcomes, interfaces]
-        rows = _rows(flat, np.array(offers.maxes, dtype=np.int64), ends)
+        rows = _rows(flat, offers.maxes, ends)
         rows = MixtureRows(rows.decisions, rows.outcomes @ parts.of)
-        children = [c for i in offers.maxes for c in template.nodes[i].children]
-        self.branches = rows[np.array(children, dtype=np.int64)]
+        self.branches = rows[flat.children[flat.edges_of(offers.maxes)[0]]]
         self.roots = rows[flat.roots]
 
     @staticmethod
@@ -85,11 +84,7 @@ class OutcomeRows:
     @cached_property
     def levels(self) -> list[Ints]:
         """The numbers of max nodes by level, innermost decisions first."""
-        number = self.offers.number
-        return [
-            np.array([number[node] for node in level.nodes.tolist()])
-            for level in self.model.bellman.levels
-        ]
+        return [self.offers.number[level.nodes] for level in self.model.bellman.levels]
 
     def chosen(self, choices: Choices) -> Ints:  # [max nodes]
         """Return the branch that choices take at each max node, as `Offers` numbers them."""

@@ -112,7 +112,7 @@ class TailPolicy:
                 break
             decided = self.policy.model.template.nodes[offers.maxes[number]]
             branch = int(self._choices[t][number, budget])
-            found.append((name, decided.values[branch]))  # type: ignore[union-attr]
+            found.append((name, decided.values[branch]))
             number = int(offers.next[offers.starts[number] + branch])
         return tuple(found)
 

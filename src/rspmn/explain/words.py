@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from rspmn.infer.compiled.state_index import state_part
+from rspmn.infer.compiled.state_part import state_part
 from rspmn.infer.node_values import values_in_node
 from rspmn.model import RSPMN
 from rspmn.values import Value, show

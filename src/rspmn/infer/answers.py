@@ -103,10 +103,11 @@ class Answers:
         if known is None or not set(known) <= set(before) or network.nodes[: len(nodes)] != nodes:
             return None
         reached = actions.reached_nodes(network, known, decision, (), MEU)
-        flows = {self.planned.offers.number[i]: flow for i, (flow, _) in reached.items() if flow}
-        if not flows.keys() <= self.planned.offers.whole:
+        flows = {index: flow for index, (flow, _) in reached.items() if flow}
+        at = self.planned.offers.number[[*flows]]
+        if not self.planned.offers.whole[at].all():
             return None
-        at, weights = np.array([*flows], np.int64), np.array([*flows.values()])
+        weights = np.array([*flows.values()])
         beliefs = Beliefs(np.array([0, len(at)]), at, weights)
         return Situation(self.planned.offers, beliefs, at, decision)
 

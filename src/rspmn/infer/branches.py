@@ -149,11 +149,13 @@ class Context:
 
     def branches_of(self, nodes: Ints, starts: Ints) -> Branches:
         """Return the branches of some max nodes; `starts` is where those of each start."""
-        sizes = [(i, len(self.network.nodes[i].children)) for i in nodes.tolist()]
-        return Branches(
-            self, starts, sum(size for _, size in sizes),
-            lambda: [[(i, k)] for i, size in sizes for k in range(size)],
-        )  # fmt: skip
+        sizes = np.diff(self.network.arrays.starts)[nodes]
+
+        def edges() -> list[list[Edge]]:
+            pairs = zip(nodes.tolist(), sizes.tolist(), strict=True)
+            return [[(i, k)] for i, size in pairs for k in range(size)]
+
+        return Branches(self, starts, int(sizes.sum()), edges)
 
     @cached_property
     def steps(self) -> list[float]:  # [nodes]
@@ -187,13 +189,14 @@ class Context:
 
     @cached_property
     def _offered(self) -> dict[str, dict[Value, int]]:
-        found: dict[str, dict[Value, int]] = {}
-        for node in self.network.nodes:
-            if isinstance(node, Max):
-                places = found.setdefault(node.decision, {})
-                for value in node.values:
-                    if not isinstance(value, Mark):
-                        places.setdefault(value, len(places))
+        arrays, found = self.network.arrays, dict[str, dict[Value, int]]()
+        for number, decision in enumerate(arrays.decisions):
+            maxes = arrays.of_kind(Max)
+            edges, _ = arrays.edges_of(maxes[arrays.item[maxes] == number])
+            codes, first = np.unique(arrays.choice[edges], return_index=True)
+            values = [arrays.values[k] for k in codes[np.argsort(first)].tolist()]
+            offered = dict.fromkeys(value for value in values if not isinstance(value, Mark))
+            found[decision] = {value: k for k, value in enumerate(offered)}
         return found
 
     def may_be(self, index: int, name: str, value: Value) -> bool:

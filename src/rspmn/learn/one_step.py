@@ -15,7 +15,8 @@ from rspmn.circuit import Latent, Max, Network, Node, Product, Sum, fold_up, wal
 from rspmn.data.keys import group_weights
 from rspmn.data.windows import distinct_states
 from rspmn.infer.compiled.assign import NOWHERE, Located, likeliest_roots
-from rspmn.infer.compiled.state_index import StateIndex, state_part
+from rspmn.infer.compiled.state_index import StateIndex
+from rspmn.infer.compiled.state_part import state_part
 from rspmn.learn.two_step import Grown, TwoSteps
 from rspmn.types import Array, Ints
 

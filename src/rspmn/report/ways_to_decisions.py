@@ -4,15 +4,18 @@ With it, and with what the branches of max nodes are worth, a page can answer fo
 the model: the weight of a way is its share of the log times the probability of the state in it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
+
+import numpy as np
 
 from rspmn.circuit import Categorical, Distribution, Leaf, Max, Network, Node, fold_up
 from rspmn.circuit import Product as ProductNode
 from rspmn.circuit import Sum as SumNode
 from rspmn.infer.compiled.offers import Offers
-from rspmn.infer.compiled.state_products import products_below
+from rspmn.infer.compiled.state_part import products_below
 from rspmn.model import RSPMN
 from rspmn.values import Mark
 
@@ -50,7 +53,7 @@ def ways_to_decisions(model: RSPMN, offers: Offers) -> list[Way]:
         if node in (model.end, model.unknown):
             continue
         for point, weight, leaves in walk.below(root, 1.0, {}):
-            if point not in offers.whole:
+            if not offers.whole[point]:
                 return []
             found.append(Way(node, point, weight, leaves))
             if len(found) > MOST_WAYS:
@@ -75,17 +78,21 @@ class _Walk:
             if self.decides[child] is False
         )
         factors = list(dict.fromkeys(beside))
-        parts = products_below(template, factors)
+        leaves = (leaf for leaf in template.arrays.objects if isinstance(leaf, Leaf))
+        names = list(dict.fromkeys(leaf.variable for leaf in leaves))
+        parts = products_below(template, np.array(factors, dtype=np.int64), names)
         if parts is None:
             raise TooManyWaysError("more products of leaves than are expanded")
-        self.products = dict(zip(factors, parts, strict=True))
+        rows = list(zip(parts.weight.tolist(), parts.leaf.tolist(), strict=True))
+        ends = zip(factors, pairwise(parts.starts.tolist()), strict=True)
+        self.products = {factor: rows[start:stop] for factor, (start, stop) in ends}
 
     def below(self, index: int, weight: float, leaves: dict[str, Distribution]) -> Iterator[Found]:
         """Return the max nodes below a node, those below their branches too."""
         node = self.template.nodes[index]
         match node:
             case Max():
-                yield self.offers.number[index], weight, leaves
+                yield int(self.offers.number[index]), weight, leaves
                 for value, child in zip(node.values, node.children, strict=True):
                     if self.decides[child] and not isinstance(value, Mark):
                         made = {**leaves, node.decision: Categorical.certain(value)}
@@ -118,12 +125,12 @@ class _Walk:
             for w, known in beside:
                 yield from self.below(child, w, known)
 
-    def _named(self, part: dict[str, int]) -> dict[str, Distribution]:
+    def _named(self, part: Sequence[int]) -> dict[str, Distribution]:
         found = {}
-        for name, index in part.items():
+        for index in part:
             leaf = self.template.nodes[index]
-            assert isinstance(leaf, Leaf)
-            found[name] = leaf.distribution
+            if index >= 0 and isinstance(leaf, Leaf):
+                found[leaf.variable] = leaf.distribution
         return found
 
 

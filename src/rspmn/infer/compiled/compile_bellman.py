@@ -29,12 +29,12 @@ def compile_bellman(template: Network, unknown: int | None) -> Bellman:
     order = np.concatenate([spread, *by_level]).astype(np.int64)
     forms = _linear_forms(template, flat, order)
     context = Context(template)
+    unknown_values = np.array([value is UNKNOWN for value in flat.values], dtype=bool)
     levels, place = [], interfaces + len(spread)
     for nodes in by_level:
         edges, starts = flat.edges_of(nodes)
-        nothing = [template.nodes[i].values == (UNKNOWN,) for i in nodes.tolist()]
         counts = np.diff(np.append(starts, len(edges)))
-        untried = np.repeat(np.array(nothing, dtype=bool), counts)
+        untried = unknown_values[flat.choice[edges]] & np.repeat(counts == 1, counts)
         slots = slice(place, place + len(nodes))
         branches = context.branches_of(nodes, starts)
         rows = _forms(forms[flat.children[edges]])
@@ -51,7 +51,7 @@ def _factored(
     """Return the factored latents of a template, and their nodes in the order of their places."""
     groups: dict[LatentFactors, dict[int, tuple[int, ...]]] = {}  # by factors, rows by node
     for index in flat.of_kind(FactoredLatents).tolist():
-        node = template.nodes[index]
+        node = flat.objects[flat.item[index]]
         assert isinstance(node, FactoredLatents)
         groups.setdefault(node.factors, {})[index] = node.rows
     found, order, place = [], [np.zeros(0, np.int64)], len(template.roots)
@@ -86,8 +86,7 @@ def _linear_forms(template: Network, flat: Flat, order: Ints) -> Any:
 
     interfaces = len(template.roots)
     latents, utilities = flat.of_kind(Latent), flat.of_kind(Utility)
-    means = np.array([template.nodes[i].mean for i in utilities.tolist()])
-    which = np.array([template.nodes[i].interface for i in latents.tolist()], dtype=np.int64)
+    means, which = flat.utilities[flat.item[utilities], 1], flat.item[latents]
     constant = interfaces + len(order)
     rows = np.concatenate([latents, order, utilities])
     columns = np.concatenate(

@@ -4,19 +4,10 @@ from functools import cached_property
 
 import numpy as np
 
-from rspmn.circuit import (
-    FactoredLatents,
-    Latent,
-    Max,
-    Network,
-    Node,
-    Product,
-    Utility,
-    fold_up,
-    walk_down,
-)
+from rspmn.circuit import FactoredLatents, Latent, Max, Network, Product, Utility
+from rspmn.circuit.node_arrays import KINDS
 from rspmn.infer.branches import Context, Edge
-from rspmn.types import Ints
+from rspmn.types import Bools, Ints
 from rspmn.values import Mark, Value
 
 
@@ -27,11 +18,12 @@ class Offers:
     """
 
     def __init__(self, template: Network) -> None:
-        self.template = template
-        self.maxes = [i for i, node in enumerate(template.nodes) if isinstance(node, Max)]
-        self.number = {index: k for k, index in enumerate(self.maxes)}
-        sizes = [len(template.nodes[index].children) for index in self.maxes]
-        self.starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)  # [maxes + 1]
+        self.template, self.arrays = template, template.arrays
+        self.maxes = self.arrays.of_kind(Max)  # [maxes], nodes
+        self.number = np.full(len(template), -1)  # [nodes], of max nodes
+        self.number[self.maxes] = np.arange(len(self.maxes))
+        self._edges, starts = self.arrays.edges_of(self.maxes)  # [branches]
+        self.starts = np.append(starts, len(self._edges))  # [maxes + 1]
         self.context = Context(template)
         self._values: dict[str, list[Value]] = {}
         self._branches: dict[str, Ints] = {}
@@ -39,17 +31,12 @@ class Offers:
     @cached_property
     def first(self) -> Ints:  # [interfaces]
         """The number of the first max node of each interface node, -1 if it is not alone."""
-        return np.array([self._first(root) for root in self.template.roots], dtype=np.int64)
+        return np.asarray(self._first_of_nodes[list(self.template.roots)])
 
     @cached_property
     def next(self) -> Ints:  # [branches]
         """The number of the first max node below each branch, -1 if it has none or not alone."""
-        children = [child for i in self.maxes for child in self.template.nodes[i].children]
-        return np.array([self._first(child) for child in children], dtype=np.int64)
-
-    def _first(self, index: int) -> int:
-        found = self.first_decision(index)
-        return -1 if found is None else self.number[found]
+        return np.asarray(self._first_of_nodes[self.arrays.children[self._edges]])
 
     def values(self, decision: str) -> list[Value]:
         """Return all values of a decision that are offered anywhere."""
@@ -61,61 +48,60 @@ class Offers:
         """Return the branch of each max node for each value of a decision, -1 for none."""
         if decision not in self._branches:
             code = {value: k for k, value in enumerate(self.values(decision))}
+            values = self.arrays.values
+            codes = np.array([-1 if isinstance(v, Mark) else code.get(v, -1) for v in values])
+            value = codes[self.arrays.choice[self._edges]]
+            owner = self.number[self.arrays.parents[self._edges]]
+            made = np.array([name == decision for name in self.arrays.decisions])
+            here = np.flatnonzero(made[self.arrays.item[self.maxes]][owner] & (value >= 0))
             found = np.full((len(self.maxes), len(code)), -1)
-            for k, index in enumerate(self.maxes):
-                node = self._max(index)
-                if node.decision == decision:
-                    for place, value in enumerate(node.values):
-                        if not isinstance(value, Mark):
-                            found[k, code[value]] = self.starts[k] + place
+            found[owner[here], value[here]] = here
             self._branches[decision] = found
         return self._branches[decision]
 
     def edge(self, branch: int) -> Edge:
         """Return a branch as a max node of the template and which of its children."""
         k = int(np.searchsorted(self.starts, branch, side="right")) - 1
-        return self.maxes[k], branch - int(self.starts[k])
+        return int(self.maxes[k]), branch - int(self.starts[k])
 
-    def first_decision(self, index: int) -> int | None:
-        """Return the max node below a node if there is nothing but factors beside it, else None.
+    @cached_property
+    def _first_of_nodes(self) -> Ints:  # [nodes]
+        """The max node below each node if there is nothing but factors beside it, else -1.
 
         What is earned beside a decision would be missing in the worth of its branches.
         """
-        node = self.template.nodes[index]
-        if isinstance(node, Max):
-            return index
-        if not isinstance(node, Product):
-            return None
-        others = [child for child in node.children if not self._is_factor[child]]
-        return self.first_decision(others[0]) if len(others) == 1 else None
+        arrays, found = self.arrays, self.number.copy()
+        only = self._others == 1
+        for level in arrays.levels:
+            edges, _ = arrays.edges_of(level[only[level]])
+            edges = edges[~self._is_factor[arrays.children[edges]]]
+            found[arrays.parents[edges]] = found[arrays.children[edges]]
+        return found
 
     @cached_property
-    def whole(self) -> frozenset[int]:
-        """The max nodes, by number, with nothing but factors beside all ways to them.
+    def whole(self) -> Bools:  # [maxes]
+        """Which max nodes have nothing but factors beside all ways to them.
 
         What is earned after a decision is then all that is earned.
         """
-
-        def send(_: int, node: Node, arrived: list[bool]) -> list[tuple[int, bool]]:
-            whole = all(arrived)
-            if isinstance(node, Product):
-                others = [child for child in node.children if not self._is_factor[child]]
-                return [(child, whole and len(others) == 1) for child in others]
-            return [(child, whole) for child in node.children]
-
-        found = walk_down(self.template, dict.fromkeys(self.template.roots, True), send)
-        return frozenset(self.number[i] for i in self.maxes if all(found.get(i, [False])))
+        beside = self.arrays.children[self._others[self.arrays.parents] > 1]
+        return np.asarray(~self.arrays.below(beside)[self.maxes])
 
     @cached_property
-    def _is_factor(self) -> list[bool]:  # [nodes]
+    def _others(self) -> Ints:  # [nodes]
+        """How many children of each product are no factors; 0 of other nodes."""
+        arrays = self.arrays
+        counted = (arrays.kind == KINDS[Product])[arrays.parents]
+        counted &= ~self._is_factor[arrays.children]
+        return np.bincount(arrays.parents[counted], minlength=len(arrays))
+
+    @cached_property
+    def _is_factor(self) -> Bools:  # [nodes]
         """Whether nothing is below each node but random variables."""
-
-        def combine(node: Node, below: list[bool]) -> bool:
-            return not isinstance(node, Max | Utility | Latent | FactoredLatents) and all(below)
-
-        return fold_up(self.template, combine)
-
-    def _max(self, index: int) -> Max:
-        node = self.template.nodes[index]
-        assert isinstance(node, Max)
-        return node
+        arrays = self.arrays
+        others = [KINDS[kind] for kind in (Max, Utility, Latent, FactoredLatents)]
+        found = ~np.isin(arrays.kind, others)
+        for level in arrays.levels:
+            edges, first = arrays.edges_of(level)
+            found[level] &= np.logical_and.reduceat(found[arrays.children[edges]], first)
+        return np.asarray(found)

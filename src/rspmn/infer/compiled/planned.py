@@ -196,8 +196,7 @@ class Plan:
         more = of_levels[0].shape[1:] if of_levels else ()
         found = np.zeros((int(self.offers.starts[-1]) + 1, *more))
         for level, numbers in zip(self.model.bellman.levels, of_levels, strict=True):
-            number = np.array([self.offers.number[node] for node in level.nodes.tolist()])
-            starts = self.offers.starts
+            number, starts = self.offers.number[level.nodes], self.offers.starts
             found[ranges(starts[number], starts[number + 1])[0]] = numbers
         return found
 
@@ -249,34 +248,38 @@ class Plan:
                 break
             made[decided.decision] = decided.values[best]
             ends = decided.decision not in self.together[:-1]
-            at = None if ends else self.offers.first_decision(decided.children[best])
+            branch = self.offers.starts[self.offers.number[at]] + best
+            at = None if ends else self._node(self.offers.next[branch])
         return made, value
 
     def first(self, node: int) -> int | None:
         """Return the max node of an interface node's first decision; None if it is not alone."""
-        number = int(self.offers.first[node])
-        return None if number < 0 else self.offers.maxes[number]
+        return self._node(self.offers.first[node])
+
+    def _node(self, number: int) -> int | None:
+        """Return a max node, given its number; None for -1."""
+        return None if number < 0 else int(self.offers.maxes[number])
 
     # ---- single max nodes ----------------------------------------------------------
 
     @cached_property
-    def _place(self) -> dict[int, tuple[int, int]]:
+    def _place(self) -> Ints:  # [nodes, 2]
         """Of each max node, its level and its number there."""
-        return {
-            node: (level, k)
-            for level, found in enumerate(self.model.bellman.levels)
-            for k, node in enumerate(found.nodes.tolist())
-        }
+        found = np.full((len(self.model.template), 2), -1)
+        for number, level in enumerate(self.model.bellman.levels):
+            found[level.nodes, 0] = number
+            found[level.nodes, 1] = np.arange(len(level.nodes))
+        return found
 
     def value(self, at: int, after: int) -> float:
         """Return what a max node is worth."""
-        level, k = self._place[at]
+        level, k = self._place[at].tolist()
         slots = self.model.bellman.levels[level].slots
         return float(self._first_of(after).choices.values[slots.start + k])
 
     def _branch_taken(self, at: int, after: int) -> int | None:
         """Return what `best_branch` does; delays are computed only if branches tie here."""
-        (level, k), found = self._place[at], self._first_of(after)
+        (level, k), found = self._place[at].tolist(), self._first_of(after)
         if found.tied[level][k] > 1:
             return self.best_branch(at, after)
         chosen = found.choices.chosen[level][k]
@@ -290,14 +293,14 @@ class Plan:
         if branch is None:
             return -math.inf, 0.0, 0.0
         place = int(self.offers.starts[self.offers.number[at]]) + branch
-        level, k = self._place[at]
+        level, k = self._place[at].tolist()
         slot = self.model.bellman.levels[level].slots.start + k
         known = 1.0 if found.choices.shares is None else float(found.choices.shares[slot])
         return float(found.choices.values[slot]), known, float(found.supported[place])
 
     def best_branch(self, at: int, after: int) -> int | None:
         """Return the best branch of a max node, None if none may be taken."""
-        level, k = self._place[at]
+        level, k = self._place[at].tolist()
         branch = self.at(after).best[level][k]
         return branch if branch >= 0 else None
 

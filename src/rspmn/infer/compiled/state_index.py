@@ -1,21 +1,12 @@
 """Which interface node a state is in: the likelihood of I0 under every root."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 
 import numpy as np
 
 from rspmn.circuit import (
-    FactoredLatents,
-    Latent,
-    Leaf,
-    Max,
     Network,
-    NetworkBuilder,
-    Node,
-    Product,
-    Sum,
-    Utility,
 )
 from rspmn.data.columns import Column
 from rspmn.data.keys import joint_groups
@@ -25,44 +16,12 @@ from rspmn.infer.compiled.beliefs import SEVERAL, Beliefs, Pairs, Routes
 from rspmn.infer.compiled.layers import CompiledLikelihood, compile_likelihood
 from rspmn.infer.compiled.leaf_tables import Distinct
 from rspmn.infer.compiled.relations import ranges
-from rspmn.infer.compiled.state_products import Products, products_below
+from rspmn.infer.compiled.state_part import products_below, state_part
+from rspmn.infer.compiled.state_products import Products
 from rspmn.infer.node_values import values_in_node
 from rspmn.schema import Schema
 from rspmn.types import Array, Ints
 from rspmn.values import Value
-
-
-def state_part(template: Network, roots: Sequence[Sequence[int]] | None = None) -> Network:
-    """Return the distribution, in each root, of what is known before the first decision.
-
-    `roots` are the children of each root, where the template has none of its own yet.
-    """
-    builder = NetworkBuilder()
-    one = builder.product([])
-    placed: dict[int, int] = {}
-
-    def copy(index: int) -> int:
-        if index not in placed:
-            placed[index] = made(template.nodes[index])
-        return placed[index]
-
-    def made(node: Node) -> int:
-        match node:
-            case Max() | Utility() | Latent() | FactoredLatents():
-                return one
-            case Leaf():
-                return builder.add(node)
-            case Product():
-                below = [copy(child) for child in node.children]
-                return builder.product([child for child in below if child != one])
-            case Sum():
-                below = [copy(child) for child in node.children]
-                return below[0] if len(set(below)) == 1 else builder.sum(below, node.weights)
-
-    if roots is None:
-        return builder.build(*(copy(root) for root in template.roots))
-    states = [[c for child in children if (c := copy(child)) != one] for children in roots]
-    return builder.build(*map(builder.product, states))
 
 
 class StateIndex:
@@ -84,7 +43,7 @@ class StateIndex:
         with np.errstate(divide="ignore"):
             self.prior: Array = np.log(visits)  # [interfaces]
         nodes = np.flatnonzero(visits)
-        parts = products_below(network, [network.roots[k] for k in nodes.tolist()])
+        parts = products_below(network, np.array(network.roots)[nodes], self.names)
         self._products = (
             None if parts is None else Products(self.names, network, nodes, parts, self.prior)
         )

@@ -4,14 +4,13 @@ A state is first placed in a cell of each variable. Few products are possible in
 their leaves are evaluated, whatever the number of interface nodes.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from rspmn.circuit import Distribution, Leaf, Network, Node, Product, Sum, fold_up
+from rspmn.circuit import Distribution, Network
 from rspmn.data.columns import Column
 from rspmn.data.distinct import distinct_integers
 from rspmn.data.keys import Keys, join
@@ -19,68 +18,13 @@ from rspmn.infer.compiled.beliefs import NONE, SEVERAL, Beliefs, Pairs, Routes
 from rspmn.infer.compiled.layers import log_sums
 from rspmn.infer.compiled.leaf_cells import LeafCells, Pieces
 from rspmn.infer.compiled.relations import Relation, common, ranges
+from rspmn.infer.compiled.state_part import LeafProducts
 from rspmn.schema import Kind
 from rspmn.types import Array, Bools, Ints
 from rspmn.values import Mark, Value
 
-#: Mixtures of more products than this are not expanded.
-MOST_PRODUCTS = 200_000
 #: At most so many numbers are kept: pairs of a cell and a product, or of a cell and leaves.
 MOST_KEPT = 2_000_000
-
-#: A product of a mixture: its weight, and its leaf of each variable.
-Part = tuple[float, dict[str, int]]
-
-
-def products_below(network: Network, roots: Sequence[int]) -> list[list[Part]] | None:
-    """Return the products that some roots are mixtures of; None if they are too many.
-
-    >>> from rspmn.circuit import Categorical, NetworkBuilder
-    >>> b = NetworkBuilder()
-    >>> x, y = (b.leaf("x", Categorical.certain(k)) for k in (0, 1))
-    >>> network = b.build(b.sum([x, y], [0.25, 0.75]))
-    >>> products_below(network, network.roots)
-    [[(0.25, {'x': 0}), (0.75, {'x': 1})]]
-    """
-    counts = fold_up(network, _number_of_products)
-    if sum(counts[root] for root in roots) > MOST_PRODUCTS:
-        return None
-    expanded: dict[int, list[Part]] = {}
-
-    def expand(index: int) -> list[Part]:
-        if index not in expanded:
-            expanded[index] = made(index, network.nodes[index])
-        return expanded[index]
-
-    def made(index: int, node: Node) -> list[Part]:
-        match node:
-            case Leaf():
-                return [(1.0, {node.variable: index})]
-            case Sum():
-                pairs = zip(node.weights, node.children, strict=True)
-                return [
-                    (weight * share, leaves)
-                    for weight, child in pairs
-                    if weight > 0
-                    for share, leaves in expand(child)
-                ]
-            case _:
-                found: list[Part] = [(1.0, {})]
-                for child in node.children:
-                    found = [(a * b, one | other) for a, one in found for b, other in expand(child)]
-                return found
-
-    return [expand(root) for root in roots]
-
-
-def _number_of_products(node: Node, below: list[float]) -> float:
-    match node:
-        case Sum():
-            return sum(below)
-        case Product():
-            return math.prod(below)
-        case _:
-            return 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,21 +43,18 @@ class Products:
     """A mixture of products for each interface node that is a state."""
 
     def __init__(
-        self, names: Sequence[str], network: Network, nodes: Ints, parts: list[list[Part]],
-        prior: Array,
+        self, names: Sequence[str], network: Network, nodes: Ints, parts: LeafProducts, prior: Array
     ) -> None:  # fmt: skip
         """Index the products of some interface nodes, whose log-visits are the prior."""
         self.names = tuple(names)
-        flat = [part for of_node in parts for part in of_node]
-        self.node = np.repeat(nodes, [len(of_node) for of_node in parts])  # [products]
-        self.log_share = np.log([weight for weight, _ in flat])  # [products]
+        self.node = np.repeat(nodes, np.diff(parts.starts))  # [products]
+        self.log_share = np.log(parts.weight)  # [products]
         self.log_weight = self.log_share + prior[self.node]  # [products]
         self.leaf: dict[str, Ints] = {}  # [products], by variable
         self.cells: dict[str, LeafCells] = {}
         self._offset: dict[str, int] = {}  # of the leaves of each variable among all
         leaves: list[Distribution] = []
-        for name in self.names:
-            used = [below[name] for _, below in flat]
+        for name, used in zip(self.names, parts.leaf.T, strict=True):
             distinct, self.leaf[name] = np.unique(used, return_inverse=True)
             mine = [network.nodes[i].distribution for i in distinct.tolist()]
             self.cells[name] = LeafCells(mine)
@@ -122,9 +63,10 @@ class Products:
         self._pieces = Pieces(leaves)
         self._has_others = any(cells.others for cells in self.cells.values())
         varies = [~self.cells[n].is_listed[self.leaf[n]] for n in self.names]
-        self._varies = np.array(varies, dtype=bool).reshape(len(varies), len(flat))  # [names, flat]
+        size = len(self.node)
+        self._varies = np.array(varies, dtype=bool).reshape(len(varies), size)  # [names, products]
         solid = [self.cells[n].is_solid[self.leaf[n]] for n in self.names]
-        self._is_solid = np.all(solid, axis=0) if solid else np.ones(len(flat), bool)
+        self._is_solid = np.all(solid, axis=0) if solid else np.ones(size, bool)
         self._kept: dict[tuple[int, ...], Cell] = {}
         self._room = MOST_KEPT
         self._leaves: dict[tuple[str, int], tuple[Ints, int, Bools]] = {}
