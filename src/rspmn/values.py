@@ -6,8 +6,9 @@ affair of the arrays (`rspmn.data.columns`) and are made and undone at their bor
 
 import math
 import sys
+from collections.abc import Mapping
 from enum import Enum
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -115,3 +116,29 @@ def show_steps(steps: float) -> str:
     if steps < 1 and about:
         return "less than 1 logged step"
     return f"{about}{whole} logged step{'' if whole == 1 else 's'}"
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it: no NaN, no marks, no arrays.
+
+    >>> plain({"x": float("nan"), "y": (1, np.float64(2.5))})
+    {'x': None, 'y': [1, 2.5]}
+    """
+    if isinstance(value, Mapping):
+        return {str(name): plain(each) for name, each in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, tuple | list):
+        return [plain(each) for each in value]
+    if isinstance(value, Mark):
+        return str(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def rounded(number: float) -> float | None:
+    """Return a number to seven significant digits; None if it is not finite.
+
+    >>> rounded(1 / 3), rounded(2.0), rounded(float("inf"))
+    (0.3333333, 2.0, None)
+    """
+    return float(f"{number:.7g}") if math.isfinite(number) else None

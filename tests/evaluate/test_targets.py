@@ -8,8 +8,7 @@ import pytest
 from rspmn import RSPMN, Episodes, Schema, learn_rspmn
 from rspmn.errors import DataError, EvidenceError
 from rspmn.evaluate import Mixture, Planned, Practice, Target, Uniform, as_target
-from rspmn.evaluate.behaviour import estimated_behaviour, given_behaviour
-from rspmn.evaluate.decision_tree import leaves
+from rspmn.evaluate.behaviour import estimated_behaviour, given_behaviour, leaves
 from rspmn.evaluate.logged import LoggedSteps, logged_steps
 from rspmn.evaluate.targets import AskedStates
 from rspmn.infer.policy import Policy

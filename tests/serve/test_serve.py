@@ -22,9 +22,9 @@ from rspmn.errors import RspmnError
 from rspmn.infer.policy import Policy
 from rspmn.learn import learn_rspmn, learn_spmn
 from rspmn.model_file import load_rspmn
-from rspmn.report.plain import plain
 from rspmn.serve import LOOPBACK, Limits, Served, make_app
 from rspmn.serve.answering import Answering
+from rspmn.values import plain
 
 HORIZON = 8
 

@@ -9,7 +9,6 @@ from rspmn.cli.console import ExitCode, styled, warn
 from rspmn.cli.framework import Arguments
 from rspmn.cli.queries import (
     Model,
-    finite,
     honest_in,
     honest_line,
     options,
@@ -26,7 +25,7 @@ from rspmn.infer.meu import show_share
 from rspmn.model_file import load
 from rspmn.schema import Schema
 from rspmn.trust import ActionInterval, HowSure
-from rspmn.values import Value, short
+from rspmn.values import Value, plain, short
 
 State = dict[str, Value | None]
 
@@ -203,7 +202,7 @@ def _interval_facts(found: ActionInterval | None) -> dict[str, object]:
     if found is None:
         return {}
     numbers = {"mean": found.mean, "low": found.low, "high": found.high, "best": found.best}
-    facts = {name: finite(number) for name, number in numbers.items()}
+    facts = {name: plain(number) for name, number in numbers.items()}
     return {"sure": facts | {"notes": list(found.notes)}}
 
 
@@ -233,7 +232,7 @@ def _action_facts(answer: ActionValue) -> dict[str, object]:
     return {
         "decision": answer.decision,
         "value": answer.value,
-        "utility": finite(answer.utility),
+        "utility": plain(answer.utility),
         "best": answer.best,
         "supported": answer.supported,
         "available": answer.available,

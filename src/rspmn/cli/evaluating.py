@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-import numpy as np
-
 from rspmn.cli.console import print_table
 from rspmn.cli.framework import Arguments
 from rspmn.cli.options import log_options
@@ -19,7 +17,7 @@ from rspmn.model import RSPMN
 from rspmn.model_file import load_rspmn
 from rspmn.schema import Kind, Schema
 from rspmn.types import Array
-from rspmn.values import short, show
+from rspmn.values import plain, short, show
 
 
 def evaluate(arguments: Arguments) -> None:
@@ -66,7 +64,7 @@ def _show_comparison(found: Comparison, arguments: Arguments) -> None:
     nodes = found.nodes[: arguments.top]
     if arguments.json:
         facts = asdict(replace(found, nodes=nodes))
-        print(json.dumps(_plain(facts)))
+        print(json.dumps(plain(facts)))
         return
     print(f"{found.horizon} steps, {found.episodes} logged episodes; {_intervals(found.level)}")
     policy, logged = found.policy, found.logged
@@ -109,7 +107,7 @@ def _table(nodes: Sequence[NodeComparison], episodes: int) -> dict[str, list[Any
 
 def _show_estimates(found: OffPolicy, arguments: Arguments) -> None:
     if arguments.json:
-        print(json.dumps(_plain(asdict(found))))
+        print(json.dumps(plain(asdict(found))))
         return
     print(f"policy {arguments.policy}: {found.horizon} steps, {found.episodes} logged episodes; "
           f"{_intervals(found.level)}")  # fmt: skip
@@ -132,14 +130,3 @@ def _show_estimates(found: OffPolicy, arguments: Arguments) -> None:
 
 def _intervals(level: float) -> str:
     return f"{100 * level:g} % intervals"
-
-
-def _plain(facts: Any) -> Any:
-    """Return facts as JSON has them: numbers that are not finite are null."""
-    if isinstance(facts, dict):
-        return {str(name): _plain(fact) for name, fact in facts.items()}
-    if isinstance(facts, list | tuple):
-        return [_plain(fact) for fact in facts]
-    if isinstance(facts, float | np.floating):
-        return float(facts) if math.isfinite(facts) else None
-    return facts

@@ -56,6 +56,30 @@ class DeclaredCommand(NamedTuple):
     parameters: Callable[[], list[click.Parameter]]
 
 
+Parameters = Callable[[], list[click.Parameter]]
+
+
+class Section:
+    """A section of the help, and its commands."""
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self.commands: dict[str, DeclaredCommand] = {}
+
+    def command(
+        self, function: str, summary: str, *examples: str
+    ) -> Callable[[Parameters], Parameters]:
+        """Declare a command by the function that returns its parameters, and has its name."""
+
+        def declare(parameters: Parameters) -> Parameters:
+            name = parameters.__name__.strip("_").replace("_", "-")
+            made = DeclaredCommand(self.title, function, summary, examples, parameters)
+            self.commands[name] = made
+            return parameters
+
+        return declare
+
+
 class Option(click.Option):
     """An option with a section of the help, which may take several values after its name."""
 

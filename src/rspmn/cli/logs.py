@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,7 +19,7 @@ from rspmn.files import write_atomically
 from rspmn.infer.policy import Policy
 from rspmn.model_file import load, load_rspmn
 from rspmn.spmn import SPMN
-from rspmn.values import short
+from rspmn.values import plain, short
 
 #: So many notes on where decisions were never taken are printed with a policy.
 NOTES = 10
@@ -47,7 +46,7 @@ def show_policy(arguments: Arguments) -> None:
     if arguments.json:
         names = list(table)
         rows = zip(*table.values(), strict=True)
-        print(json.dumps([dict(zip(names, map(_plain, row), strict=True)) for row in rows]))
+        print(json.dumps([dict(zip(names, map(plain, row), strict=True)) for row in rows]))
         return
     table |= {name: [round(steps) for steps in table[name]] for name in ("visits", "steps")}
     if arguments.quiet:
@@ -144,7 +143,3 @@ def write_table(path: str, table: Mapping[str, Sequence[Any]]) -> None:
         for row in zip(*table.values(), strict=True)
     )
     write_atomically(path, text.getvalue().encode())
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value

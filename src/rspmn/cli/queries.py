@@ -20,7 +20,7 @@ from rspmn.model_file import load
 from rspmn.schema import Schema
 from rspmn.spmn import SPMN
 from rspmn.trust import HonestValue
-from rspmn.values import Mark, Value, short, show_steps
+from rspmn.values import Mark, Value, plain, short, show_steps
 
 Model = RSPMN | SPMN
 
@@ -75,7 +75,7 @@ def show_meu(arguments: Arguments) -> int:
     if arguments.json:
         facts = {"supported": answer.supported, "steps": answer.steps, "bound": answer.bound}
         more = {} if honest is None else {"honest": _honest_facts(honest)}
-        print(json.dumps({"meu": finite(answer), **facts, **more}))
+        print(json.dumps({"meu": plain(answer), **facts, **more}))
     elif math.isnan(answer):
         print(unsupported(model, state))
     elif arguments.quiet:
@@ -238,11 +238,6 @@ def unsupported(model: Model, state: dict[str, Value | None] | None) -> str:
     certain = all(name in given for name in model.schema.information_sets[0])
     where = together if certain else f"some states with {together}" if given else "some states"
     return f"unsupported: no decision with a known outcome was ever made in {where}"
-
-
-def finite(number: float) -> float | None:
-    """Return a number as JSON has it: None if it is not finite."""
-    return float(number) if math.isfinite(number) else None
 
 
 def support(steps: float, supported: float = 1.0, *others: str) -> str:

@@ -237,27 +237,27 @@ def collect(
     start: int | None = seed
     found = []
     for _ in tqdm(range(episodes), desc="collecting", unit=" episodes", disable=not progress):
-        now, _info = env.reset(seed=start)
+        observations, actions, rewards, terminated = _run(env, choose, start, max_steps)
+        states = seen.columns(seen.stacked(observations))
+        made = done.columns(done.stacked(actions))
+        found.append(Recording(states, made, np.array(rewards), terminated))
         start = None
-        observations: list[Any] = [now]
-        actions: list[Any] = []
-        rewards: list[float] = []
-        terminated = truncated = False
-        while not (terminated or truncated or len(rewards) == max_steps):
-            chosen = choose(now, len(rewards))
-            now, earned, terminated, truncated, _info = env.step(chosen)
-            observations.append(now)
-            actions.append(chosen)
-            rewards.append(_reward(earned, len(rewards)))
-        found.append(
-            Recording(
-                seen.columns(seen.stacked(observations)),
-                done.columns(done.stacked(actions)),
-                np.array(rewards),
-                bool(terminated),
-            )
-        )
     return episodes_of(found, seen, done, reward)
+
+
+def _run(
+    env: Any, choose: Callable[[Any, int], Any], seed: int | None, max_steps: int | None
+) -> tuple[list[Any], list[Any], list[float], bool]:
+    """Run an episode; return observations, actions, rewards, and whether it terminated."""
+    now, _ = env.reset(seed=seed)
+    observations, actions, rewards = [now], list[Any](), list[float]()
+    terminated = truncated = False
+    while not (terminated or truncated or len(rewards) == max_steps):
+        actions.append(choose(now, len(rewards)))
+        now, earned, terminated, truncated, _ = env.step(actions[-1])
+        observations.append(now)
+        rewards.append(_reward(earned, len(rewards)))
+    return observations, actions, rewards, bool(terminated)
 
 
 def _chooser(

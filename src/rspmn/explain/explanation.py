@@ -1,13 +1,12 @@
 """What an explanation of a decision holds."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rspmn.display import text_html
 from rspmn.errors import MissingExtraError
-from rspmn.values import Mark, Value
+from rspmn.values import Value, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -138,7 +137,7 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as JSON has it: no NaN, no objects."""
-        found = _plain(asdict(self))
+        found = plain(asdict(self))
         for facts, influence in zip(found["influences"], self.influences, strict=True):
             facts["decides"] = influence.decides
         assert isinstance(found, dict)
@@ -155,13 +154,3 @@ class Explanation:
         from rspmn.explain.picture import as_file
 
         return as_file(self.plot(), form)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(name): _plain(each) for name, each in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(each) for each in value]
-    if isinstance(value, Mark):
-        return str(value)
-    return None if isinstance(value, float) and not math.isfinite(value) else value

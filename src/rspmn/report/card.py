@@ -14,9 +14,8 @@ from rspmn.evaluate.comparison import Comparison
 from rspmn.explain.changes import Values
 from rspmn.infer.formulas import conditions_of
 from rspmn.infer.policy import Policy
-from rspmn.report.plain import plain, rounded
 from rspmn.trust.unseen import LoggedValues
-from rspmn.values import show
+from rspmn.values import plain, rounded, show
 
 #: So many values of a variable are listed, and so many interface nodes where practice differs.
 LISTED, DIFFERENT = 60, 12

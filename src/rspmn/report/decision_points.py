@@ -16,9 +16,8 @@ from rspmn.infer.compiled.beliefs import Beliefs
 from rspmn.infer.compiled.mixture import Situation
 from rspmn.infer.lawful import checked
 from rspmn.infer.policy import Policy
-from rspmn.report.plain import plain, rounded
 from rspmn.trust.how_sure import ActionInterval, DrawnPlan, HowSure, how_sure
-from rspmn.values import Mark, Value
+from rspmn.values import Mark, Value, plain, rounded
 
 #: So many next states of an action are kept, and those less probable than this are not.
 NEXT, LEAST = 12, 0.001

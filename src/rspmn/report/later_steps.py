@@ -7,8 +7,8 @@ import numpy as np
 
 from rspmn.infer.actions import shown_share
 from rspmn.infer.policy import Policy
-from rspmn.report.plain import rounded
 from rspmn.types import Ints
+from rspmn.values import rounded
 
 #: So many actions are kept at most, those of all numbers of steps together.
 MOST = 60_000

@@ -19,13 +19,12 @@ from rspmn.report.card import coverage_facts, log_facts, model_facts, variable_f
 from rspmn.report.decision_points import DecisionPoints
 from rspmn.report.later_steps import later_steps
 from rspmn.report.page_warnings import page_warnings
-from rspmn.report.plain import plain, rounded
 from rspmn.report.played import played_episodes
 from rspmn.report.small_tree import DecidedStates, small_tree
 from rspmn.report.ways_to_decisions import TooManyWaysError, Way, ways_to_decisions
 from rspmn.report.worth import compared_steps, comparison_of, worth_facts
 from rspmn.spmn import SPMN
-from rspmn.values import Mark, Value, show
+from rspmn.values import Mark, Value, plain, rounded, show
 
 #: The version of the data's form.
 FORM = 2

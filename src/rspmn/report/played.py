@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from rspmn.infer.policy import Policy
-from rspmn.report.plain import plain, rounded
-from rspmn.values import Value
+from rspmn.values import Value, plain, rounded
 
 #: So many episodes are drawn of a policy, and of practice, and so many of each are shown.
 DRAWN, SHOWN = 400, 8

@@ -11,7 +11,7 @@ from rspmn.evaluate.practice import practice, practice_value
 from rspmn.infer.bellman import check_steps
 from rspmn.infer.policy import Policy
 from rspmn.model import RSPMN
-from rspmn.report.plain import plain
+from rspmn.values import plain
 
 #: Without a horizon or a log, practice is followed until twice the steps change its value by less
 #: than this share; over so many steps at most.

@@ -7,9 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from rspmn.infer.actions import ActionValue
 from rspmn.infer.policy import Policy
 from rspmn.model import RSPMN
-from rspmn.report.plain import plain
 from rspmn.serve.answering import Loaded
-from rspmn.values import UNKNOWN
+from rspmn.values import UNKNOWN, plain
 
 #: The most states of a batch, and the most steps of a simulation.
 MOST_STATES, MOST_STEPS = 100_000, 100_000

@@ -5,8 +5,8 @@ import pytest
 
 from rspmn.circuit import NetworkBuilder
 from rspmn.infer import log_likelihoods
-from rspmn.learn.density.circuit import add_tree
 from rspmn.learn.density.latent_tree import LatentTree, spanning_tree
+from rspmn.learn.density.learn_density import add_tree
 from rspmn.learn.density.start import first_tree
 from rspmn.learn.density.stepwise_em import fit_tree
 from rspmn.learn.density.symbols import Symbols, split

@@ -10,8 +10,8 @@ import numpy as np
 from rspmn.circuit import Network, NetworkBuilder
 from rspmn.data.tables import as_table
 from rspmn.learn.config import LearnInfo, Progress, Report
-from rspmn.learn.density.circuit import add_tree
 from rspmn.learn.density.config import LatentTrees
+from rspmn.learn.density.latent_tree import ExpectedCounts, LatentTree, Singles
 from rspmn.learn.density.start import first_tree
 from rspmn.learn.density.stepwise_em import fit_tree
 from rspmn.learn.density.symbols import Symbols, split
@@ -19,7 +19,7 @@ from rspmn.learn.structure.independence import PairStatistics, components, pair_
 from rspmn.learn.structure.leaves import check_families, on_number_lines
 from rspmn.learn.structure.rows import read_columns
 from rspmn.learn.structure.smoothed_leaves import SmoothedLeaves
-from rspmn.types import Array, Bools
+from rspmn.types import Array, Bools, Ints
 
 #: Numbers are in at most so many bins, and in √n/2 of them if there are n rows.
 MOST_BINS, LEAST_BINS = 32, 4
@@ -166,3 +166,35 @@ def _parts(statistics: PairStatistics) -> tuple[Array, Array, Array, Array]:
 
 def _where(statistics: PairStatistics, chosen: Bools) -> PairStatistics:
     return PairStatistics(*(part[chosen] for part in _parts(statistics)))
+
+
+def add_tree(
+    builder: NetworkBuilder,
+    tree: LatentTree,
+    counts: ExpectedCounts,
+    leaves: Sequence[SmoothedLeaves],
+    starts: Ints,
+    pseudo_rows: float,
+) -> int:
+    """Add a latent tree: a product for each state, a sum for each state of the parent.
+
+    `leaves` are those of each variable, and `starts` its first symbol.
+    """
+    sums: dict[int, list[int]] = {}
+    states: list[int] = []
+    for i in tree.order[::-1].tolist():
+        here = counts.symbols[:, starts[i] : starts[i + 1]]
+        states = [leaves[i].add(builder, row, pseudo_rows) for row in here.astype(np.float64)]
+        if tree.children[i]:
+            below = zip(states, *(sums[child] for child in tree.children[i]), strict=True)
+            states = [builder.product(parts) for parts in below]
+        if tree.parent[i] >= 0:
+            sums[i] = [builder.sum(states, row) for row in _normalised(tree.edges[i])]
+    return builder.sum(states, _normalised(tree.start[None])[0])
+
+
+def _normalised(weights: Singles) -> list[list[float]]:
+    """Return rows of weights that sum to 1 in double precision."""
+    exact = weights.astype(np.float64)
+    found: list[list[float]] = (exact / exact.sum(axis=1, keepdims=True)).tolist()
+    return found
