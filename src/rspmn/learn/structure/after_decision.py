@@ -94,7 +94,7 @@ class RecurrentOutcome:
         """Add variables with several values each, and the successor beside or below them."""
         if learner.out_of_budget(depth):
             return [*learner.leaves(rows, names), self._site(learner, rows)]
-        strata = np.zeros(len(rows), dtype=np.int64)
+        strata = rows.together
         among = learner.test(rows, names, (*names, *self.after), strata).dependent
         groups = components((*names, ""), _with_successor(among, len(names)))
         led = next(group for group in groups if "" in group)[:-1]  # those the successor depends on

@@ -23,7 +23,7 @@ from rspmn.learn.structure.relevance import relevant_variables, with_dependents
 from rspmn.learn.structure.rows import Rows
 from rspmn.learn.structure.split import BehaviouralSplit
 from rspmn.learn.structure.targets import targets_after
-from rspmn.learn.structure.together import Fork, Growth, run_alone, run_together
+from rspmn.learn.structure.together import Fork, Growth, Need, run_alone, run_together
 from rspmn.schema import Schema
 from rspmn.types import Ints
 from rspmn.values import Value
@@ -143,14 +143,14 @@ class _Growth:
         kept = tuple(name for name in names if name in kept or name in absences)
         free = tuple(name for name in names if name not in kept)
         if free:
-            factors = self.factors(rows, free, depth)
+            factors = yield from self.factors(rows, free, depth)
             if kept:
                 below = yield from self.information(rows, place, kept, depth)
                 return learner.product([*factors, below])
             return (yield from self.with_factors(rows, place, factors, depth))
         clusters = config.clustering(rows, relevant, targets, learner.rng)
         if len(clusters) < 2:  # nothing is left to divide by
-            factors = self.factors(rows, names, depth)
+            factors = yield from self.factors(rows, names, depth)
             return (yield from self.with_factors(rows, place, factors, depth))
         if place > 0 or self._lost_is_told(rows, clusters, names):
             clusters = with_missing_cluster(rows, clusters, names)
@@ -232,8 +232,8 @@ class _Growth:
         """Add the next decision beside the factors before it."""
         return self.learner.product([*factors, (yield from self.decision(rows, place, depth))])
 
-    def factors(self, rows: Rows, names: tuple[str, ...], depth: int) -> list[int]:
+    def factors(self, rows: Rows, names: tuple[str, ...], depth: int) -> Growth[list[int]]:
         """Add irrelevant variables, those that depend on each other together."""
-        strata = np.zeros(len(rows), dtype=np.int64)
-        groups = components(names, self.learner.test(rows, names, names, strata).dependent)
+        yield [Need(rows, names, names, rows.together)]
+        groups = components(names, self.learner.test(rows, names, names, rows.together).dependent)
         return [grow_spn(self.learner, rows, group, depth) for group in groups]

@@ -65,8 +65,7 @@ def grow_spn(learner: Learner, rows: Rows, names: tuple[str, ...], depth: int) -
     """Add the network of some variables of some rows."""
     if len(names) == 1 or len(rows) == 1 or learner.out_of_budget(depth):
         return learner.product(learner.leaves(rows, names))
-    strata = np.zeros(len(rows), dtype=np.int64)
-    parts = components(names, learner.test(rows, names, names, strata).dependent)
+    parts = components(names, learner.test(rows, names, names, rows.together).dependent)
     if len(parts) > 1:
         return learner.product([grow_spn(learner, rows, part, depth) for part in parts])
     clusters = learner.config.clustering(rows, names, targets_within(rows, names), learner.rng)

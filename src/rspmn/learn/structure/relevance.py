@@ -157,9 +157,8 @@ def with_dependents(
     """Return the relevant variables and those that depend on them."""
     if not relevant or len(relevant) == len(names):
         return tuple(relevant)
-    strata = np.zeros(len(rows), dtype=np.int64)
-    yield [Need(rows, names, names, strata)]
-    groups = components(names, learner.test(rows, names, names, strata).dependent)
+    yield [Need(rows, names, names, rows.together)]
+    groups = components(names, learner.test(rows, names, names, rows.together).dependent)
     kept = {name for group in groups if set(group) & set(relevant) for name in group}
     return tuple(name for name in names if name in kept)
 

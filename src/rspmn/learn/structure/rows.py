@@ -8,6 +8,7 @@ are few, quantile bins if there are many. The values themselves are kept for the
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import groupby
 from typing import Any
 
@@ -76,6 +77,11 @@ class Rows:
     def total(self) -> float:
         """The weight of all rows together."""
         return float(self.weights.sum())
+
+    @cached_property
+    def together(self) -> Ints:  # [n]
+        """One stratum of all rows: statistics given it are kept, as those of other strata are."""
+        return np.zeros(len(self), dtype=np.int64)
 
     @property
     def origin(self) -> Ints:  # [n]

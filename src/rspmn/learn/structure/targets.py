@@ -98,7 +98,7 @@ def targets_after(
 
 def targets_within(rows: Rows, names: tuple[str, ...]) -> Targets:
     """Return the targets inside a set of variables: each of them is a target of the others."""
-    return Targets((Later(names, np.zeros(len(rows), np.int64)),), ())
+    return Targets((Later(names, rows.together),), ())
 
 
 def _may_be_unavailable(rows: Rows, names: tuple[str, ...], choice: Later, least: float) -> bool:
