@@ -22,6 +22,7 @@ from rspmn.availability import NeverTaken
 from rspmn.circuit import FactoredLatents, Network
 from rspmn.circuit.fields import Fields, located
 from rspmn.circuit.json import dumps, network_from_json, network_to_json
+from rspmn.circuit.node_arrays import KINDS
 from rspmn.errors import ModelFileError, did_you_mean
 from rspmn.files import write_atomically
 from rspmn.model import RSPMN, Untried
@@ -39,46 +40,55 @@ LARGEST_PACKED, MOST_PACKED = 2**26, 100
 
 def save(model: RSPMN | SPMN, path: str | Path) -> None:
     """Write a model, gzipped if the name ends in .gz; atomically."""
-    untried = model.untried if isinstance(model, RSPMN) else None
-    head = {"format": dumps(FORMAT), "version": dumps(_version_of(model))}
-    schema = dumps(model.schema.to_dict())
-    if isinstance(model, RSPMN):
-        parts = {
-            "kind": dumps("rspmn"),
-            "schema": schema,
-            "top": network_to_json(model.top),
-            "template": network_to_json(model.template),
-            "visits": dumps(model.visits),
-        }
-        if untried is not None:
-            parts["untried"] = network_to_json(untried.network)
-            parts["untried_at"] = dumps(untried.at)
-        if model.counts is not None:
-            parts["counts"] = dumps(_fields_of(model.counts))
-        if model.soft_counts is not None:
-            parts["soft_counts"] = dumps(_fields_of(model.soft_counts))
-        if model.set_aside:
-            parts["set_aside"] = dumps(model.set_aside)
-        if model.beyond:
-            parts["beyond"] = dumps(model.beyond)
-    else:
-        background = model.background
-        parts = {
-            "kind": dumps("spmn"),
-            "schema": schema,
-            "network": network_to_json(model.network),
-            "background": dumps(None) if background is None else network_to_json(background),
-            "rows": dumps(model.rows),
-        }
-    if model.never_taken:
-        parts["never_taken"] = _lines(list(map(_plain, model.never_taken)))
-    if isinstance(model, SPMN) and model.usual:
-        parts["usual"] = dumps(model.usual)
-    lines = [f"{dumps(key)}: {part}" for key, part in (head | parts).items()]
+    parts = {
+        "format": dumps(FORMAT),
+        "version": dumps(_version_of(model)),
+        "kind": dumps("rspmn" if isinstance(model, RSPMN) else "spmn"),
+        "schema": dumps(model.schema.to_dict()),
+        **(_parts_of_rspmn(model) if isinstance(model, RSPMN) else _parts_of_spmn(model)),
+    }
+    lines = [f"{dumps(key)}: {part}" for key, part in parts.items()]
     content = ("{\n" + ",\n".join(lines) + "\n}\n").encode()
     if str(path).endswith(".gz"):
         content = gzip.compress(content, mtime=0)  # no time stamp: same model, same bytes
     write_atomically(path, content)
+
+
+def _parts_of_rspmn(model: RSPMN) -> dict[str, str]:
+    """Return the parts of a recurrent model as JSON; those that it does not have are left out."""
+    parts = {
+        "top": network_to_json(model.top),
+        "template": network_to_json(model.template),
+        "visits": dumps(model.visits),
+    }
+    if model.untried is not None:
+        parts["untried"] = network_to_json(model.untried.network)
+        parts["untried_at"] = dumps(model.untried.at)
+    for name, counts in (("counts", model.counts), ("soft_counts", model.soft_counts)):
+        if counts is not None:
+            parts[name] = dumps(_fields_of(counts))
+    for name, listed in (("set_aside", model.set_aside), ("beyond", model.beyond)):
+        if listed:
+            parts[name] = dumps(listed)
+    return parts | _never_taken_part(model)
+
+
+def _parts_of_spmn(model: SPMN) -> dict[str, str]:
+    """Return the parts of a model of a single decision problem as JSON."""
+    background = model.background
+    return {
+        "network": network_to_json(model.network),
+        "background": dumps(None) if background is None else network_to_json(background),
+        "rows": dumps(model.rows),
+        **_never_taken_part(model),
+        **({"usual": dumps(model.usual)} if model.usual else {}),
+    }
+
+
+def _never_taken_part(model: RSPMN | SPMN) -> dict[str, str]:
+    """Return where decisions were never taken, a row a line; nothing if they were everywhere."""
+    rows = [dumps([n.decision, n.value, n.variable, n.at, n.expected]) for n in model.never_taken]
+    return {"never_taken": "[\n" + ",\n".join(rows) + "\n]"} if rows else {}
 
 
 def _fields_of(record: SuccessorCounts | SharedFactors | SoftCounts) -> dict[str, object]:
@@ -89,30 +99,19 @@ def _fields_of(record: SuccessorCounts | SharedFactors | SoftCounts) -> dict[str
 
 def _version_of(model: RSPMN | SPMN) -> int:
     """Return the oldest version of the format that can hold a model."""
-    if isinstance(model, RSPMN) and model.beyond:
-        return 8
-    if isinstance(model, RSPMN) and model.soft_counts is not None:
-        return 7
-    if isinstance(model, RSPMN) and any(
-        isinstance(node, FactoredLatents) for network in model.networks for node in network.nodes
-    ):
-        return 6
-    if isinstance(model, RSPMN) and model.set_aside:
-        return 5
-    if isinstance(model, RSPMN) and model.counts is not None:
-        return 4
-    if model.never_taken or model.schema.laws:
-        return 3
-    return 2 if isinstance(model, RSPMN) and model.untried is not None else 1
-
-
-def _plain(never: NeverTaken) -> list[object]:
-    return [never.decision, never.value, never.variable, never.at, never.expected]
-
-
-def _lines(rows: list[list[object]]) -> str:
-    """Return a list of rows, a row a line."""
-    return "[\n" + ",\n".join(map(dumps, rows)) + "\n]"
+    declared = bool(model.never_taken or model.schema.laws)
+    if isinstance(model, SPMN):
+        return 3 if declared else 1
+    needs = {
+        8: bool(model.beyond),
+        7: model.soft_counts is not None,
+        6: any((n.arrays.kind == KINDS[FactoredLatents]).any() for n in model.networks),
+        5: bool(model.set_aside),
+        4: model.counts is not None,
+        3: declared,
+        2: model.untried is not None,
+    }
+    return max((version for version, is_needed in needs.items() if is_needed), default=1)
 
 
 def load(path: str | Path) -> RSPMN | SPMN:
@@ -125,7 +124,7 @@ def load(path: str | Path) -> RSPMN | SPMN:
         raise ModelFileError(
             f"{where}: unknown kind of model {kind!r}: {did_you_mean(kind, _KINDS)}"
         )
-    fields.only(["format", "version", "kind", "schema", *_KINDS[kind]])
+    fields.only(["format", "version", "kind", "schema", *_KINDS[kind].split()])
     with located(where):
         schema = Schema.from_dict(Fields(fields.raw.get("schema"), f"{where}, schema").raw)
         return _rspmn(fields, schema) if kind == "rspmn" else _spmn(fields, schema)
@@ -149,19 +148,9 @@ def load_spmn(path: str | Path) -> SPMN:
 
 #: The parts of each kind of model.
 _KINDS = {
-    "rspmn": [
-        "top",
-        "template",
-        "visits",
-        "untried",
-        "untried_at",
-        "never_taken",
-        "counts",
-        "set_aside",
-        "soft_counts",
-        "beyond",
-    ],
-    "spmn": ["network", "background", "rows", "never_taken", "usual"],
+    "rspmn": "top template visits untried untried_at counts soft_counts set_aside beyond "
+    "never_taken",
+    "spmn": "network background rows never_taken usual",
 }
 
 

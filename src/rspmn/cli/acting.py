@@ -1,13 +1,11 @@
-"""The command that says what to do: in a state, or in each row of a table."""
+"""Commands about one state: what to do in it, and what it is worth."""
 
 import json
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from rspmn.cli.console import ExitCode, styled, warn
-from rspmn.cli.framework import Arguments
-from rspmn.cli.queries import (
+from rspmn.cli.asking import (
     Model,
     honest_in,
     honest_line,
@@ -18,16 +16,21 @@ from rspmn.cli.queries import (
     support,
     unsupported,
 )
+from rspmn.cli.console import ExitCode, styled, warn
+from rspmn.cli.framework import Arguments
 from rspmn.errors import EvidenceError
 from rspmn.infer import ActionValue, best_among
 from rspmn.infer.criterion import LEAST_KNOWN
 from rspmn.infer.meu import show_share
+from rspmn.model import RSPMN
 from rspmn.model_file import load
 from rspmn.schema import Schema
-from rspmn.trust import ActionInterval, HowSure
+from rspmn.trust import ActionInterval, HonestValue, HowSure
 from rspmn.values import Value, plain, short
 
 State = dict[str, Value | None]
+#: The options that every question to a recurrent model has.
+BASIC = {"horizon", "discount", "allow_untried"}
 
 
 class Answered(NamedTuple):
@@ -46,7 +49,7 @@ class Answered(NamedTuple):
 def show_actions(arguments: Arguments) -> int:
     """Print what every value of the decisions to make now is worth, those to choose first."""
     if arguments.table is not None:
-        from rspmn.cli.decisions import decide_table
+        from rspmn.cli.policies import decide_table
 
         return decide_table(arguments)
     if arguments.output is not None:
@@ -245,3 +248,37 @@ def _action_facts(answer: ActionValue) -> dict[str, object]:
         "usual": answer.usual,
         "never_taken": list(map(str, answer.never_taken)),
     }
+
+
+# ---- what a state is worth ------------------------------------------------------------
+
+
+def show_meu(arguments: Arguments) -> int:
+    """Print the maximum expected utility."""
+    model = load(arguments.model)
+    state = state_of(model, arguments.state)
+    asked = options(model, arguments)
+    # Rules and caution are of a policy; its value is the maximum expected utility with them.
+    own = isinstance(model, RSPMN) and asked.keys() > BASIC
+    answer = model.policy(**asked).value(state) if own else model.meu(state, **asked)
+    honest = honest_in(model, state, arguments)
+    if arguments.json:
+        facts = {"supported": answer.supported, "steps": answer.steps, "bound": answer.bound}
+        more = {} if honest is None else {"honest": _honest_facts(honest)}
+        print(json.dumps({"meu": plain(answer), **facts, **more}))
+    elif math.isnan(answer):
+        print(unsupported(model, state))
+    elif arguments.quiet:
+        print(f"{float(answer):.6g}")
+    else:
+        near = f" ± {answer.bound:.2g}" if answer.bound > 1e-6 * abs(answer) else ""
+        found = f"{short(float(answer))}{near}{support(answer.steps, answer.supported)}"
+        print(found if honest is None else f"{honest_line(honest)}\npromise (MEU) {found}")
+        print_doubts(honest)
+    return ExitCode.UNSUPPORTED if math.isnan(answer) else ExitCode.ANSWERED
+
+
+def _honest_facts(honest: HonestValue) -> dict[str, object]:
+    names = ("point", "low", "high", "promise", "optimism", "deviation", "kept")
+    facts: dict[str, object] = {name: getattr(honest, name) for name in names}
+    return facts | {"caveats": list(honest.caveats)}

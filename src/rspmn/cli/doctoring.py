@@ -8,8 +8,9 @@ from rspmn.cli.framework import Arguments
 from rspmn.cli.options import log_options
 from rspmn.data.sources.engine import shown
 from rspmn.data.sources.open import open_source
-from rspmn.doctor import examine, propose, survey_log
+from rspmn.doctor import examine, examine_decisions, propose, survey_log
 from rspmn.doctor.text import diagnosis_lines
+from rspmn.errors import EvidenceError
 from rspmn.files import write_atomically
 from rspmn.log_format import LogFormat
 from rspmn.schema import Schema
@@ -18,9 +19,7 @@ from rspmn.schema import Schema
 def doctor(arguments: Arguments) -> int:
     """Print the contents of a log and its problems; return 1 if nothing can be learned from it."""
     if arguments.single:
-        from rspmn.cli.decisions import doctor_of_decisions
-
-        return doctor_of_decisions(arguments)
+        return _doctor_of_decisions(arguments)
     with open_source(arguments.log, arguments.memory_limit) as source:
         schema = None if arguments.schema is None else Schema.load(arguments.schema)
         found = examine(source, schema, **log_options(arguments))
@@ -53,3 +52,26 @@ def propose_schema(arguments: Arguments) -> None:
         write_atomically(arguments.output, found.toml().encode())
         if not arguments.json and not arguments.quiet:
             print(f"{arguments.output}: a schema to edit")
+
+
+def _doctor_of_decisions(arguments: Arguments) -> int:
+    """Print the contents of a table of single decisions and its problems."""
+    if arguments.schema is None:
+        raise EvidenceError(
+            "--single needs --schema: which columns are known before which decision"
+        )
+    found = examine_decisions(arguments.log, Schema.load(arguments.schema))
+    if arguments.json:
+        print(json.dumps(found.to_dict(), default=str))
+        return ExitCode.ANSWERED if found.is_sound else ExitCode.PROBLEMS
+    print(f"{found.rows} rows, {found.contexts} distinct contexts")
+    for name, counts in found.balance.items():
+        total = max(1, sum(counts.values()))
+        shown = ", ".join(f"{value} {n / total:.1%}" for value, n in list(counts.items())[:12])
+        print(f"{name}: {shown}")
+    print()
+    if not found.findings:
+        print("no problems found")
+    for finding in found.findings:
+        print(finding)
+    return ExitCode.ANSWERED if found.is_sound else ExitCode.PROBLEMS

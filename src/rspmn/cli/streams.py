@@ -1,13 +1,18 @@
 """Files that commands read and write; `-` is standard input or output."""
 
+import csv
+import io
 import re
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
-from rspmn.files import own_folder
+from rspmn.errors import ModelFileError
+from rspmn.files import own_folder, write_atomically
 
 #: The beginning of the names of folders in which streams are kept.
 KEPT = ".rspmn-stream-"
@@ -74,3 +79,25 @@ class OutputFile(InputFile):
             return value
         folder = ctx.with_resource(own_folder(tempfile.gettempdir(), KEPT))
         return str(folder / f"standard_output{self.ending}")
+
+
+def check_ending(path: str, *endings: str) -> str:
+    """Return how the name of a file to write ends; refuse other endings than these."""
+    ending = Path(path).suffix.lower()
+    if ending not in endings:
+        listed = " or ".join(filter(None, [", ".join(endings[:-1]), endings[-1]]))
+        raise ModelFileError(f"{path}: expected a name ending in {listed}")
+    return ending
+
+
+def write_table(path: str, table: Mapping[str, Sequence[Any]]) -> None:
+    """Write a table as CSV, whole or not at all."""
+    check_ending(path, ".csv")
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(table)
+    writer.writerows(
+        ["" if value is None else value for value in row]
+        for row in zip(*table.values(), strict=True)
+    )
+    write_atomically(path, text.getvalue().encode())

@@ -103,7 +103,7 @@ def _sensitivity() -> list[click.Parameter]:
 
 
 @ASK.command(
-    "queries.show_meu",
+    "acting.show_meu",
     "maximum expected utility, from the start or from a state",
     "rspmn meu lake.json --horizon 100",
     "rspmn meu lake.json --state cell=14 --discount 0.95",
@@ -113,7 +113,7 @@ def _meu() -> list[click.Parameter]:
 
 
 @ASK.command(
-    "logs.show_policy",
+    "policies.show_policy",
     "the best decision in every state, as a table",
     "rspmn policy lake.json --horizon 100",
     "rspmn policy lake.json --horizon 100 -o policy.csv",

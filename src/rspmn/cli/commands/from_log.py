@@ -87,7 +87,7 @@ def _learn_spmn() -> list[click.Parameter]:
 
 
 @FROM_LOG.command(
-    "logs.show_likelihood",
+    "likelihoods.show_likelihood",
     "log-likelihood of the episodes of a log",
     "rspmn loglik lake.json log.csv",
     "rspmn loglik lake.json log.csv -o each.csv",

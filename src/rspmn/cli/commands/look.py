@@ -10,7 +10,7 @@ LOOK = Section("Look at a model")
 
 
 @LOOK.command(
-    "queries.check",
+    "looking.check",
     "check that a model or a schema.toml is valid",
     "rspmn check lake.json",
     "rspmn check schema.toml",
@@ -20,7 +20,7 @@ def _check() -> list[click.Parameter]:
 
 
 @LOOK.command(
-    "queries.show_info",
+    "looking.show_info",
     "show the variables and the size of a model",
     "rspmn info lake.json",
     "cat lake.json | rspmn info - --json",

@@ -13,7 +13,7 @@ TRY = Section("Try it out")
 
 
 @TRY.command(
-    "domains.list_domains",
+    "generating.list_domains",
     "list the domains that logs can be generated of",
     "rspmn domains",
 )
@@ -22,7 +22,7 @@ def _domains() -> list[click.Parameter]:
 
 
 @TRY.command(
-    "domains.generate",
+    "generating.generate",
     "generate a log of a domain",
     "rspmn generate FrozenLake --episodes 300 --schema lake.toml -o lake.csv",
     "rspmn generate Maze --episodes 9 --files 3 -o maze.csv",
@@ -52,7 +52,7 @@ def _generate() -> list[click.Parameter]:
 
 
 @TRY.command(
-    "logs.sample",
+    "generating.sample",
     "sample episodes from a model",
     "rspmn sample lake.json --episodes 50 --horizon 100 --best -o simulated.csv",
 )
@@ -72,7 +72,7 @@ def _sample() -> list[click.Parameter]:
 
 
 @TRY.command(
-    "domains.reproduce",
+    "generating.reproduce",
     "the paper's tables, beside the exact optimum",
     "rspmn reproduce --domains GridUniverse --scale 0.01 --seeds 1 -o reproduction",
 )

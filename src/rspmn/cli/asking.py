@@ -1,26 +1,21 @@
-"""Commands that ask a model."""
+"""What commands that ask a model share: options, states, and how far to trust an answer."""
 
-import json
 import math
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from rspmn.circuit import Leaf, Max
-from rspmn.cli.console import ExitCode, warn
+from rspmn.cli.console import warn
 from rspmn.cli.framework import Arguments
-from rspmn.display import fact_text
-from rspmn.errors import ConvergenceError, EvidenceError, ModelFileError
+from rspmn.errors import ConvergenceError, EvidenceError
 from rspmn.infer import log_likelihood
 from rspmn.infer.meu import show_share
 from rspmn.infer.policy import Policy
 from rspmn.model import RSPMN
-from rspmn.model_file import load
-from rspmn.schema import Schema
 from rspmn.spmn import SPMN
 from rspmn.trust import HonestValue
-from rspmn.values import Mark, Value, plain, short, show_steps
+from rspmn.values import Mark, Value, short, show_steps
 
 Model = RSPMN | SPMN
 
@@ -29,112 +24,6 @@ TRUTHS = {
     "yes": True, "y": True, "true": True, "1": True,
     "no": False, "n": False, "false": False, "0": False,
 }  # fmt: skip
-#: The options that every question to a recurrent model has.
-BASIC = {"horizon", "discount", "allow_untried"}
-
-
-def check(arguments: Arguments) -> None:
-    """Say whether a model or schema is valid."""
-    if arguments.file.endswith(".toml"):
-        schema = Schema.load(arguments.file)
-        order = " ≺ ".join("{" + ", ".join(group) + "}" for group in schema.order)
-        found = f"a valid schema: {order} ≺ {{{schema.utility}}}"
-    else:
-        model = load(arguments.file)
-        if isinstance(model, RSPMN):
-            count = model.num_state_interfaces
-            found = f"a sound template of {count} interface nodes, a valid top network"
-        else:
-            found = f"a valid network of {len(model.network)} nodes"
-    if arguments.json:
-        print(json.dumps({"file": arguments.file, "valid": True, "found": found}))
-    else:
-        print(f"{arguments.file}: {found}")
-
-
-def show_info(arguments: Arguments) -> None:
-    """Say what a model holds."""
-    model = load(arguments.model)
-    facts = {"kind": "rspmn" if isinstance(model, RSPMN) else "spmn", **model.facts}
-    if arguments.json:
-        print(json.dumps(facts))
-        return
-    for name, fact in facts.items():
-        print(f"{name:>18}: {fact_text(fact)}")
-
-
-def show_meu(arguments: Arguments) -> int:
-    """Print the maximum expected utility."""
-    model = load(arguments.model)
-    state = state_of(model, arguments.state)
-    asked = options(model, arguments)
-    # Rules and caution are of a policy; its value is the maximum expected utility with them.
-    own = isinstance(model, RSPMN) and asked.keys() > BASIC
-    answer = model.policy(**asked).value(state) if own else model.meu(state, **asked)
-    honest = honest_in(model, state, arguments)
-    if arguments.json:
-        facts = {"supported": answer.supported, "steps": answer.steps, "bound": answer.bound}
-        more = {} if honest is None else {"honest": _honest_facts(honest)}
-        print(json.dumps({"meu": plain(answer), **facts, **more}))
-    elif math.isnan(answer):
-        print(unsupported(model, state))
-    elif arguments.quiet:
-        print(f"{float(answer):.6g}")
-    else:
-        near = f" ± {answer.bound:.2g}" if answer.bound > 1e-6 * abs(answer) else ""
-        found = f"{short(float(answer))}{near}{support(answer.steps, answer.supported)}"
-        print(found if honest is None else f"{honest_line(honest)}\npromise (MEU) {found}")
-        print_doubts(honest)
-    return ExitCode.UNSUPPORTED if math.isnan(answer) else ExitCode.ANSWERED
-
-
-def honest_in(
-    model: Model, state: dict[str, Value | None] | None, arguments: Arguments
-) -> HonestValue | None:
-    """Return the honest value of a state; None where it is not defined."""
-    if not isinstance(model, RSPMN) or arguments.allow_untried:
-        return None
-    if any(name not in model.schema.information_sets[0] for name in state or ()):
-        return None  # in the middle of a step
-    return honest_of(model.policy(**options(model, arguments)), state)
-
-
-def honest_of(
-    policy: Policy, state: dict[str, Value | None] | None = None, t: int = 0
-) -> HonestValue | None:
-    """Return the honest value of a policy; None where nothing is known of it."""
-    if not policy.model.is_counted:
-        return None
-    try:
-        found = policy.honest_value(state, t)
-    except ConvergenceError as error:
-        print(f"rspmn: no {error}", file=sys.stderr)
-        return None
-    return None if math.isnan(found.point) else found
-
-
-def honest_line(honest: HonestValue) -> str:
-    """Return an honest value as a line."""
-    interval = f"{short(honest.low)} to {short(honest.high)}"
-    return f"honest value {short(honest.point)}  (90 % interval {interval})"
-
-
-def print_doubts(honest: HonestValue | None) -> None:
-    """Print why an honest value may not hold, and that the promise is not kept."""
-    for caveat in () if honest is None else honest.caveats:
-        warn(caveat)
-    if honest is not None and not honest.kept:
-        beyond = "more" if honest.promise > honest.point else "less"
-        warn(f"the model promises {beyond} than its log supports")
-
-
-def _honest_facts(honest: HonestValue) -> dict[str, object]:
-    names = ("point", "low", "high", "promise", "optimism", "deviation", "kept")
-    facts: dict[str, object] = {name: getattr(honest, name) for name in names}
-    return facts | {"caveats": list(honest.caveats)}
-
-
-# ---- shared by the commands -------------------------------------------------------------------
 
 
 def options(model: Model, arguments: Arguments) -> dict[str, Any]:
@@ -163,15 +52,6 @@ def recurrent(model: Model, arguments: Arguments, option: str) -> RSPMN:
     raise EvidenceError(
         f"{arguments.model} is a model of a single decision problem: leave {option} out"
     )
-
-
-def check_ending(path: str, *endings: str) -> str:
-    """Return how the name of a file to write ends; refuse other endings than these."""
-    ending = Path(path).suffix.lower()
-    if ending not in endings:
-        listed = " or ".join(filter(None, [", ".join(endings[:-1]), endings[-1]]))
-        raise ModelFileError(f"{path}: expected a name ending in {listed}")
-    return ending
 
 
 def state_of(
@@ -246,3 +126,43 @@ def support(steps: float, supported: float = 1.0, *others: str) -> str:
     notes += [f"supported {show_share(supported)}"] if supported < 1 else []
     notes += others
     return f"  ({', '.join(notes)})" if notes else ""
+
+
+def honest_in(
+    model: Model, state: dict[str, Value | None] | None, arguments: Arguments
+) -> HonestValue | None:
+    """Return the honest value of a state; None where it is not defined."""
+    if not isinstance(model, RSPMN) or arguments.allow_untried:
+        return None
+    if any(name not in model.schema.information_sets[0] for name in state or ()):
+        return None  # in the middle of a step
+    return honest_of(model.policy(**options(model, arguments)), state)
+
+
+def honest_of(
+    policy: Policy, state: dict[str, Value | None] | None = None, t: int = 0
+) -> HonestValue | None:
+    """Return the honest value of a policy; None where nothing is known of it."""
+    if not policy.model.is_counted:
+        return None
+    try:
+        found = policy.honest_value(state, t)
+    except ConvergenceError as error:
+        print(f"rspmn: no {error}", file=sys.stderr)
+        return None
+    return None if math.isnan(found.point) else found
+
+
+def honest_line(honest: HonestValue) -> str:
+    """Return an honest value as a line."""
+    interval = f"{short(honest.low)} to {short(honest.high)}"
+    return f"honest value {short(honest.point)}  (90 % interval {interval})"
+
+
+def print_doubts(honest: HonestValue | None) -> None:
+    """Print why an honest value may not hold, and that the promise is not kept."""
+    for caveat in () if honest is None else honest.caveats:
+        warn(caveat)
+    if honest is not None and not honest.kept:
+        beyond = "more" if honest.promise > honest.point else "less"
+        warn(f"the model promises {beyond} than its log supports")

@@ -1,0 +1,103 @@
+"""Commands that print or write what to do in many states: a policy, the rows of a table."""
+
+import json
+from typing import Any
+
+import numpy as np
+
+from rspmn import export
+from rspmn.cli.asking import honest_line, honest_of, options, print_doubts
+from rspmn.cli.console import ExitCode, print_table
+from rspmn.cli.framework import Arguments
+from rspmn.cli.streams import write_table
+from rspmn.data.tables import as_table
+from rspmn.errors import EvidenceError
+from rspmn.files import write_atomically
+from rspmn.infer.policy import Policy
+from rspmn.model import RSPMN
+from rspmn.model_file import load
+from rspmn.spmn import SPMN
+from rspmn.values import plain, short
+
+#: So many notes on where decisions were never taken are printed with a policy.
+NOTES = 10
+
+
+def show_policy(arguments: Arguments) -> None:
+    """Write the best decision of every interface node as a table."""
+    model = load(arguments.model)
+    if isinstance(model, SPMN):
+        policy = model.policy()
+    else:
+        policy = model.policy(**options(model, arguments))
+    if arguments.to is not None:
+        _write_out(policy, arguments)
+        return
+    table = policy.table(arguments.t)
+    if arguments.output:
+        write_table(arguments.output, table)
+        if not arguments.json and not arguments.quiet:
+            what = "parts" if isinstance(model, SPMN) else "interface nodes"
+            print(f"{arguments.output}: {len(table['node'])} {what}")
+        if not arguments.json:
+            return
+    if arguments.json:
+        names = list(table)
+        rows = zip(*table.values(), strict=True)
+        print(json.dumps([dict(zip(names, map(plain, row), strict=True)) for row in rows]))
+        return
+    table |= {name: [round(steps) for steps in table[name]] for name in ("visits", "steps")}
+    if arguments.quiet:
+        print_table(table)
+        return
+    honest = None if policy.allow_untried else honest_of(policy)
+    if honest is not None:
+        print(f"{honest_line(honest)} from the start; promise (MEU) {short(honest.promise)}")
+    print_table(table)
+    print_doubts(honest)
+    taken = {(name, made) for name in model.schema.decisions for made in table[name]}
+    notes = [n for n in model.never_taken if (n.decision, n.value) in taken]
+    for never in notes[:NOTES]:
+        print(f"{never.decision} = {never.value}: {never}")
+    if len(notes) > NOTES:
+        print(f"and {len(notes) - NOTES} more; rspmn act says them of a state")
+
+
+def _write_out(policy: Policy, arguments: Arguments) -> None:
+    """Write a policy in a form that needs no rspmn."""
+    text = getattr(export, f"to_{arguments.to}")(policy, arguments.t)
+    if not arguments.output:
+        print(text, end="")
+        return
+    write_atomically(arguments.output, text.encode())
+    if not arguments.quiet:
+        print(f"{arguments.output}: the policy, {len(text.splitlines())} lines")
+
+
+def decide_table(arguments: Arguments) -> int:
+    """Write or print what to do in each row of a table."""
+    if arguments.state is not None:
+        raise EvidenceError("--table and --state do not go together: pass one of them")
+    model, table = load(arguments.model), as_table(arguments.table)
+    found: dict[str, Any]
+    if isinstance(model, SPMN):
+        options(model, arguments)  # refuses those of recurrent models
+        found = dict(model.decide(table))
+    else:
+        found = _recurrent(model, table, arguments)
+    found = {name: np.asarray(column).tolist() for name, column in found.items()}
+    if arguments.output:
+        write_table(arguments.output, found)
+        if not arguments.json and not arguments.quiet:
+            print(f"{arguments.output}: {table.rows} rows")
+    if arguments.json:
+        rows = zip(*found.values(), strict=True)
+        print(json.dumps([dict(zip(found, row, strict=True)) for row in rows]))
+    elif not arguments.output:
+        print_table(found)
+    return ExitCode.ANSWERED
+
+
+def _recurrent(model: RSPMN, table: object, arguments: Arguments) -> dict[str, Any]:
+    made = model.policy(**options(model, arguments)).act_many(table)
+    return dict(made) if isinstance(made, dict) else {model.schema.decisions[0]: made}
