@@ -19,13 +19,12 @@ from numpy.typing import NDArray
 from rspmn.circuit import Leaf, Network
 from rspmn.data.distinct import distinct_rows
 from rspmn.data.episodes import Followed
-from rspmn.data.keys import group_weights, joint_key
+from rspmn.data.keys import group_weights
 from rspmn.data.windows import States, distinct_states
 from rspmn.infer.compiled.assign import Located, locate
-from rspmn.infer.compiled.layers import ranges
 from rspmn.learn.successors.factored import Learned, Ties
+from rspmn.learn.successors.likely_states import LikelyStates
 from rspmn.learn.successors.predict import Predicted, Predictor, UnseenContexts
-from rspmn.learn.successors.priors import Factors
 from rspmn.learn.successors.transitions import Contexts, Transitions, contexts_of
 from rspmn.model import RSPMN
 from rspmn.types import Array, Bools, Ints
@@ -35,9 +34,7 @@ if TYPE_CHECKING:
 
 #: At most this many states are added, and about so many pairs of a state and decisions looked at.
 MOST_STATES, MOST_PAIRS = 8_000, 500_000
-#: A state that follows with less probability than this is left out, unless it follows elsewhere.
-LEAST_CHANCE = 1e-3
-#: So many contexts, or states that may follow them, are looked at at once.
+#: So many contexts are looked at at once.
 CHUNK = 500_000
 
 
@@ -161,7 +158,7 @@ class _Closure:
         self.visits = group_weights(states.of_steps[window], transitions.counts, states.count)
         self.tried = np.zeros((states.count, len(self.made)), dtype=bool)
         self.tried[states.of_steps[window], decision] = True
-        self.cells = _Cells(factors)
+        self.likely = LikelyStates.of(factors)
         self.apart = self._never_together()
         self.found: list[Predicted] = []
 
@@ -200,20 +197,18 @@ class _Closure:
 
     def _followed(self, first: int, stop: int) -> tuple[Ints, Array]:
         """Return the values of states that follow some states and are new, and how often."""
-        size, step = len(self.made), max(1, CHUNK // (20 * len(self.made)))
-        new, often = self.values[:0], np.empty(0)
-        for start in range(first, stop, step):
+        size, leaves, weights = len(self.made), [], []
+        for start in range(first, stop, step := max(1, CHUNK // (20 * size))):
             here = np.arange(start, min(stop, start + step))
             found = self._predicted(here)
             self.found.append(found)
             state, decision = here[found.pair // size], found.pair % size
-            weight = self.visits[state] * self.share[decision] * found.going
-            rows, which = distinct_rows(found.leaves.T)
-            leaves, weight = rows.T, group_weights(which, weight, len(rows))
-            for part in self.cells.chunks(leaves):
-                values, chance = self.cells.support(leaves[:, part], weight[part])
-                new, often = self._new(new, often, values, chance)
-        return new, often
+            weights.append(self.visits[state] * self.share[decision] * found.going)
+            leaves.append(found.leaves)
+        values, often = self.likely(np.concatenate(leaves, axis=1), np.concatenate(weights))
+        _, which = distinct_rows(np.concatenate([self.values, values]))
+        new = ~np.isin(which[len(self.values) :], which[: len(self.values)])
+        return values[new], often[new]
 
     def _predicted(self, states: Ints) -> Predicted:
         """Return what all decisions would do in some states."""
@@ -223,17 +218,6 @@ class _Closure:
         sizes = np.concatenate([self.sizes, self.made.sizes])
         contexts = Contexts((*self.names, *self.made.names), sizes, codes)
         return self.predict(UnseenContexts(contexts, pair, np.ones(len(pair))), len(pair))
-
-    def _new(self, new: Ints, often: Array, values: Ints, chance: Array) -> tuple[Ints, Array]:
-        """Add states to the new ones, unless they are known."""
-        rows = np.concatenate([self.values, new, values])
-        weights = np.concatenate([np.zeros(len(self.values)), often, chance])
-        sizes = [part.size for part in self.factors.components]
-        key = joint_key([(rows[:, k], size) for k, size in enumerate(sizes)])
-        _, at, which = np.unique(key, return_index=True, return_inverse=True)
-        unknown = np.flatnonzero(at >= len(self.values))
-        unknown = unknown[np.argsort(at[unknown])]
-        return rows[at[unknown]], group_weights(which.ravel(), weights, len(at))[unknown]
 
     def _never_together(self) -> NDArray[np.float32]:  # [values, values]
         """Return 1 for each two values that no state of the log has together."""
@@ -266,45 +250,6 @@ class _Closure:
             at = [self.names.index(name) for name in part.names]
             found[:, at] = self.codes[member[values[:, k]]][:, at]
         return found
-
-
-class _Cells:
-    """The values that may follow in each leaf, and how likely each is."""
-
-    def __init__(self, factors: Factors) -> None:
-        node, value, weight = factors.tied.trees.cells
-        order = np.argsort(node, kind="stable")
-        self.value = value[order]
-        self.chance = weight[order] / factors.tied.totals[node[order]]
-        nodes = np.arange(len(factors.tied.totals) + 1)
-        self.starts = np.searchsorted(node[order], nodes)
-
-    def chunks(self, leaves: Ints) -> list[slice]:
-        """Divide combinations of leaves so that not too many states follow each part."""
-        width = np.diff(self.starts)[leaves].astype(np.float64).prod(axis=0)
-        width = np.minimum(width, 2 / LEAST_CHANCE)
-        part = (np.cumsum(width) // CHUNK).astype(np.int64)
-        starts = np.flatnonzero(np.diff(part, prepend=-1)).tolist()
-        return [slice(a, b) for a, b in zip(starts, [*starts[1:], len(part)], strict=True)]
-
-    def support(self, leaves: Ints, weight: Array) -> tuple[Ints, Array]:
-        """Return the values of states that follow combinations of leaves, and how often."""
-        row, chance = np.arange(leaves.shape[1]), np.ones(leaves.shape[1])
-        steps = []  # of each component, the cells of all that has begun, and what each continues
-        for leaf in leaves:
-            node = leaf[row]
-            cell, first = ranges(self.starts[node], self.starts[node + 1])
-            back = np.repeat(np.arange(len(row)), np.diff(first))
-            longer = chance[back] * self.chance[cell]
-            kept = longer >= LEAST_CHANCE
-            back, cell, chance = back[kept], cell[kept], longer[kept]
-            steps.append((cell, back))
-            row = row[back]
-        values, at = np.empty((len(row), len(leaves)), dtype=np.int64), np.arange(len(row))
-        for k, (cell, back) in reversed([*enumerate(steps)]):
-            values[:, k] = self.value[cell[at]]
-            at = back[at]
-        return values, weight[row] * chance
 
 
 def _joined(found: list[Predicted]) -> Predicted:

@@ -1,0 +1,130 @@
+"""The states that are likely to follow, given the leaves that predict their components.
+
+Components are independent given the leaves. Each half of them has few combinations of leaves, of
+which the outcomes are listed once, the likeliest first. What follows a combination of all leaves
+are pairs of an outcome of either half: of each outcome, those that are likely enough together with
+it are the first of the other list.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from rspmn.circuit.node_arrays import ranges
+from rspmn.data.distinct import distinct_integers, distinct_rows
+from rspmn.data.keys import group_weights
+from rspmn.learn.successors.priors import Factors
+from rspmn.types import Array, Ints
+
+#: A state that follows with less probability than this is left out, unless it follows elsewhere.
+LEAST_CHANCE = 1e-3
+#: About so many states that may follow are looked at at once.
+CHUNK = 500_000
+
+
+@dataclass(frozen=True, eq=False)
+class LikelyStates:
+    """The values that may follow in each leaf, and how likely each is."""
+
+    starts: Ints  # [leaves + 1], the first value of each leaf
+    value: Ints  # [values]
+    chance: Array  # [values]
+
+    @classmethod
+    def of(cls, factors: Factors) -> "LikelyStates":
+        """Return the values that factors have in their leaves."""
+        node, value, weight = factors.tied.trees.cells
+        order, totals = np.argsort(node, kind="stable"), factors.tied.totals
+        starts = np.searchsorted(node[order], np.arange(len(totals) + 1))
+        return cls(starts, value[order], weight[order] / totals[node[order]])
+
+    def __call__(self, leaves: Ints, weight: Array) -> tuple[Ints, Array]:
+        """Return the likely states, sorted, and how often each is expected.
+
+        Parameters
+        ----------
+        leaves
+            Combinations of leaves. [components, combinations]
+        weight
+            How often each is expected. [combinations]
+
+        Returns
+        -------
+        tuple
+            The values of components, [states, components], and how often, [states].
+        """
+        half = (len(leaves) + 1) // 2
+        one, other = self._outcomes(leaves[:half]), self._outcomes(leaves[half:])
+        rows, which = distinct_integers(one.row * (len(other.starts) - 1) + other.row)
+        weight = group_weights(which, weight, len(rows))
+        of_one, of_other = np.divmod(rows, len(other.starts) - 1)
+        width = np.diff(one.starts)[of_one] * np.diff(other.starts)[of_other]
+        chunk = np.cumsum(np.minimum(width, 1 / LEAST_CHANCE)) // CHUNK
+        keys, often = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
+        for part in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(chunk)) + 1):
+            key, share = _pairs(one, of_one[part], other, of_other[part], weight[part])
+            found, which = distinct_integers(key)
+            keys.append(found)
+            often.append(group_weights(which, share, len(found)))
+        found, which = distinct_integers(np.concatenate(keys))
+        at, after = np.divmod(found, len(other.values))
+        values = np.hstack([one.values[at], other.values[after]])
+        return values, group_weights(which, np.concatenate(often), len(found))
+
+    def _outcomes(self, leaves: Ints) -> "_Outcomes":
+        """Return what may follow combinations of leaves of some components."""
+        rows, row = distinct_rows(leaves.T)
+        at, chance = np.arange(len(rows)), np.ones(len(rows))
+        values = np.zeros((len(rows), 0), dtype=np.int64)
+        for leaf in rows.T:
+            node = leaf[at]
+            cell, first = ranges(self.starts[node], self.starts[node + 1])
+            before = np.repeat(np.arange(len(at)), np.diff(first))
+            longer = chance[before] * self.chance[cell]
+            kept = longer >= LEAST_CHANCE
+            before, chance = before[kept], longer[kept]
+            at, values = at[before], np.column_stack([values[before], self.value[cell[kept]]])
+        order = np.lexsort([-chance, at])
+        states, state = distinct_rows(values[order])
+        starts = np.searchsorted(at[order], np.arange(len(rows) + 1))
+        return _Outcomes(row, starts, chance[order], state, states)
+
+
+@dataclass(frozen=True, eq=False)
+class _Outcomes:
+    """What may follow combinations of leaves of some components, the likeliest first."""
+
+    row: Ints  # which of these combinations each combination of all leaves has
+    starts: Ints  # [combinations + 1], the first outcome of each
+    chance: Array  # [outcomes]
+    state: Ints  # [outcomes], the place of its values among `values`
+    values: Ints  # [states, components]
+
+    def down_to(self, row: Ints, chance: Array) -> Ints:  # as `row`
+        """Return where outcomes of combinations stop that have a chance, or hardly less."""
+        found = np.searchsorted(self._depth, row + (1 - chance) / 2 + 1e-9)
+        return np.clip(found, self.starts[row], self.starts[row + 1])
+
+    @cached_property
+    def _depth(self) -> Array:  # [outcomes]
+        """The combination and how unlikely each outcome is there, as one number that ascends."""
+        row = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+        return np.asarray(row + (1 - self.chance) / 2)
+
+
+def _pairs(
+    one: _Outcomes, of_one: Ints, other: _Outcomes, of_other: Ints, weight: Array
+) -> tuple[Ints, Array]:
+    """Return the keys of states that follow combinations of either half, and how often."""
+    mine, first = ranges(one.starts[of_one], one.starts[of_one + 1])
+    row = np.repeat(np.arange(len(of_one)), np.diff(first))
+    after, chance = of_other[row], one.chance[mine]
+    stop = other.down_to(after, LEAST_CHANCE / chance)
+    theirs, first = ranges(other.starts[after], stop)
+    counts = np.diff(first)
+    joint = np.repeat(chance, counts) * other.chance[theirs]
+    often = np.repeat(weight[row], counts) * joint
+    key = np.repeat(one.state[mine] * len(other.values), counts) + other.state[theirs]
+    kept = joint >= LEAST_CHANCE
+    return key[kept], often[kept]
