@@ -47,7 +47,7 @@ def entered(folder: Path) -> set[CodeType]:
 
 def report() -> None:
     """Print the figures, and functions by file."""
-    for module in ("learning", "domains"):  # functions that run on import are not counted
+    for module in ("learning", "generating"):  # functions that run on import are not counted
         import_module(f"rspmn.cli.{module}")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -6,7 +6,7 @@ decision that was made in one state of an interface node is offered in all of th
 where it was never made.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from rspmn.errors import CircuitError, DataError, SchemaError, did_you_mean
 from rspmn.expressions import Expression
 from rspmn.expressions.evaluate import evaluate
-from rspmn.types import Bools
-from rspmn.values import MOST_STEPS, Value, show
+from rspmn.types import Bools, objects
+from rspmn.values import MOST_STEPS, Mark, Value, show
 
 #: What is declared: the condition of each value of a decision or, of several decisions, by name.
 Available = Mapping[str, str] | Mapping[str, Mapping[str, str]]
@@ -77,14 +77,22 @@ class Law:
 @lru_cache(maxsize=10_000)
 def _holds(law: Law, values: tuple[Value, ...]) -> bool:
     """Return whether a law holds for some values of its variables."""
-    columns = {name: _array([v]) for name, v in zip(law.variables, values, strict=True)}
+    columns = {name: as_column([v]) for name, v in zip(law.variables, values, strict=True)}
     return bool(law.holds(columns)[0])
 
 
-def _array(values: list[Value]) -> NDArray[Any]:
-    """Return an array that expressions are evaluated on: of numbers, or of text."""
+def as_column(values: Sequence[Value]) -> NDArray[Any]:
+    """Return values as expressions are evaluated on: of numbers, or of text.
+
+    Marks are missing among numbers.
+
+    >>> as_column([1, Mark.UNKNOWN, 3])
+    array([ 1., nan,  3.])
+    """
     if any(isinstance(value, str) for value in values):
-        return np.array([str(value) for value in values], dtype=object)
+        return objects([str(value) for value in values])
+    if any(isinstance(value, Mark) for value in values):
+        return np.array([np.nan if isinstance(value, Mark) else value for value in values])
     return np.array(values)
 
 

@@ -119,18 +119,7 @@ def _state_findings(
         yield _text_among_numbers(column, rows)
         return
     if name in stats.only_last:
-        values = stats.only_last[name]
-        is_flag = column.kind is not Kind.CATEGORICAL
-        rule = name if is_flag else end_rule(name, values)
-        yield Finding(
-            "warning",
-            "ends",
-            f"{name!r} is {', '.join(map(repr, values))} in last rows only: it says that the "
-            "episode ends, which no decision can know",
-            "Leave it out of the order, and say that it is the end",
-            f"terminated = {json.dumps(rule, ensure_ascii=False)}",
-            "log",
-        )
+        yield _end(column, stats.only_last[name])
     if column.is_constant:
         yield Finding(
             "note",
@@ -140,16 +129,7 @@ def _state_findings(
             without,
         )
     elif column.is_dates:
-        is_time = schema.log.time is None
-        yield Finding(
-            "warning",
-            "dates",
-            f"{name!r} holds {column.distinct} dates: as a state variable each is a class of its "
-            "own",
-            "If rows are ordered by it, it is the time; otherwise leave it out",
-            f"time = {json.dumps(name, ensure_ascii=False)}" if is_time else without,
-            "log" if is_time else "",
-        )
+        yield _dates(column, schema.log.time is None, without)
     elif column.is_unique(rows):
         yield Finding(
             "warning",
@@ -168,6 +148,34 @@ def _state_findings(
             "Learning uses it where something depends on it. If the log shows that nothing does, "
             "it is set aside",
         )
+
+
+def _end(column: SurveyedColumn, values: Sequence[object]) -> Finding:
+    """Return what is found about a variable that has some values in last rows only."""
+    is_flag = column.kind is not Kind.CATEGORICAL
+    rule = column.name if is_flag else end_rule(column.name, values)
+    return Finding(
+        "warning",
+        "ends",
+        f"{column.name!r} is {', '.join(map(repr, values))} in last rows only: it says that the "
+        "episode ends, which no decision can know",
+        "Leave it out of the order, and say that it is the end",
+        f"terminated = {json.dumps(rule, ensure_ascii=False)}",
+        "log",
+    )
+
+
+def _dates(column: SurveyedColumn, is_time: bool, without: str) -> Finding:
+    """Return what is found about a variable of dates; `is_time`: no other column is the time."""
+    return Finding(
+        "warning",
+        "dates",
+        f"{column.name!r} holds {column.distinct} dates: as a state variable each is a class of "
+        "its own",
+        "If rows are ordered by it, it is the time; otherwise leave it out",
+        f"time = {json.dumps(column.name, ensure_ascii=False)}" if is_time else without,
+        "log" if is_time else "",
+    )
 
 
 def _scarce(column: SurveyedColumn, rows: int, without: str) -> Finding:

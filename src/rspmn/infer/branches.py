@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rspmn.availability import as_column
 from rspmn.circuit import (
     Categorical,
     Distribution,
@@ -306,18 +307,3 @@ def _drawn(distributions: Iterable[Distribution], rng: np.random.Generator) -> l
     drawn = [part.samples(rng, count) for part, count in zip(parts, counts.tolist(), strict=True)]
     values = [value for part in drawn for value in np.asarray(part).tolist()]
     return [values[k] for k in rng.permutation(len(values)).tolist()]
-
-
-def as_column(values: Sequence[Value]) -> NDArray[Any]:
-    """Return values as expressions are evaluated on: of numbers, or of text.
-
-    Marks are missing among numbers.
-
-    >>> as_column([1, Mark.UNKNOWN, 3])
-    array([ 1., nan,  3.])
-    """
-    if any(isinstance(value, str) for value in values):
-        return objects([str(value) for value in values])
-    if any(isinstance(value, Mark) for value in values):
-        return np.array([np.nan if isinstance(value, Mark) else value for value in values])
-    return np.array(values)

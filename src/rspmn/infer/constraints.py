@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.availability import label
+from rspmn.availability import as_column, label
 from rspmn.circuit import Max, Network
 from rspmn.errors import DataError, EvidenceError, did_you_mean
 from rspmn.expressions import Expression
 from rspmn.expressions.evaluate import evaluate
-from rspmn.infer.branches import Branches, as_column
+from rspmn.infer.branches import Branches
 from rspmn.infer.criterion import MEU, Criterion, Side
 from rspmn.schema import Schema
 from rspmn.types import Array, Bools
