@@ -179,7 +179,7 @@ def native_frame(source: object) -> Any:
     """Return a data frame of any library as Narwhals has it, None for anything else."""
     import narwhals as nw
 
-    if isinstance(source, np.ndarray):  # Narwhals would take its columns for a series
+    if isinstance(source, np.ndarray | str | Path):  # Narwhals takes columns of arrays for series
         return None
     try:
         found = nw.from_native(source, pass_through=True)

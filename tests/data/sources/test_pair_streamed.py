@@ -114,6 +114,7 @@ def test_a_state_and_a_step_at_one_time(steps: int, tmp_path: Path) -> None:
 def test_more_files_than_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several files are one range, in the order of the numbers in their names."""
     monkeypatch.setattr(files, "MAX_RANGES", 3)
+    monkeypatch.setattr(files, "RANGE_BYTES", 1)
     step = {"x": "p", "y": 1, "a": "l", "u": 0.0}
     table = long_table([([step] * 3, "state")] * 5, 0)
     frame = typed(table)

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from glob import glob, has_magic
+from os import cpu_count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,9 @@ READERS = {
 
 #: The largest number of row ranges; if there are more files, several are one range.
 MAX_RANGES = 64
+#: Small files are one range, of so many bytes, as long as there is a range for each processor: to
+#: plan a query takes as long as to count the rows of about half of it.
+RANGE_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +71,9 @@ class LogFiles:
         """Return a query for each range of rows, in stored order."""
         if not self.is_parquet or len(self.paths) == 1:
             return [self.query]
-        size = -(-len(self.paths) // MAX_RANGES)
+        total = sum(Path(path).stat().st_size for path in self.paths)
+        most = min(MAX_RANGES, max(cpu_count() or 1, total // RANGE_BYTES))
+        size = -(-len(self.paths) // most)
         return [self._query(self.paths[k : k + size]) for k in range(0, len(self.paths), size)]
 
     def _query(self, paths: list[str]) -> str:
