@@ -3,14 +3,21 @@
 import io
 import os
 import re
+import runpy
 import subprocess
 import tomllib
+from collections.abc import Callable
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from rspmn import Schema
 from rspmn.cli import main
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 ROOT = Path(__file__).parent.parent
 #: Lines of a shell that make an environment, which is there already.
@@ -30,9 +37,9 @@ class Folder:
     said: str = ""
     python: str = ".venv/bin/python"
 
-    def shell(self, lines: list[str]) -> None:
-        """Run lines of a shell, which must succeed and say nothing on standard error."""
-        self.run("bash", "-e", "-c", "\n".join(lines))
+    def shell(self, lines: list[str]) -> str:
+        """Return what lines of a shell print; they must say nothing on standard error."""
+        return self.run("bash", "-e", "-c", "\n".join(lines))
 
     def run(self, *words: str) -> str:
         """Return what a program prints; it must succeed and say nothing on standard error."""
@@ -53,15 +60,29 @@ class Folder:
 class Here(Folder):
     """The same with this Python, in which commands are run: to start it for each takes long."""
 
-    def shell(self, lines: list[str]) -> None:
+    def shell(self, lines: list[str]) -> str:
         """Run each line; what the shell makes of the words of a command is left to it."""
-        as_words = "rspmn() { printf '%s\\n' \"$@\"; }"
+        names = "rspmn", ".venv/bin/rspmn"
+        as_words = "\n".join(f"{name}() {{ printf '%s\\n' \"$@\"; }}" for name in names)
+        said = ""
         for line in lines:
             words = self.run("bash", "-e", "-c", f"{as_words}\n{line}").splitlines()
-            said, errors = io.StringIO(), io.StringIO()
-            with chdir(self.path), redirect_stdout(said), redirect_stderr(errors):
-                code = main(words) if words else 0
-            assert (code, errors.getvalue()) == (0, ""), line
+            code, printed = self._printed(main, words) if words else (0, "")
+            assert code == 0, line
+            said += printed
+        return said
+
+    def script(self, path: Path) -> str:
+        """Return what a script prints."""
+        return self._printed(partial(runpy.run_path, run_name="__main__"), str(path))[1]
+
+    def _printed(self, function: Callable[[T], R], argument: T) -> tuple[R, str]:
+        """Return what a function returns and prints; it must say nothing on standard error."""
+        said, errors = io.StringIO(), io.StringIO()
+        with chdir(self.path), redirect_stdout(said), redirect_stderr(errors):
+            found = function(argument)
+        assert errors.getvalue() == ""
+        return found, said.getvalue()
 
 
 MARK = "--- pasted ---"

@@ -41,6 +41,8 @@ DOORS: dict[str, set[str]] = {
 
 #: The kinds of nodes that a test here asks about.
 ASKED = ast.Import | ast.ImportFrom | ast.Call | ast.ExceptHandler | ast.MatchClass | ast.ClassDef
+#: Those that hold no others, which are most.
+LEAVES = (ast.Name, ast.Constant, ast.expr_context, ast.operator)
 
 
 @cache
@@ -59,7 +61,8 @@ def asked(tree: ast.Module) -> Iterator[tuple[ast.AST, bool]]:
             yield node, on_loading
         of_types = isinstance(node, ast.If) and name_of(node.test) == "TYPE_CHECKING"
         on_loading &= not (of_types or isinstance(node, ast.FunctionDef))
-        left += [(child, on_loading) for child in ast.iter_child_nodes(node)]
+        children = ast.iter_child_nodes(node)
+        left += [(child, on_loading) for child in children if not isinstance(child, LEAVES)]
 
 
 def name_of(node: ast.AST) -> str:

@@ -13,12 +13,11 @@ import numpy as np
 import pytest
 
 from effort import SOAK, mostly_soak
+from lake_files import write_lake
 from rspmn.__main__ import run
 from rspmn.data.sources.connect import connect
-from rspmn.data.write import write_episodes
-from rspmn.envs.domains import DOMAINS
 from rspmn.errors import DataError
-from rspmn.learn import LearnConfig, learn_rspmn, learn_spmn
+from rspmn.learn import LearnConfig, learn_spmn
 from rspmn.schema import Schema
 
 #: Commands that take long enough to be interrupted, and seconds after which they are.
@@ -40,11 +39,7 @@ MOST_SECONDS = 0.5
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a log, a model, and the log many times over."""
-    folder = tmp_path_factory.mktemp("inputs")
-    log = DOMAINS["FrozenLake"]().generate(300, 20, 0, "final")
-    write_episodes(log, folder / "log.csv")
-    log.schema.save(folder / "s.toml")
-    learn_rspmn(log)[0].save(folder / "model.json")
+    folder = write_lake(tmp_path_factory.mktemp("inputs"))
     with duckdb.connect() as connection:
         times = 10_000 if SOAK else 1_000  # in the order of times: it has to be sorted
         connection.execute(
@@ -72,7 +67,7 @@ def test_ctrl_c(name: str, inputs: Path, tmp_path: Path) -> None:
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
     late = time.monotonic() + 20
-    while running.poll() is None and seconds_of(running.pid) < 0.7 and time.monotonic() < late:
+    while running.poll() is None and seconds_of(running.pid) < 1.0 and time.monotonic() < late:
         time.sleep(0.02)  # it is importing what it needs
     if running.poll() is not None:
         running.communicate()

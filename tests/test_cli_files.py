@@ -11,16 +11,13 @@ from rspmn.data.tables import as_table
 from rspmn.data.write import write_episodes
 
 
-@pytest.fixture
-def good(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log and its schema, and files that are broken in every way."""
+    folder = tmp_path_factory.mktemp("files")
     for name in ("good.csv", "good.parquet"):
-        schema = str(tmp_path / "schema.toml")
-        arguments = ["--episodes", "60", "--schema", schema, "-o", str(tmp_path / name), "--force"]
-        assert main(["generate", "FrozenLake", *arguments]) == 0
-    return tmp_path
-
-
-def damage(folder: Path) -> None:
+        words = ["generate", "FrozenLake", "--episodes", "60", "-o", str(folder / name), "--force"]
+        assert main([*words, "--schema", str(folder / "schema.toml")]) == 0
     text = (folder / "good.csv").read_text()
     lines = text.splitlines()
     parquet = (folder / "good.parquet").read_bytes()
@@ -39,6 +36,7 @@ def damage(folder: Path) -> None:
     (folder / "plain.csv.gz").write_text(text)
     (folder / "folder").mkdir()
     (folder / "table.xlsx").write_text("x")
+    return folder
 
 
 WRONG = {
@@ -75,13 +73,11 @@ WRONG = {
     ],
 )
 def test_broken_files(
-    name: str, command: str, good: Path, capsys: pytest.CaptureFixture[str]
+    name: str, command: str, files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    damage(good)
-    before = sorted(good.iterdir())
-    model = good / "model.json"
-    arguments = [command, str(good / name), "--schema", str(good / "schema.toml")]
-    capsys.readouterr()
+    before = sorted(files.iterdir())
+    model = files / "model.json"
+    arguments = [command, str(files / name), "--schema", str(files / "schema.toml")]
     assert main([*arguments, "-o", str(model)] if command == "learn" else arguments) in (1, 2)
     said = capsys.readouterr()
     text = said.err + (said.out if command == "doctor" else "")
@@ -90,13 +86,13 @@ def test_broken_files(
     if command == "learn":
         assert len(said.err.strip().splitlines()) == 1
         assert not model.exists()
-    assert sorted(good.iterdir()) == before
+    assert sorted(files.iterdir()) == before
 
 
 def test_several_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A log in parts is the log: the same model from the parts as from them all in one file."""
     schema, parts, whole = (str(tmp_path / n) for n in ("s.toml", "part.csv", "whole.csv"))
-    options = ["--episodes", "900", "--schema", schema]
+    options = ["--episodes", "330", "--schema", schema]
     assert main(["generate", "Maze", *options, "--files", "11", "-o", parts]) == 0
     names = sorted(path.name for path in tmp_path.glob("part-*.csv"))
     assert names[0] == "part-00.csv"
@@ -106,7 +102,7 @@ def test_several_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         "\n".join([table[0][0], *(line for part in table for line in part[1:])]) + "\n"
     )
     episodes = as_table(whole).cells("episode").present
-    assert len(set(episodes.tolist())) == 900
+    assert len(set(episodes.tolist())) == 330
     for log, model in ((str(tmp_path / "part-*.csv"), "a.json"), (whole, "b.json")):
         assert main(["learn", log, "--schema", schema, "-o", str(tmp_path / model)]) == 0
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()

@@ -20,17 +20,17 @@ def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, s
     return code, out, err
 
 
-@pytest.fixture
-def oil(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def oil(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with 20,000 drillings, as CSV, and their schema."""
-    problem = oil_wildcatter()
+    folder, problem = tmp_path_factory.mktemp("oil"), oil_wildcatter()
     table = problem.sample(20_000, 0)
-    with (tmp_path / "oil.csv").open("w", newline="") as file:
+    with (folder / "oil.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(table)
         writer.writerows(zip(*table.values(), strict=True))
-    problem.schema.save(tmp_path / "schema.toml")
-    return tmp_path
+    problem.schema.save(folder / "schema.toml")
+    return folder
 
 
 def test_learn_and_ask(oil: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,26 +28,26 @@ def write(path: Path, log: Episodes) -> None:
         writer.writerows(["" if value is None else value for value in row] for row in rows)
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Path:
-    """A folder with 3,000 walks over the lake, and their schema."""
-    world = frozen_lake()
-    write(tmp_path / "lake.csv", world.generate(3000, 8, 0, "final"))
-    world.schema.save(tmp_path / "schema.toml")
-    return tmp_path
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with 1,000 walks over the lake, and their schema."""
+    folder, world = tmp_path_factory.mktemp("lake"), frozen_lake()
+    write(folder / "lake.csv", world.generate(1000, 8, 0, "final"))
+    world.schema.save(folder / "schema.toml")
+    return folder
 
 
-@pytest.fixture
-def model(lake: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+@pytest.fixture(scope="module")
+def model(lake: Path) -> Path:
     words = ("learn", lake / "lake.csv", "--schema", lake / "schema.toml", "-o", lake / "m.json")
-    assert run(capsys, *words)[0] == 0
+    assert main([*map(str, words)]) == 0
     return lake / "m.json"
 
 
 def test_learning_is_that_of_the_library(
     lake: Path, model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    expected, _ = learn_rspmn(frozen_lake().generate(3000, 8, 0, "final"))
+    expected, _ = learn_rspmn(frozen_lake().generate(1000, 8, 0, "final"))
     assert RSPMN.load(model) == expected
     words = ("learn", lake / "lake.csv", "--schema", lake / "schema.toml", "-o", lake / "n.json")
     code, out, err = run(capsys, *words)
@@ -105,10 +105,10 @@ def test_likelihood_and_drawing(
     code, out, _ = run(capsys, "loglik", model, lake / "lake.csv", "-o", each, "--json")
     facts = json.loads(out)
     learned = RSPMN.load(model)
-    exact = learned.log_likelihood(frozen_lake().generate(3000, 8, 0, "final"))
+    exact = learned.log_likelihood(frozen_lake().generate(1000, 8, 0, "final"))
     assert facts["mean"] == pytest.approx(exact.mean())
     with each.open() as file:
-        assert len(list(csv.DictReader(file))) == 3000
+        assert len(list(csv.DictReader(file))) == 1000
     drawn = lake / "drawn.csv"
     words = ("sample", model, "--horizon", 8, "--episodes", 50, "-o", drawn)
     code, out, _ = run(capsys, *words, "--best")

@@ -15,9 +15,7 @@ from typing import Any
 import pytest
 
 from effort import SOAK, mostly_soak
-from rspmn.data.write import write_episodes
-from rspmn.envs.domains import DOMAINS
-from rspmn.learn import learn_rspmn
+from lake_files import write_lake
 
 #: How often each command is killed. The campaign of docs/reliability.md: KILLS=50.
 KILLS = int(os.environ.get("KILLS", "5" if SOAK else "2"))
@@ -50,12 +48,7 @@ COMMANDS = {
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("inputs")
-    log = DOMAINS["FrozenLake"]().generate(300, 20, 0, "final")
-    write_episodes(log, folder / "log.csv")
-    log.schema.save(folder / "s.toml")
-    learn_rspmn(log)[0].save(folder / "model.json")
-    return folder
+    return write_lake(tmp_path_factory.mktemp("inputs"))
 
 
 def start(words: tuple[str, ...], folder: Path) -> subprocess.Popen[bytes]:

@@ -22,7 +22,7 @@ def with_this_python(folder: Path) -> Folder:
         (programs / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
         (programs / name).chmod(0o755)
     made = Here(folder)
-    made.said = "".join(made.run(sys.executable, str(ROOT / script)) for script in DEMO)
+    made.said = "".join(made.script(ROOT / script) for script in DEMO)
     return made
 
 
@@ -52,7 +52,7 @@ def test_the_demo_prints_paths_and_commands_that_work(demo: Folder) -> None:
     commands = re.findall(r"\.venv/bin/rspmn .*", demo.said)
     assert len(commands) == len(DEMO)
     for command in commands:
-        assert demo.run("sh", "-c", command)
+        assert demo.shell([command])
 
 
 def test_every_block_runs_as_pasted(demo: Folder) -> None:

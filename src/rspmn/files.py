@@ -60,9 +60,10 @@ def own_folder(parent: str | Path, prefix: str) -> Iterator[Path]:
         What its name begins with; eight letters and ".part" come after it.
     """
     pattern = re.compile(re.escape(prefix) + RANDOM + re.escape(PART))
-    for path in Path(parent).iterdir():
-        if pattern.fullmatch(path.name):
-            _remove_if_left(path)
+    with os.scandir(parent) as entries:
+        left = [Path(entry) for entry in entries if pattern.fullmatch(entry.name)]
+    for path in left:
+        _remove_if_left(path)
     folder, lock = _locked_folder(parent, prefix)
     try:
         yield folder

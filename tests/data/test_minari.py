@@ -74,7 +74,7 @@ def test_minari_learned_from_directly(minari: Any) -> None:
     model, _ = learn_rspmn(log)
     state = {"observation_0": 20, "observation_1": 10, "observation_2": 0}
     assert model.best_decisions(state, horizon=5)[0].value == 0
-    taxi, info = learn_rspmn(rspmn.from_minari(recorded(minari, TAXI, 8)))
+    taxi, info = learn_rspmn(rspmn.from_minari(recorded(minari, TAXI, 3)))
     assert info.steps_unknown == 0  # most were truncated, and what followed is in the data
     assert taxi.meu(horizon=5) > -50
 

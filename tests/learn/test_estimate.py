@@ -87,7 +87,7 @@ def test_the_time_budget_is_that_of_all_stages(monkeypatch: pytest.MonkeyPatch) 
     """With missing values, and a clock that every look at it sets forward by 10 ms."""
     rng = np.random.default_rng(0)
     mdp = DOMAINS["Elevators"]()
-    table = mdp.generate(100, 10, 0, "padded").to_long()
+    table = mdp.generate(30, 10, 0, "padded").to_long()
     for name in mdp.schema.state_variables:
         table[name] = [None if rng.random() < 0.1 else value for value in table[name]]
     log = Episodes.from_long(table, mdp.schema, ending="cut")
@@ -129,7 +129,7 @@ def logs(draw: st.DrawFn) -> Windows:
     return Windows.from_episodes(Episodes.from_steps(episodes, schema, endings))
 
 
-@share_of_examples(0.8)
+@share_of_examples(0.3)
 @given(logs(), st.sampled_from(["factored", "counts"]))
 def test_refit_of_the_same_log_changes_nothing(windows: Windows, successors: str) -> None:
     if not (windows.followed != Followed.UNKNOWN).any():
@@ -142,7 +142,9 @@ def test_refit_of_the_same_log_changes_nothing(windows: Windows, successors: str
 
 
 @pytest.mark.parametrize("layout", mostly_soak(["final", "padded", "flags"], ["final"]))
-@pytest.mark.parametrize("name", list(DOMAINS))
+@pytest.mark.parametrize(
+    "name", mostly_soak(DOMAINS, {*DOMAINS} - {"SkillTeaching", "CrossingTraffic"})
+)
 def test_refit_of_the_domains_changes_nothing(name: str, layout: Any) -> None:
     windows = Windows.from_episodes(DOMAINS[name]().generate(60, 15, 0, layout))
     model, info = learn_rspmn(windows)

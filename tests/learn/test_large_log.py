@@ -196,7 +196,7 @@ def test_parameters_are_those_of_all_windows(make: Any) -> None:
 
 def test_factors_of_the_sample_stay_beside_the_counts() -> None:
     """They make successors possible that were not counted, and so add edges."""
-    log = DOMAINS["Elevators"]().generate(400, 8, 0, "final")
+    log = DOMAINS["Elevators"]().generate(150, 8, 0, "final")
     edges = {}
     with rspmn.store_windows(log.to_long(), log.schema, terminated="terminated") as stored:
         for future in ("factored", "counts"):

@@ -34,7 +34,7 @@ def models() -> Mapping[str, RSPMN]:
 def test_updates_of_a_long_horizon_stop_where_nothing_changes(
     caution: float | None, models: Mapping[str, RSPMN], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, horizon, made = models["FrozenLake"], 800, []
+    model, horizon, made = models["FrozenLake"], 400, []
     update = Worlds.update
 
     def counted(self: Worlds, *arguments: Any) -> Array:

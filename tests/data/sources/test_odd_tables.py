@@ -20,7 +20,7 @@ QUICK = [name for name, how in FORMATS.items() if how.in_memory and not how.is_t
 QUICK = [name for name in QUICK if "json" not in name and "parquet" not in name]
 OTHERS = [name for name in FORMATS if name not in QUICK]
 #: The tables of `make test` and of `make soak`: each in all quick formats, and some of the others.
-TABLES, OTHERS_EACH = (20_000, 0.1) if SOAK else (250, 0.08)
+TABLES, OTHERS_EACH = (20_000, 0.1) if SOAK else (120, 0.08)
 
 
 @pytest.mark.parametrize("part", range(10))

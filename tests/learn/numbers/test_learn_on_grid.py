@@ -63,7 +63,7 @@ def test_a_state_never_seen_has_an_answer(walk: Walk) -> None:
 
 def test_missing_numbers_lose_no_steps() -> None:
     """With a third missing at random, decisions stay right, also without the number itself."""
-    model, info = learned(*corridor(600, seed=1, missing=0.35))
+    model, info = learned(*corridor(400, seed=1, missing=0.35))
     assert info.steps_left_out == 0
     policy = model.policy(discount=0.8)
     assert policy.act({"x": 0.1}) == "left"
@@ -73,7 +73,7 @@ def test_missing_numbers_lose_no_steps() -> None:
 
 def test_categories_and_numbers_together() -> None:
     """On a machine of the reverse kind the same ends need the other action."""
-    model, info = learned(*corridor(600, seed=2, machine=True))
+    model, info = learned(*corridor(400, seed=2, machine=True))
     assert set(info.numbers.relevant) == {"x", "machine"}
     policy = model.policy(discount=0.8)
     assert policy.act({"x": 0.8, "machine": "forward"}) == "right"

@@ -302,7 +302,7 @@ def gift(episodes: int, steps: int, noise: int, seed: int) -> Episodes:
     )
 
 
-@pytest.mark.parametrize("seed", seeds(3, 12))
+@pytest.mark.parametrize("seed", seeds(2, 12))
 def test_what_can_happen_once(seed: int) -> None:
     """It is not there again once it was opened, however much noise there is."""
     for episodes, steps in ((20, 8), (100, 8)):
@@ -427,7 +427,7 @@ def test_a_ring_of_machines(episodes: int, least: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", mostly_soak([*DOMAINS, "SysAdmin"], {*DOMAINS} - {"Taxi", "SkillTeaching"})
+    "name", mostly_soak([*DOMAINS, "SysAdmin"], ["GridUniverse", "FrozenLake", "Maze", "Elevators"])
 )
 def test_fresh_next_states_are_as_likely_as_by_counts(name: str) -> None:
     """Each with the smoothing that suits it best. Deterministic domains are predicted alike."""

@@ -32,7 +32,11 @@ def learned(
 
 @pytest.mark.parametrize(
     ("world", "episodes"),
-    [(sys_admin(4), 60), (DOMAINS["Elevators"](), 20), (DOMAINS["SkillTeaching"](), 30)],
+    [
+        (sys_admin(4), 60),
+        (DOMAINS["Elevators"](), 20),
+        pytest.param(DOMAINS["SkillTeaching"](), 30, marks=pytest.mark.soak),
+    ],
 )
 def test_values_are_those_of_the_model_multiplied_out(
     world: MDP, episodes: int, monkeypatch: pytest.MonkeyPatch
