@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from rspmn.infer.policy import Policy
     from rspmn.infer.sample import Decide
     from rspmn.trust import HonestValue, Posterior
-    from rspmn.trust.draws import Source
+    from rspmn.trust.drawn_worlds import Source
     from rspmn.trust.soft import SoftPosterior
 
 

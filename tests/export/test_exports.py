@@ -29,7 +29,7 @@ from rspmn.errors import EvidenceError
 from rspmn.export import to_csv, to_json, to_python, to_sql, to_tree
 from rspmn.export.python_runtime import BY_SCORES
 from rspmn.export.sql_formula import sql_number
-from rspmn.export.stages import Stage, stages_of
+from rspmn.export.state_tables import Stage, stages_of
 from rspmn.expressions import Expression
 from rspmn.expressions.formula import formula_of
 from soft_models import soft_model

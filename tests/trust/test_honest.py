@@ -15,8 +15,8 @@ from rspmn.errors import EvidenceError
 from rspmn.evaluate import true_value
 from rspmn.infer.compiled.planned import Plan
 from rspmn.infer.criterion import MEU
-from rspmn.trust import Posterior, draws
-from rspmn.trust.draws import Worlds
+from rspmn.trust import Posterior, drawn_worlds
+from rspmn.trust.drawn_worlds import Worlds
 from rspmn.trust.rules import Best, Fixed
 from rspmn.types import Array
 
@@ -44,7 +44,7 @@ def test_updates_of_a_long_horizon_stop_where_nothing_changes(
     monkeypatch.setattr(Worlds, "update", counted)
     found = []
     for negligible in (1e-9, -1.0):  # the second one is never reached
-        monkeypatch.setattr(draws, "NEGLIGIBLE", negligible)
+        monkeypatch.setattr(drawn_worlds, "NEGLIGIBLE", negligible)
         policy = model.policy(horizon, caution=caution)
         value = policy.honest_value(draws=20) if caution is None else policy.value()
         found.append((len(made), float(value), str(policy.act({"cell": 0}))))

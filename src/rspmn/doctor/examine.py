@@ -21,7 +21,7 @@ from rspmn.doctor.findings import Finding, column_findings
 from rspmn.doctor.law_or_habit import habit_findings
 from rspmn.doctor.markov import MarkovTest, markov_test
 from rspmn.doctor.proposal import propose, survey_log
-from rspmn.doctor.steps import (
+from rspmn.doctor.step_findings import (
     Coverage,
     balance_of,
     coverage_of,

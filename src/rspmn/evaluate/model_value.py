@@ -17,7 +17,7 @@ from rspmn.evaluate.logged import Situations
 from rspmn.infer.compiled.layers import ranges
 from rspmn.infer.compiled.linear_forms import Level
 from rspmn.model import RSPMN
-from rspmn.trust.draws import Source, Worlds
+from rspmn.trust.drawn_worlds import Source, Worlds
 from rspmn.trust.rules import Mixed, Rule
 from rspmn.types import Array, Ints
 from rspmn.values import Value

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rspmn.errors import MissingExtraError
-from rspmn.explain.distribution import ReturnDistribution
 from rspmn.explain.explanation import ActionReason, Explanation
+from rspmn.explain.return_distribution import ReturnDistribution
 from rspmn.explain.text import change_text
 from rspmn.explain.words import state_text
 from rspmn.types import Array

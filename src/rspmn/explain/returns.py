@@ -8,9 +8,9 @@ import numpy as np
 from rspmn.data.keys import group_weights
 from rspmn.end_nodes import weighted_top
 from rspmn.errors import EvidenceError
-from rspmn.explain.distribution import ReturnDistribution
 from rspmn.explain.outcome_rows import OutcomeRows
-from rspmn.explain.stages import PolicyStages
+from rspmn.explain.policy_stages import PolicyStages
+from rspmn.explain.return_distribution import ReturnDistribution
 from rspmn.infer.bellman import check_steps
 from rspmn.infer.policy import Policy
 from rspmn.types import Array

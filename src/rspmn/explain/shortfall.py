@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from rspmn.explain.outcome_rows import MixtureRows, OutcomeRows
-from rspmn.explain.stages import Rewards
+from rspmn.explain.policy_stages import Rewards
 from rspmn.explain.support import Support, by_group
 from rspmn.infer.compiled.layers import ranges
 from rspmn.infer.compiled.planned import Plan

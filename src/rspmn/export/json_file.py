@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 from rspmn.export.scores import scores_of
-from rspmn.export.stages import Stage, is_finite, stages_of
+from rspmn.export.state_tables import Stage, is_finite, stages_of
 from rspmn.export.tree import Node, grown
 from rspmn.infer.base_policy import BasePolicy
 

@@ -2,7 +2,7 @@
 
 from rspmn.export.python_runtime import BY_SCORES, BY_TREE, MAIN
 from rspmn.export.scores import Scores, scores_of
-from rspmn.export.stages import Stage, described, is_finite, stages_of
+from rspmn.export.state_tables import Stage, described, is_finite, stages_of
 from rspmn.export.tree import Node, grown
 from rspmn.infer.base_policy import BasePolicy
 

@@ -4,8 +4,8 @@ from rspmn.data.sources.connect import quoted
 from rspmn.export.scores import scores_of
 from rspmn.export.sql_scores import by_scores
 from rspmn.export.sql_words import literal
-from rspmn.export.stages import OTHER, Stage, described, is_finite, stages_of
-from rspmn.export.tree import Node, Test, grown
+from rspmn.export.state_tables import OTHER, Stage, described, is_finite, stages_of
+from rspmn.export.tree import CellTest, Node, grown
 from rspmn.infer.base_policy import BasePolicy
 
 
@@ -72,7 +72,7 @@ def _case(stage: Stage, node: Node, decision: int, indent: str) -> str:
     return f"CASE WHEN {_condition(node.test)} THEN {yes}\n{inner}ELSE {no} END"
 
 
-def _condition(test: Test) -> str:
+def _condition(test: CellTest) -> str:
     name = quoted(test.variable)
     if test.how == "missing":
         return f"{name} IS NULL"

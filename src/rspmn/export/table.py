@@ -5,7 +5,7 @@ import io
 
 import numpy as np
 
-from rspmn.export.stages import Stage, is_finite, stages_of
+from rspmn.export.state_tables import Stage, is_finite, stages_of
 from rspmn.infer.base_policy import BasePolicy
 from rspmn.infer.policy_table import policy_table
 

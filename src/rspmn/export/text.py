@@ -7,7 +7,7 @@ import numpy as np
 from rspmn.circuit import Leaf
 from rspmn.errors import EvidenceError
 from rspmn.export.scores import variables_of
-from rspmn.export.stages import (
+from rspmn.export.state_tables import (
     OTHER,
     Cell,
     Stage,
@@ -16,7 +16,7 @@ from rspmn.export.stages import (
     is_finite,
     stages_of,
 )
-from rspmn.export.tree import Node, Test, agreement, grown
+from rspmn.export.tree import CellTest, Node, agreement, grown
 from rspmn.infer.base_policy import BasePolicy
 from rspmn.values import Mark, show
 
@@ -77,7 +77,7 @@ def _lines(stage: Stage, node: Node) -> list[str]:
     return found
 
 
-def _question(test: Test) -> str:
+def _question(test: CellTest) -> str:
     if test.how == "missing":
         return f"{test.variable} is missing"
     words = "is" if test.how == "is" else "is at most"

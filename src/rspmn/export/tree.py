@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from rspmn.export.stages import OTHER, Cell, Stage
+from rspmn.export.state_tables import OTHER, Cell, Stage
 from rspmn.types import Bools, Ints
 from rspmn.values import Mark, Value
 
@@ -16,7 +16,7 @@ from rspmn.values import Mark, Value
 How = Literal["is", "at most", "missing"]
 
 
-class Test(NamedTuple):
+class CellTest(NamedTuple):
     """A test; a missing value passes none but that for missing values."""
 
     variable: str
@@ -38,7 +38,7 @@ class Node:
 
     choice: int  # that of most states
     states: Ints  # those that come here
-    test: Test | None = None
+    test: CellTest | None = None
     yes: "Node | None" = None
     no: "Node | None" = None
 
@@ -109,7 +109,7 @@ def _leaf(stage: Stage, states: Ints) -> Node:
     return Node(int(np.argmax(counts)), states)
 
 
-def _tests(stage: Stage) -> list[tuple[Test, int, Bools]]:
+def _tests(stage: Stage) -> list[tuple[CellTest, int, Bools]]:
     """Return all tests of single variables, the variable's place, and which cells pass."""
     found = []
     for place, (name, cells) in enumerate(stage.cells.items()):
@@ -120,16 +120,16 @@ def _tests(stage: Stage) -> list[tuple[Test, int, Bools]]:
     return found
 
 
-def _tests_of(name: str, cells: tuple[Cell, ...]) -> list[Test]:
+def _tests_of(name: str, cells: tuple[Cell, ...]) -> list[CellTest]:
     values = [cell for cell in cells if cell is not None and cell is not OTHER]
-    found = [Test(name, "missing")]
+    found = [CellTest(name, "missing")]
     if all(map(_is_number, values)) and OTHER not in cells:
-        return found + [Test(name, "at most", value) for value in values]  # type: ignore[arg-type]
-    return found + [Test(name, "is", value) for value in values]  # type: ignore[arg-type]
+        return found + [CellTest(name, "at most", value) for value in values]  # type: ignore[arg-type]
+    return found + [CellTest(name, "is", value) for value in values]  # type: ignore[arg-type]
 
 
 def _best(
-    stage: Stage, tests: list[tuple[Test, int, Bools]], node: Node
+    stage: Stage, tests: list[tuple[CellTest, int, Bools]], node: Node
 ) -> tuple[int, float] | None:
     """Return the test that separates the choices best, and how much it gains; None of a leaf."""
     chosen, codes = stage.chosen[node.states], stage.codes[node.states]

@@ -9,20 +9,7 @@ from rspmn.infer.mpe import mpe
 from rspmn.infer.sample import Decide, sample, uniformly
 
 __all__ = [
-    "ActionValue",
-    "Branches",
-    "Criterion",
-    "Decide",
-    "ExpectedUtility",
-    "MaximumExpectedUtility",
-    "action_values",
-    "best_among",
-    "best_decisions",
-    "conditioned",
-    "log_likelihood",
-    "log_likelihoods",
-    "meu",
-    "mpe",
-    "sample",
-    "uniformly",
-]
+    "ActionValue", "Branches", "Criterion", "Decide", "ExpectedUtility", "MaximumExpectedUtility",
+    "action_values", "best_among", "best_decisions", "conditioned", "log_likelihood",
+    "log_likelihoods", "meu", "mpe", "sample", "uniformly",
+]  # fmt: skip

@@ -16,27 +16,8 @@ from rspmn.learn.structure.split import BehaviouralSplit, RowClustering
 from rspmn.learn.successors import Counts, Factored, FutureInfo, Successors
 
 __all__ = [
-    "RDC",
-    "BehaviouralSplit",
-    "Counts",
-    "EMInfo",
-    "Factored",
-    "FutureInfo",
-    "GTest",
-    "IndependenceTest",
-    "KMeansClustering",
-    "LatentTrees",
-    "LearnConfig",
-    "LearnInfo",
-    "Progress",
-    "RSPMNInfo",
-    "RefitInfo",
-    "RowClustering",
-    "Stages",
-    "Successors",
-    "em",
-    "learn_rspmn",
-    "learn_spmn",
-    "learn_spn",
-    "refit",
-]
+    "RDC", "BehaviouralSplit", "Counts", "EMInfo", "Factored", "FutureInfo", "GTest",
+    "IndependenceTest", "KMeansClustering", "LatentTrees", "LearnConfig", "LearnInfo", "Progress",
+    "RSPMNInfo", "RefitInfo", "RowClustering", "Stages", "Successors", "em", "learn_rspmn",
+    "learn_spmn", "learn_spn", "refit",
+]  # fmt: skip

@@ -11,10 +11,6 @@ from rspmn.testing.row_clustering import check_row_clustering
 from rspmn.testing.successors import check_successors
 
 __all__ = [
-    "check_criterion",
-    "check_distribution",
-    "check_engine",
-    "check_independence_test",
-    "check_row_clustering",
-    "check_successors",
-]
+    "check_criterion", "check_distribution", "check_engine", "check_independence_test",
+    "check_row_clustering", "check_successors",
+]  # fmt: skip

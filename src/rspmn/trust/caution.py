@@ -18,7 +18,7 @@ from rspmn.infer.compiled.linear_forms import Level
 from rspmn.infer.compiled.planned import Plan
 from rspmn.infer.criterion import Criterion, competing_of_each, decided
 from rspmn.model import RSPMN
-from rspmn.trust.draws import Worlds, is_settled
+from rspmn.trust.drawn_worlds import Worlds, is_settled
 from rspmn.types import Array, Ints
 
 #: Draws from the posterior, and the seed that they are made with.

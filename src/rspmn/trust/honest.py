@@ -19,9 +19,9 @@ from rspmn.infer.compiled.planned import Plan
 from rspmn.infer.criterion import LEAST_KNOWN
 from rspmn.infer.meu import show_share
 from rspmn.model import RSPMN
-from rspmn.trust.draws import Worlds, is_settled
+from rspmn.trust.drawn_worlds import Worlds, is_settled
 from rspmn.trust.posterior import Posterior
-from rspmn.trust.products import ProductDraws
+from rspmn.trust.product_draws import ProductDraws
 from rspmn.trust.rules import Best, Fixed, rule_of
 from rspmn.types import Array, Ints
 

@@ -18,7 +18,7 @@ from rspmn.infer.compiled.mixture import Situation
 from rspmn.infer.compiled.planned import Plan
 from rspmn.infer.criterion import LEAST_KNOWN, TIE
 from rspmn.infer.meu import show_share
-from rspmn.trust.draws import Worlds
+from rspmn.trust.drawn_worlds import Worlds
 from rspmn.trust.honest import tails_of
 from rspmn.trust.rules import Recorded, Rule, rule_of
 from rspmn.types import Array

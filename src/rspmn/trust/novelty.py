@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rspmn.data.keys import group_weights
-from rspmn.trust.branches import BranchEvidence, Counted
+from rspmn.trust.branch_counts import BranchEvidence, Counted
 from rspmn.types import Array, Bools, Ints
 
 #: The strengths k that are mixed, for each base.

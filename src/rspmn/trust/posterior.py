@@ -15,11 +15,11 @@ import numpy as np
 
 from rspmn.data.keys import group_weights
 from rspmn.model import RSPMN
-from rspmn.trust.branches import BranchEvidence
+from rspmn.trust.branch_counts import BranchEvidence
 from rspmn.trust.dirichlet import draw_dirichlet
-from rspmn.trust.draws import Worlds
+from rspmn.trust.drawn_worlds import Worlds
 from rspmn.trust.novelty import Novelty
-from rspmn.trust.products import ProductDraws
+from rspmn.trust.product_draws import ProductDraws
 from rspmn.types import Array, Ints
 
 #: Products of factors that are not multiplied out take at most so many multiplications in an

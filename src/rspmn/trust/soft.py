@@ -15,7 +15,7 @@ from rspmn.infer.compiled.layers import flatten
 from rspmn.infer.compiled.outcomes import Outcomes, outcomes_of
 from rspmn.model import RSPMN
 from rspmn.trust.dirichlet import draw_dirichlet
-from rspmn.trust.draws import Worlds
+from rspmn.trust.drawn_worlds import Worlds
 from rspmn.types import Array, Ints
 
 

@@ -20,15 +20,6 @@ from rspmn.circuit.distributions.piecewise_linear import PiecewiseLinear
 from rspmn.circuit.distributions.student_t import StudentT
 
 __all__ = [
-    "Categorical",
-    "Distribution",
-    "IntegerHistogram",
-    "PiecewiseLinear",
-    "StudentT",
-    "Values",
-    "as_numbers",
-    "check_simplex",
-    "draw_indices",
-    "register",
-    "registered",
-]
+    "Categorical", "Distribution", "IntegerHistogram", "PiecewiseLinear", "StudentT", "Values",
+    "as_numbers", "check_simplex", "draw_indices", "register", "registered",
+]  # fmt: skip

@@ -14,9 +14,9 @@ from rspmn.evaluate import true_value
 from rspmn.evaluate.model_value import OwnWorld
 from rspmn.infer.compiled.outcomes import outcomes_of
 from rspmn.learn.successors import factored, products
-from rspmn.trust.branches import BranchEvidence
+from rspmn.trust.branch_counts import BranchEvidence
 from rspmn.trust.factors import FactorDraws
-from rspmn.trust.products import ProductDraws, TemplateProducts
+from rspmn.trust.product_draws import ProductDraws, TemplateProducts
 from rspmn.trust.rules import Best
 
 WORLD, STEPS = sys_admin(4), 10

@@ -19,7 +19,7 @@ from rspmn.infer.compiled.outcomes import Outcomes, outcomes_of, refuse_outcomes
 from rspmn.model import RSPMN
 from rspmn.successor_counts import SharedFactors, SuccessorCounts
 from rspmn.trust.factors import FactorDraws
-from rspmn.trust.products import ProductDraws, TemplateProducts
+from rspmn.trust.product_draws import ProductDraws, TemplateProducts
 from rspmn.trust.utilities import Utilities
 from rspmn.types import Array, Bools, Ints
 

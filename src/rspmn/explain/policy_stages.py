@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from rspmn.errors import EvidenceError
-from rspmn.explain.distribution import ReturnDistribution
 from rspmn.explain.flow import Decide, Flow, Move
 from rspmn.explain.outcome_rows import OutcomeRows
+from rspmn.explain.return_distribution import ReturnDistribution
 from rspmn.explain.support import Support, by_group, normal_values
 from rspmn.infer.compiled.planned import Plan
 from rspmn.types import Array, Ints
