@@ -47,7 +47,9 @@ class _Stage:
 
     def __call__(self, numbers: Array) -> Array:
         if self.places is not None:
-            return self._added_up(numbers)
+            one_class = all(len(classes) == 1 for _, _, classes in self.places)
+            single = one_class and numbers.ndim == self.factors.ndim == 2
+            return self._multiplied(numbers) if single else self._added_up(numbers)
         several = numbers.shape[:-2]
         found = np.empty((*several, len(self.parent), len(self.starts)))
         sorted_numbers = numbers[..., self.order]
@@ -80,6 +82,26 @@ class _Stage:
                 classes = classes[there][:1]
             found.append((self.order[place], None if there.all() else ~there, classes))
         return found
+
+    def _multiplied(self, numbers: Array) -> Array:
+        """Add up endings of one class each by a sparse matrix, in one pass over the numbers."""
+        parts = []
+        for at, lacking, _ in self.places or ():
+            part = numbers[:, at]
+            parts.append(part if lacking is None else np.where(lacking, 0.0, part))
+        return np.asarray(self._matrix @ np.concatenate(parts))
+
+    @cached_property
+    def _matrix(self) -> Any:  # sparse [beginnings after, places · beginnings before]
+        """The factors of the classes, at the beginnings that they go on from."""
+        from scipy.sparse import csr_array
+
+        classes = np.concatenate([classes for _, _, classes in self.places or ()])
+        before = int(self.parent.max()) + 1
+        column = self.parent[:, None] + before * np.arange(len(classes))
+        pointers = len(classes) * np.arange(len(column) + 1)
+        data = self.factors[:, classes].ravel(), column.ravel(), pointers
+        return csr_array(data, shape=(len(column), before * len(classes)))
 
     def _added_up(self, numbers: Array) -> Array:
         """Add up endings that end alike as whole arrays, which is faster where they are few."""
@@ -114,12 +136,12 @@ class Contraction:
 
     def __init__(self, factors: LatentFactors, rows: Ints) -> None:
         self.factors, self.rows = factors, np.asarray(rows)
-        distinct, self.of_rows = distinct_rows(self.rows)
+        self.distinct, self.of_rows = distinct_rows(self.rows)
         cells, self.cell = distinct_rows(factors.classes)
         self.cells = len(cells)
-        self.order = elimination_order(distinct, cells)
+        self.order = elimination_order(self.distinct, cells)
         endings = _endings(cells, self.order)
-        self._stages, last = _stages(factors.tables, distinct, cells, endings, self.order)
+        self._stages, last = _stages(factors.tables, self.distinct, cells, endings, self.order)
         self.of_rows, self.cell = last[self.of_rows], endings[0][self.cell]
 
     def with_tables(self, tables: Sequence[Array]) -> "Contraction":

@@ -1,7 +1,6 @@
 """Expectations under products of factors, by whichever way takes less."""
 
 from rspmn.circuit import LatentFactors
-from rspmn.data.distinct import distinct_rows
 from rspmn.infer.compiled.contraction import Contraction
 from rspmn.infer.compiled.joined import Joined, mean_edges
 from rspmn.types import Ints
@@ -22,6 +21,7 @@ def expectation(factors: LatentFactors, rows: Ints) -> Expectation:
     rows
         Of each product, the row of each component's table. [products, components]
     """
-    contraction, (distinct, _) = Contraction(factors, rows), distinct_rows(rows)
-    edges = SPARSE * len(distinct) * mean_edges(factors, distinct)
-    return Joined(factors, rows) if edges < contraction.work else contraction
+    contraction = Contraction(factors, rows)
+    most = contraction.work / max(SPARSE * len(contraction.distinct), 1e-9)
+    few = mean_edges(factors, contraction.distinct, most) < most
+    return Joined(factors, rows) if few else contraction

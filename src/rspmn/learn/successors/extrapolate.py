@@ -5,12 +5,13 @@ some number of steps to go, up to the length of an episode: others would never b
 found out by planning with what factors predict alone.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rspmn.data.keys import group_weights
 from rspmn.learn.successors.beyond import Beyond
+from rspmn.learn.successors.predict import Predicted
 from rspmn.learn.successors.products import FactorProducts
 from rspmn.learn.successors.transitions import SuccessorWeights, Transitions
 from rspmn.learn.successors.untried import MOST_BRANCHES, branches_of
@@ -52,9 +53,11 @@ def extrapolate(
         return Extrapolated(None, None, 0)
     tried = np.zeros((len(node), len(beyond.made)), dtype=bool)
     tried[: len(beyond.tried)] = beyond.tried
-    wanted, all_of_them = ~tried, int((~tried).sum())
+    wanted, all_of_them, found = ~tried, int((~tried).sum()), beyond.predicted
     if all_of_them > MOST_BRANCHES:
-        plan = _Plan(FactorProducts(factors, beyond.predicted.leaves), beyond, node)
+        products = FactorProducts(factors, found.leaves)
+        found = replace(found, kept=products.kept[products.of_contexts])
+        plan = _Plan(products, found, node)
         horizon = int(min(MOST_STEPS, np.ceil(steps)))
         some = tried.any(axis=1, keepdims=True)
         wanted &= plan.best(~some | tried, horizon) | plan.best(np.ones_like(tried), horizon)
@@ -62,7 +65,7 @@ def extrapolate(
 
     def branches(here: Bools) -> Untried | None:
         state, decision = np.nonzero(wanted & here[:, None])
-        predicted = beyond.predicted.of(state * len(beyond.made) + decision)
+        predicted = found.of(state * len(beyond.made) + decision)
         return branches_of(transitions, weights, beyond.made, node[state], decision, predicted)
 
     return Extrapolated(branches(acted), branches(~acted), all_of_them - int(wanted.sum()))
@@ -71,10 +74,10 @@ def extrapolate(
 class _Plan:
     """The best decisions by what factors predict, where each state is an interface node."""
 
-    def __init__(self, products: FactorProducts, beyond: Beyond, node: Ints) -> None:
-        self.expect, self.node, self.found = products.expect, node, beyond.predicted
+    def __init__(self, products: FactorProducts, found: Predicted, node: Ints) -> None:
+        self.expect, self.node, self.found = products.expect, node, found
         self.product = products.of_contexts
-        self.lost = self.found.lost(products.kept[self.product])
+        self.lost = found.lost(products.kept[self.product])
 
     def best(self, allowed: Bools, horizon: int) -> Bools:  # [states, decisions]
         """Return which decisions are the best of those allowed, for some number of steps to go."""

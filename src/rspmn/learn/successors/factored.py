@@ -82,7 +82,7 @@ class Factored:
         info.leaves = factors.tied.num_leaves(len(factors.components))
         info.contexts = len(learned.contexts)
         products = products_of(factors, learned.leaves)
-        if products is not None and learned.edges(products) > MOST_MULTIPLIED:
+        if products is not None and learned.have_many_edges(products):
             return self._spread(weights, learned, products, info)
         if products is None and too_much(factors, len(learned.contexts)):
             return weights, replace(info, given_up="more products of factors than can be made")
@@ -163,10 +163,10 @@ class Learned:
         seen = group_weights(self.context, self.weights, len(self.contexts))
         return max(0.0, 1 - float(kept @ seen) / float(seen.sum()))
 
-    def edges(self, products: FactorProducts) -> float:
-        """Return about how many edges S_L have if products are multiplied out."""
+    def have_many_edges(self, products: FactorProducts) -> bool:
+        """Return whether S_L have too many edges, about, if products are multiplied out."""
         use = self.site * len(products.rows) + products.of_contexts[self.context]
-        return len(np.unique(use)) * products.mean_edges
+        return products.have_more_edges(MOST_MULTIPLIED / max(1, len(np.unique(use))))
 
     def priors(self, products: FactorProducts | None = None) -> Priors | None:
         """Return π of each S_L: that of its contexts, weighed as they were seen.

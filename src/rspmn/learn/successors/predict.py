@@ -32,6 +32,7 @@ class Predicted:
     pair: Ints  # [contexts]
     going: Array  # [contexts], the share of the pair that goes on in it
     leaves: Ints  # [components, contexts]
+    kept: Array | None = None  # [contexts], the mass on states of interface nodes, if computed
 
     def lost(self, kept: Array) -> Bools:  # [pairs]
         """Return which pairs lead to states of no interface node, by what contexts keep."""
@@ -45,7 +46,7 @@ class Predicted:
         here = np.flatnonzero(place[self.pair] >= 0)
         return Predicted(
             self.earned[chosen], self.ended[chosen], place[self.pair[here]], self.going[here],
-            self.leaves[:, here],
+            self.leaves[:, here], None if self.kept is None else self.kept[here],
         )  # fmt: skip
 
 

@@ -67,10 +67,9 @@ class FactorProducts:
         """The mass of each product on states of interface nodes."""
         return self.expect.kept[self.expect.of_rows]
 
-    @cached_property
-    def mean_edges(self) -> float:
-        """How many edges a product would have if it were multiplied out, on average."""
-        return mean_edges(self.factors.latents, self.rows)
+    def have_more_edges(self, most: float) -> bool:
+        """Return whether products would have more edges than `most` on average, multiplied out."""
+        return mean_edges(self.factors.latents, self.rows, most) > most
 
     def priors(self, mixtures: Sparse) -> Priors:
         """Return the masses of mixtures of contexts, [mixtures, contexts], multiplied out."""

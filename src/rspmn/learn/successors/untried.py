@@ -185,7 +185,7 @@ def _edges(transitions: Transitions, factors: Factors, found: Predicted) -> _The
 def _products(transitions: Transitions, factors: Factors, found: Predicted) -> _Then:
     """Return products of factors that are not multiplied out, and END."""
     products = FactorProducts(factors, found.leaves)
-    kept = products.kept[products.of_contexts]
+    kept = products.kept[products.of_contexts] if found.kept is None else found.kept
     lost = found.lost(kept)
     usable = (kept > 0) & (found.going > 0) & ~lost[found.pair]
     size = len(products.rows)
