@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rspmn.data.distinct import distinct_integers
 from rspmn.data.keys import group_weights
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.structure.count_ahead import count_ahead
@@ -112,14 +113,14 @@ def _dependent(
     """Return the variables that a decision depends on, given strata."""
     if not names:
         return {}
-    p_values = pair_statistics(rows, names, (decision,), strata).p_values()[:, 0]
-    return {name: None for name, p in zip(names, p_values.tolist(), strict=True) if p < level}
+    found = pair_statistics(rows, names, (decision,), strata).significant(level)[:, 0]
+    return {name: None for name, depends in zip(names, found.tolist(), strict=True) if depends}
 
 
 def within(rows: Rows, strata: Ints, names: Sequence[str]) -> Ints:  # [rows]
-    """Return strata, each divided by the joint value of more variables."""
-    codes = np.unique(rows.joint_codes(names), return_inverse=True)[1]
-    return np.asarray(strata * (int(codes.max(initial=0)) + 1) + codes)
+    """Return strata, each divided by the joint value of more variables, and numbered."""
+    codes = distinct_integers(rows.joint_codes(names))[1]
+    return distinct_integers(strata * (int(codes.max(initial=0)) + 1) + codes)[1]
 
 
 @dataclass(frozen=True, eq=False)

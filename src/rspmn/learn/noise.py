@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from rspmn.data.columns import Column
+from rspmn.data.distinct import distinct_integers
 from rspmn.data.keys import group_weights
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.habits import within
@@ -189,7 +190,7 @@ class _System:
             yield [Need(self.two.rows, tuple(new), (target,), strata)]
             found = pair_statistics(self.two.rows, new, (target,), strata)
             excess = (found.g - found.freedom)[:, 0].tolist()
-            numbers = zip(found.p_values()[:, 0].tolist(), excess, strict=True)
+            numbers = zip(found.low_p_values()[:, 0].tolist(), excess, strict=True)
             known.update(zip(new, numbers, strict=True))
         p, excess = zip(*(known[name] for name in left), strict=True)
         return np.array(p), np.array(excess)
@@ -226,7 +227,7 @@ class _System:
         for target in self._targets():
             if not 0 < _unexplained(rows, target, given) < few:
                 continue
-            p = yield from _tested(rows, self.others, target, given)
+            p = yield from _tested(rows, self.others, target, given, exact=True)
             for k in np.flatnonzero(p < chance).tolist():
                 name = self.others[k]
                 if p[k] < chance and not _unexplained(rows, target, within(rows, given, (name,))):
@@ -249,10 +250,13 @@ class _System:
 
 
 def _tested(
-    rows: Rows, names: Sequence[str], target: str, strata: Ints
+    rows: Rows, names: Sequence[str], target: str, strata: Ints, *, exact: bool = False
 ) -> Growth[Array]:  # [names]
-    """Return the p-values that a target depends on variables, from strata in which it varies."""
-    stratum = np.unique(strata, return_inverse=True)[1]
+    """Return the p-values that a target depends on variables, from strata in which it varies.
+
+    Unless all are to be exact, high ones may be 1.
+    """
+    stratum = distinct_integers(strata)[1]
     codes, size = rows.codes(target), rows.table.sizes[target]
     key = (stratum * size + codes)[codes >= 0]
     seen = distinct_weights(key, np.ones(len(key)))[0] if len(key) else key
@@ -261,7 +265,8 @@ def _tested(
         return np.ones(len(names))
     rows, given = rows.where(varies), stratum[varies]
     yield [Need(rows, tuple(names), (target,), given)]
-    return pair_statistics(rows, names, (target,), given).p_values()[:, 0]
+    found = pair_statistics(rows, names, (target,), given)
+    return (found.p_values() if exact else found.low_p_values())[:, 0]
 
 
 def _unexplained(rows: Rows, target: str, strata: Ints) -> float:

@@ -67,7 +67,10 @@ class CodeTable(dict[str, NDArray[np.int32]]):
             return np.stack(columns, axis=1) if columns else np.zeros((len(index), 0), np.int32)
         if first._matrix is None:
             first._matrix = _matrix(first)
-        return first._matrix[index][:, first._places_of(tuple(names))]
+        places = first._places_of(tuple(names))
+        if isinstance(places, slice):
+            return first._matrix[:, places][index]
+        return first._matrix[index][:, places]
 
     def _places_of(self, names: tuple[str, ...]) -> NDArray[np.intp] | slice:
         if names not in self._places:

@@ -144,7 +144,10 @@ class Strata:
     @classmethod
     def of(cls, strata: Ints, group: Ints, rows: Ints | None) -> "Strata":
         """Divide rows into strata."""
-        order = np.argsort(strata if rows is None else strata[rows], kind="stable")
+        keys = strata if rows is None else strata[rows]
+        if keys.min(initial=0) >= 0 and keys.max(initial=0) < 2**16:
+            keys = keys.astype(np.uint16)  # which are sorted by their digits
+        order = np.argsort(keys, kind="stable")
         order = order if rows is None else rows[order]
         given = strata[order]
         starts = np.flatnonzero(np.append(True, given[1:] != given[:-1])[: len(given)])
@@ -156,10 +159,13 @@ class Strata:
         return cls(order, np.append(0, ends), group[order[ends - sizes]])
 
     def varying(self, one: Ints, other: Ints) -> "Strata":
-        """Return the strata in which cells of both, [all rows, variables], vary."""
+        """Return the strata in which both vary, as far as the narrower one says.
+
+        Both are cells, [all rows, variables].
+        """
         if not len(self.group):
             return self
-        several = self._vary(one) & self._vary(other)
+        several = self._vary(one if one.shape[1] < other.shape[1] else other)
         if several.all():
             return self
         sizes = np.diff(self.starts)

@@ -110,6 +110,12 @@ class PairStatistics:
         tested = (self.freedom > 0) & (self._statistic > self.freedom)
         return replace(self, ahead=self._p_values(tested))
 
+    def low_p_values(self) -> Array:  # [left, right]
+        """Return the p-values that may be low, as `screened` does; 1 in place of others."""
+        found = self.screened().ahead if self.ahead is None else self.ahead
+        assert found is not None
+        return found
+
     def p_values(self) -> Array:  # [left, right]
         """Return the larger of the two tests' p-values; 1 where nothing varies.
 
@@ -125,9 +131,7 @@ class PairStatistics:
         """
         if level > 0.3:
             return np.asarray(self.p_values() < level)
-        found = self.screened().ahead if self.ahead is None else self.ahead
-        assert found is not None
-        return np.asarray(found < level)
+        return np.asarray(self.low_p_values() < level)
 
     @cached_property
     def _statistic(self) -> Array:  # [left, right]
