@@ -23,22 +23,15 @@ def learn(arguments: Arguments) -> None:
     clock = perf_counter()
     schema = Schema.load(arguments.schema).with_log(**log_options(arguments))
     config = _config(arguments)
-    config = replace(
-        config,
-        em_passes=arguments.em_passes,
-        soft_em=arguments.soft_em,
-        successors=arguments.successors or config.successors,
-    )
+    successors = arguments.successors or config.successors
+    passes, is_soft = arguments.em_passes, arguments.soft_em
+    config = replace(config, em_passes=passes, soft_em=is_soft, successors=successors)
     if config.em_passes and arguments.time_limit is not None:
         raise DataError("--time-limit and --em-passes do not go together: pass one of them")
-    options: Any = {
-        "successor": config.successor,
-        "time_limit": arguments.time_limit,
-        "max_windows": config.max_windows,
-    }
     with store_windows(
-        arguments.log, schema, memory_limit=arguments.memory_limit, **options
-    ) as stored:
+        arguments.log, schema, successor=config.successor, time_limit=arguments.time_limit,
+        memory_limit=arguments.memory_limit, max_windows=config.max_windows,
+    ) as stored:  # fmt: skip
         log = Episodes.from_log(stored.source, schema) if config.em_passes else stored
         progress = False if arguments.json or arguments.quiet else None
         model, info = learn_rspmn(log, config, arguments.seed, progress=progress)
@@ -218,11 +211,9 @@ def _counted(number: float, noun: str) -> str:
 
 def learn_single_shot(arguments: Arguments) -> None:
     """Learn a model from a table of past decisions and write it."""
-    schema = Schema.load(arguments.schema)
-    config = _config(arguments)
-    table = as_table(arguments.table)
+    schema, table = Schema.load(arguments.schema), as_table(arguments.table)
     model, info = learn_spmn(
-        table, schema, config, arguments.seed, weights=arguments.weights,
+        table, schema, _config(arguments), arguments.seed, weights=arguments.weights,
         progress=False if arguments.json or arguments.quiet else None,
     )  # fmt: skip
     model.save(arguments.output)
