@@ -1,5 +1,6 @@
 """Distinct integers: by counting where they are close to each other, else by sorting."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -63,23 +64,35 @@ def count_distinct(numbers: Ints) -> int:
 def distinct_rows(table: Ints) -> tuple[Ints, Ints]:
     """Return the distinct rows of a table, sorted, and which of them each row is.
 
-    Rows are compared by a hash, and with the first row of the same hash. If some rows of one hash
-    differ, all are sorted instead.
+    Rows are compared by a number for each: if 64 bits hold all that are possible, in the order of
+    rows. Otherwise it is a hash, and rows are compared with the first row of the same hash; if
+    some rows of one hash differ, all are sorted instead.
 
     >>> distinct_rows(np.array([[2, 0], [1, 5], [2, 0]]))
     (array([[1, 5],
            [2, 0]]), array([1, 0, 1]))
     """
+    columns = np.ascontiguousarray(table.T, dtype=np.int64)
+    if not columns.size:
+        return table[:1], np.zeros(len(table), dtype=np.int64)
+    lows = columns.min(axis=1)
+    sizes = (columns.max(axis=1).astype(object) - lows + 1).tolist()
+    exact = math.prod(sizes) < 2**63
     key = np.zeros(len(table), dtype=np.uint64)
-    for column in table.T:  # a polynomial in an odd number, modulo 2⁶⁴
-        key *= np.uint64(0x9E3779B97F4A7C15)
-        key += column.astype(np.uint64)
-    _, first, which = np.unique(key, return_index=True, return_inverse=True)
-    rows, which = table[first], which.ravel()
-    if not all(np.array_equal(column[first][which], column) for column in table.T):
+    for column, low, size in zip(columns, lows, sizes, strict=True):
+        key *= np.uint64(size if exact else 0x9E3779B97F4A7C15)  # a polynomial, modulo 2⁶⁴
+        key += (column - low).view(np.uint64)
+    order = np.argsort(key)
+    begins = np.append(True, np.diff(key[order]) != 0)
+    first, which = order[begins], np.empty(len(key), dtype=np.int64)
+    which[order] = np.cumsum(begins) - 1
+    rows = table[first]
+    if exact:
+        return rows, which
+    if not all(np.array_equal(column[first][which], column) for column in columns):
         found, which = np.unique(table, axis=0, return_inverse=True)
         return found, which.ravel()
-    order = np.lexsort(rows.T[::-1]) if rows.shape[1] else np.arange(len(rows))
+    order = np.lexsort(rows.T[::-1])
     place = np.empty(len(rows), dtype=np.int64)
     place[order] = np.arange(len(rows))
     return rows[order], place[which]
