@@ -6,10 +6,11 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
+from queue import SimpleQueue
 
 from reproductions.paper_tables.cells import SMALL, Cell, Facts, run_cell
 from rspmn.envs.domains import DOMAINS
@@ -108,14 +109,19 @@ def run_campaign(
         context = get_context("spawn")
         workers = min(jobs, len(left))
         with ProcessPoolExecutor(workers, context, _end_with, (os.getpid(),)) as pool:
-            running: dict[Future[Facts], Cell] = {pool.submit(run_cell, c): c for c in left}
+            # not `wait`: Ctrl-C while it takes the locks of all futures would leave some taken
+            running: dict[Future[Facts], Cell] = {}
+            finished: SimpleQueue[Future[Facts]] = SimpleQueue()
             try:
-                while running:
-                    for future in wait(running, return_when=FIRST_COMPLETED).done:
-                        cell = running.pop(future)
-                        found[cell] = future.result()
-                        _keep(cell, found[cell], folder)
-                        done(len(found), len(cells))
+                for cell in left:
+                    future = pool.submit(run_cell, cell)
+                    running[future] = cell
+                    future.add_done_callback(finished.put)
+                for _ in left:
+                    cell = running[future := finished.get()]
+                    found[cell] = future.result()
+                    _keep(cell, found[cell], folder)
+                    done(len(found), len(cells))
             finally:  # when interrupted, run none of the queued cells; leaving `with` would
                 pool.shutdown(wait=True, cancel_futures=True)
     return [found[cell] for cell in cells]
