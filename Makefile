@@ -52,7 +52,7 @@ test-browser: $(VENV)/.ready-browser  ## the page of a model in a real browser
 bench: $(VENV)/.ready-bench  ## benchmarks, as ratios in one run
 	@for file in benchmarks/*.py; do echo "== $$file"; $(RUN) $$file || exit 1; done
 
-soak: $(VENV)/.ready-test  ## all tests with twenty times the examples, those marked soak too
+soak: $(VENV)/.ready-test  ## all tests with fifty times the examples, those marked soak too
 	@SOAK=1 $(RUN) -m pytest -n auto --dist loadscope --no-loadscope-reorder -m 'not browser'
 
 coverage: export OPENBLAS_NUM_THREADS = 1

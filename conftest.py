@@ -2,9 +2,12 @@
 
 import os
 import sys
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from _pytest.doctest import DoctestModule
 
 #: Modules that tests share. As doctest modules they would be imported a second time.
 collect_ignore = [str(path) for path in Path(__file__).parent.glob("tests/[!t]*.py")]
@@ -18,17 +21,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[Any], list[Any]]:
+    """Look for doctests where there are some: not in tests, each of which would be read twice."""
+    found = yield
+    is_test = file_path.name.startswith("test_")
+    return [each for each in found if not (is_test and isinstance(each, DoctestModule))]
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection() -> None:
     """Set hypothesis up: new examples on every run at a desk, the same ones in CI.
 
-    `make soak` tries twenty times as many. This is done here and not on import, so that pytest
+    `make soak` tries fifty times as many. This is done here and not on import, so that pytest
     shows that it has started before it takes its half second.
     """
     from hypothesis import HealthCheck, settings
 
     settings.register_profile(
-        "desk", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=20
+        "desk", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=12
     )
     settings.register_profile("ci", settings.get_profile("desk"), derandomize=True)
     settings.register_profile("soak", settings.get_profile("desk"), max_examples=600)

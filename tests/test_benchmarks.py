@@ -17,11 +17,14 @@ ARGUMENTS = {
     "explain": "--episodes 100 --states 5",
     "futures": "--seeds 1 --most 10 --domains FrozenLake --jobs 1",
     "growth": "--episodes 100 --sides 4",
+    "growth_operations": "--worlds line --cells 20",
     "habits": "--seeds 1 --worlds lake --episodes 100 --moves drawn --free 0.2",
     "ippc": "--cases Elevators-1",
+    "ippc_large": "--cases SkillTeaching-1 --episodes 10 --drawn 10",
     "learn_rspmn": "--episodes 100",
     "learn_spmn": "--rows 10000",
     "many_windows": "100000",
+    "merge_by_value": "--cases Elevators-1 --episodes 10",
     "missing": "--seeds 1 --worlds lake --episodes 100 --shares 0.1",
     "noise": "--worlds GridUniverse --columns 3 --episodes 100",
     "rings": "--machines 4 --episodes 100",
@@ -38,7 +41,7 @@ ARGUMENTS = {
 def test_it_runs(name: str, tmp_path: Path) -> None:
     if name in ("bandits", "soft_boxes", "evaluate_numbers"):
         pytest.importorskip("sklearn")
-    if name == "ippc":
+    if name in ("ippc", "ippc_large", "merge_by_value"):
         pytest.importorskip("pyRDDLGym", reason="needs rspmn[rddl]")
     command = [sys.executable, str(FOLDER / f"{name}.py"), *ARGUMENTS.get(name, "").split()]
     done = subprocess.run(

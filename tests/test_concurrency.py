@@ -33,7 +33,7 @@ Model = RSPMN | SPMN
 Question = tuple[str, str, tuple[Any, ...]]
 MODEL, POLICY, UNTRIED = "model", "policy", "policy with untried actions"
 
-THREADS, PROCESSES, HORIZON = 8, 4 if SOAK else 2, 9 if SOAK else 4
+THREADS, PROCESSES, HORIZON = (8, 4, 9) if SOAK else (4, 2, 4)
 
 
 def lake(**settings: Any) -> RSPMN:

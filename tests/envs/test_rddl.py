@@ -15,7 +15,8 @@ from effort import SOAK
 from rspmn.envs.domains import DOMAINS
 from rspmn.envs.mdp import ARRAYS, MDP
 
-pytest.importorskip("pyRDDLGym", reason="needs rspmn[rddl]")
+if importlib.util.find_spec("pyRDDLGym") is None:
+    pytest.skip("needs rspmn[rddl]", allow_module_level=True)
 
 NAMES = ["SkillTeaching", "Elevators", "CrossingTraffic"]
 

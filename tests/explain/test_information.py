@@ -57,7 +57,7 @@ def enumerated(policy: Policy, state: dict[str, object], name: str, t: int) -> t
     return seen, best_among(action_values(network, state, future=future))[0].utility
 
 
-@pytest.mark.parametrize("seed", seeds(8, 200))
+@pytest.mark.parametrize("seed", seeds(3, 200))
 def test_it_is_the_enumerated_one(seed: int) -> None:
     rng = np.random.default_rng(seed)
     policy = random_two(rng, mixed=seed % 2 == 0).policy(3, 0.9)
@@ -72,7 +72,7 @@ def test_it_is_the_enumerated_one(seed: int) -> None:
         assert made == {v: policy.act({**state, "y": v}, 1) for v in range(3)}
 
 
-@pytest.mark.parametrize("seed", seeds(3, 50))
+@pytest.mark.parametrize("seed", seeds(2, 50))
 def test_of_a_number(seed: int) -> None:
     """Against many numbers, one by one."""
     rng = np.random.default_rng(seed)

@@ -32,7 +32,7 @@ def enumerated(policy: Policy, discount: float) -> dict[float, float]:
     return returns(policy.model, start_of(policy), branch, policy.horizon, discount)
 
 
-@pytest.mark.parametrize("seed", seeds(12, 200))
+@pytest.mark.parametrize("seed", seeds(4, 200))
 def test_it_is_the_enumerated_one(seed: int) -> None:
     rng = np.random.default_rng(seed)
     setting = random_setting(rng, decisions=1 + seed % 2)
@@ -48,7 +48,7 @@ def test_it_is_the_enumerated_one(seed: int) -> None:
     assert found.mean == pytest.approx(float(policy.value()))
 
 
-@pytest.mark.parametrize("seed", seeds(12, 200))
+@pytest.mark.parametrize("seed", seeds(4, 200))
 def test_the_mean_is_the_promise(seed: int) -> None:
     """Also where successors are unknown, and no decision was tried; on a rough grid, too."""
     rng = np.random.default_rng(seed)
@@ -58,7 +58,7 @@ def test_the_mean_is_the_promise(seed: int) -> None:
         assert policy.returns(points=points).mean == pytest.approx(float(policy.value()))
 
 
-@pytest.mark.parametrize("seed", seeds(6, 100))
+@pytest.mark.parametrize("seed", seeds(3, 100))
 def test_quantiles_on_a_grid_are_within_the_error(seed: int) -> None:
     rng = np.random.default_rng(seed)
     model = without_variance(random_rspmn(rng, random_setting(rng, 1), 3, told_apart=True))

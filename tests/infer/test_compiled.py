@@ -20,7 +20,7 @@ from rspmn.infer.likelihood import episode_log_likelihood, node_log_likelihoods
 from rspmn.infer.policy import Policy
 from rspmn.values import UNKNOWN, Value
 
-SEEDS = seeds(6, 200)
+SEEDS = seeds(4, 200)
 BITS = (0, 1)
 
 

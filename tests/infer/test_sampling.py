@@ -35,7 +35,7 @@ DRAWS = 20_000 if SOAK else 1000
 XYZ: Domains = {"x": (0, 1), "y": ("a", "b", "c"), "z": (False, True)}
 
 
-@pytest.mark.parametrize("seed", seeds(4, 20))
+@pytest.mark.parametrize("seed", seeds(2, 20))
 def test_frequencies_follow_the_table(seed: int) -> None:
     """Of both samplers, with and without evidence."""
     rng = np.random.default_rng(seed)
@@ -56,7 +56,7 @@ def test_frequencies_follow_the_table(seed: int) -> None:
             assert stats.chisquare(counts[possible], counts.sum() * share).pvalue > 1e-4
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(3, 6))
 def test_rows_at_once_are_drawn_as_one_by_one(seed: int) -> None:
     """Decisions, what is seen between them, and utilities of single-shot models."""
     rng = np.random.default_rng(seed)
@@ -236,7 +236,7 @@ def test_decisions_of_the_evidence_are_kept() -> None:
         model.sample(1, rng, lambda *_: "jump")
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(3, 6))
 def test_all_at_once_draws_as_one_by_one(seed: int) -> None:
     """The mean log-likelihood of episodes, and of what is earned, is the same either way."""
     rng = np.random.default_rng(seed)

@@ -17,7 +17,7 @@ from rspmn.errors import DataError
 from rspmn.learn import LearnConfig, em, learn_rspmn
 
 
-@pytest.mark.parametrize("seed", seeds(4, 24))
+@pytest.mark.parametrize("seed", seeds(2, 24))
 def test_soft_em_never_lowers_the_likelihood(seed: int) -> None:
     """Hidden choices everywhere: the same state may be in any interface node."""
     rng = np.random.default_rng(seed)
@@ -63,7 +63,7 @@ def noisy_machine(works: float, breaks: float) -> RSPMN:
 def test_soft_em_finds_hidden_dynamics() -> None:
     """The sensor alone says little; over time the dynamics show: they stay with .95 and .9."""
     log = noisy_machine(0.95, 0.9).sample(300, 30, rng=0)
-    learned, info = em(noisy_machine(0.6, 0.6), log, passes=40, soft=True)
+    learned, info = em(noisy_machine(0.6, 0.6), log, passes=25, soft=True)
     assert all(b >= a - 1e-9 * abs(a) for a, b in pairwise(info.log_likelihoods))
     found = [node.weights for node in learned.template.nodes if len(node.children) == 2
              and hasattr(node, "weights")]  # fmt: skip

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import rspmn
+from effort import mostly_soak
 from rspmn import Episodes, Followed, Schema, Windows
 from rspmn.data.sources.sample import sampled
 from rspmn.envs.domains import DOMAINS
@@ -167,7 +168,7 @@ def _part(log: Episodes, even: bool) -> dict[str, list[Any]]:
             table.items()}  # fmt: skip
 
 
-@pytest.mark.parametrize("make", [dict, pl.DataFrame])
+@pytest.mark.parametrize("make", mostly_soak([dict, pl.DataFrame], [dict]))
 def test_parameters_are_those_of_all_windows(make: Any) -> None:
     """The structure of a sample, the numbers of the whole: as if the sample had been all there is.
 
@@ -196,7 +197,7 @@ def test_parameters_are_those_of_all_windows(make: Any) -> None:
 
 def test_factors_of_the_sample_stay_beside_the_counts() -> None:
     """They make successors possible that were not counted, and so add edges."""
-    log = DOMAINS["Elevators"]().generate(150, 8, 0, "final")
+    log = DOMAINS["Elevators"]().generate(60, 8, 0, "final")
     edges = {}
     with rspmn.store_windows(log.to_long(), log.schema, terminated="terminated") as stored:
         for future in ("factored", "counts"):

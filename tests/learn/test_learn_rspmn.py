@@ -118,7 +118,7 @@ def test_however_the_end_is_logged(name: str) -> None:
 @pytest.mark.parametrize("episodes", [100, 1000, 10_000])
 def test_frozen_lake_never_promises_the_impossible(episodes: int) -> None:
     mdp = domain("FrozenLake")
-    for seed in seeds(2, 20):
+    for seed in seeds(1, 20):
         layout = LAYOUTS[seed % len(LAYOUTS)]
         model, _ = learn_rspmn(mdp.generate(episodes, mdp.horizon, seed, layout))
         values = model.bellman.values(1000)
@@ -202,7 +202,7 @@ def test_stages_and_what_is_counted() -> None:
 
 def test_the_same_log_gives_the_same_file() -> None:
     mdp = domain("SkillTeaching")
-    log = mdp.generate(40, 10, 0)
+    log = mdp.generate(15, 10, 0)
     order = np.random.default_rng(0).permutation(len(log))
     steps = [log.steps(int(e)) for e in order]
     shuffled = Episodes.from_steps(steps, log.schema, [Followed(log.endings[e]) for e in order])

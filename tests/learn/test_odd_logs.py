@@ -77,7 +77,7 @@ def test_without_a_horizon_what_is_unknown_is_not_free() -> None:
     assert np.isnan(model.values(None, 0.9)[-1])
 
 
-@pytest.mark.parametrize("seed", seeds(4, 60))
+@pytest.mark.parametrize("seed", seeds(2, 60))
 def test_the_limit_with_a_frontier_is_where_horizons_lead(seed: int) -> None:
     rng = np.random.default_rng(seed)
     episodes: list[Steps] = [

@@ -18,7 +18,7 @@ import rspmn
 from reproductions.paper_tables import Campaign, run_campaign, write_report
 from reproductions.paper_tables.cells import Cell, _deviation, run_cell
 from reproductions.paper_tables.printed import PAPER
-from reproductions.paper_tables.tables import Results, Table, curves, table_2
+from reproductions.paper_tables.tables import Results, Table, curves, table_1, table_2
 from rspmn.cli import main
 from rspmn.envs.domains import DOMAINS
 from rspmn.errors import DataError
@@ -125,9 +125,10 @@ def test_what_is_missing_is_run(report: Path, tmp_path: Path) -> None:
     (cells / ".factored-GridUniverse-200-0.json.x.part").write_text('{"way": "fac')
     told: list[tuple[int, int]] = []
     facts = run_campaign(SMALL, cells, done=lambda *numbers: told.append(numbers))
-    write_report(SMALL, facts, tmp_path)
     assert [done for done, _ in told] == [len(facts) - 3 + k for k in range(4)]
-    assert_same_tables(tmp_path, report)
+    for name, table in (("table_1", table_1), ("table_2", table_2), ("curves", curves)):
+        kept = (report / "reproduction" / f"{name}.csv").read_bytes()
+        assert table(Results(facts)).csv().encode() == kept, name
 
 
 def assert_same_tables(one: Path, other: Path) -> None:

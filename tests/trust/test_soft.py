@@ -23,18 +23,18 @@ def walk(episodes: int, seed: int = 0) -> RSPMN:
 
 @pytest.fixture(scope="module")
 def model() -> RSPMN:
-    return walk(400)
+    return walk(200)
 
 
 def test_steps_sum_to_those_of_the_log(model: RSPMN) -> None:
     """A step is shared by the nodes it belongs to, so it counts once; if its successor is known."""
     counts = model.soft_counts
     assert counts is not None
-    log, schema = corridor(400, seed=0)
+    log, schema = corridor(200, seed=0)
     windows = rspmn.windows(log, schema, terminated="over")
     known = windows.counts[windows.followed != Followed.UNKNOWN].sum()
     assert sum(counts.steps) == pytest.approx(known)
-    assert sum(counts.starts) == pytest.approx(400)
+    assert sum(counts.starts) == pytest.approx(200)
 
 
 def test_the_interval_holds_the_value(model: RSPMN) -> None:

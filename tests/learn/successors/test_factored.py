@@ -95,7 +95,7 @@ def test_two_coins_by_hand() -> None:
 
 def test_the_strength_is_the_best_of_those_tried() -> None:
     """Leave each step out in turn, for every strength; the plain sum over steps."""
-    transitions = transitions_in(DOMAINS["SkillTeaching"]().generate(30, 10, 0, "final"))
+    transitions = transitions_in(DOMAINS["SkillTeaching"]().generate(20, 10, 0, "final"))
     learned = Learned(transitions, np.ones(len(transitions.to), dtype=bool))
     boxes, box, kept = learned.factors.boxes, learned.box, priors_of(learned).kept
     found = {}
@@ -448,7 +448,7 @@ def test_fresh_next_states_are_as_likely_as_by_counts(name: str) -> None:
 
 def test_refit_weighs_next_states_as_learning_does() -> None:
     mdp = DOMAINS["Elevators"]()
-    logs = [Windows.from_episodes(mdp.generate(2000, 10, seed, "final")) for seed in (1, 2)]
+    logs = [Windows.from_episodes(mdp.generate(800, 10, seed, "final")) for seed in (1, 2)]
     model, _ = learn_rspmn(logs[0])
     again, _ = refit(model, logs[0])
     assert again.values(10) == pytest.approx(model.values(10), abs=0.02)
