@@ -1,4 +1,4 @@
-"""Commands that make logs, of domains and of models, and that reproduce the paper's tables.
+"""Commands about the domains: list them, generate logs of them, reproduce the paper's tables.
 
 The code of the tables is in `reproductions/` of a checkout.
 """
@@ -12,16 +12,13 @@ from pathlib import Path
 import numpy as np
 
 import rspmn
-from rspmn.cli.asking import options
 from rspmn.cli.console import print_table
 from rspmn.cli.framework import Arguments
-from rspmn.cli.streams import write_table
 from rspmn.data.sources.engine import shown
 from rspmn.data.write import write_episodes
 from rspmn.envs.domains import WORLDS
 from rspmn.envs.mdp import MDP
 from rspmn.errors import DataError, did_you_mean
-from rspmn.model_file import load_rspmn
 
 #: The root of the repository, if rspmn was installed from a checkout with `pip install --editable`.
 CHECKOUT = Path(rspmn.__file__).parents[2]
@@ -96,29 +93,6 @@ def _paths(output: str, files: int) -> list[str]:
     path = Path(output)
     digits = len(str(files - 1))
     return [str(path.with_stem(f"{path.stem}-{k:0{digits}}")) for k in range(files)]
-
-
-def sample(arguments: Arguments) -> None:
-    """Sample episodes from a model."""
-    model = load_rspmn(arguments.model)
-    untried = arguments.allow_untried
-    best = None
-    if arguments.best:
-        best = model.policy(**options(model, arguments))
-    elif untried:
-        raise DataError("--allow-untried is for --best: without it decisions are drawn at random")
-    log = model.sample(arguments.episodes, arguments.horizon, arguments.seed, best)
-    table = log.to_long()
-    write_table(arguments.output, table)
-    returns = np.add.reduceat(log.columns[model.schema.utility].data, log.offsets[:-1])
-    facts = {"episodes": len(log), "steps": log.num_steps, "mean_return": float(returns.mean())}
-    if arguments.json:
-        print(json.dumps({"file": arguments.output, **facts}))
-    elif not arguments.quiet:
-        print(
-            f"{arguments.output}: {len(log)} episodes, {log.num_steps} steps, "
-            f"mean return {facts['mean_return']:.6g}"
-        )
 
 
 def reproduce(arguments: Arguments) -> None:

@@ -1,4 +1,4 @@
-"""Commands that print or write what to do in many states: a policy, the rows of a table."""
+"""Commands about many states: a policy as a table, what to do in each row, sampled episodes."""
 
 import json
 from typing import Any
@@ -11,11 +11,11 @@ from rspmn.cli.console import ExitCode, print_table
 from rspmn.cli.framework import Arguments
 from rspmn.cli.streams import write_table
 from rspmn.data.tables import as_table
-from rspmn.errors import EvidenceError
+from rspmn.errors import DataError, EvidenceError
 from rspmn.files import write_atomically
 from rspmn.infer.policy import Policy
 from rspmn.model import RSPMN
-from rspmn.model_file import load
+from rspmn.model_file import load, load_rspmn
 from rspmn.spmn import SPMN
 from rspmn.values import plain, short
 
@@ -101,3 +101,26 @@ def decide_table(arguments: Arguments) -> int:
 def _recurrent(model: RSPMN, table: object, arguments: Arguments) -> dict[str, Any]:
     made = model.policy(**options(model, arguments)).act_many(table)
     return dict(made) if isinstance(made, dict) else {model.schema.decisions[0]: made}
+
+
+def sample(arguments: Arguments) -> None:
+    """Sample episodes from a model."""
+    model = load_rspmn(arguments.model)
+    untried = arguments.allow_untried
+    best = None
+    if arguments.best:
+        best = model.policy(**options(model, arguments))
+    elif untried:
+        raise DataError("--allow-untried is for --best: without it decisions are drawn at random")
+    log = model.sample(arguments.episodes, arguments.horizon, arguments.seed, best)
+    table = log.to_long()
+    write_table(arguments.output, table)
+    returns = np.add.reduceat(log.columns[model.schema.utility].data, log.offsets[:-1])
+    facts = {"episodes": len(log), "steps": log.num_steps, "mean_return": float(returns.mean())}
+    if arguments.json:
+        print(json.dumps({"file": arguments.output, **facts}))
+    elif not arguments.quiet:
+        print(
+            f"{arguments.output}: {len(log)} episodes, {log.num_steps} steps, "
+            f"mean return {facts['mean_return']:.6g}"
+        )

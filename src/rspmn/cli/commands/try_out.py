@@ -52,7 +52,7 @@ def _generate() -> list[click.Parameter]:
 
 
 @TRY.command(
-    "generating.sample",
+    "policies.sample",
     "sample episodes from a model",
     "rspmn sample lake.json --episodes 50 --horizon 100 --best -o simulated.csv",
 )
