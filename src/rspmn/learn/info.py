@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,13 +17,15 @@ from rspmn.learn.em import EMInfo
 from rspmn.learn.estimate import Estimated
 from rspmn.learn.initial_template import InitialTemplate
 from rspmn.learn.irrelevant import Reason
-from rspmn.learn.large_log import SampleInfo
 from rspmn.learn.numbers.learn_on_grid import NumbersInfo
 from rspmn.learn.stages import Stages
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.two_step import Grown
 from rspmn.model import RSPMN
 from rspmn.types import Array
+
+if TYPE_CHECKING:
+    from rspmn.learn.large_log import SampleInfo
 
 
 @dataclass
@@ -60,7 +62,7 @@ class RSPMNInfo:
     structure: LearnInfo = field(default_factory=LearnInfo)  # of LearnSPMN
     future: Any = None  # of the weighing of successors; a `FutureInfo` by default
     em: EMInfo | None = None  # of further passes
-    sample: SampleInfo | None = None  # if the structure was learned from a sample
+    sample: "SampleInfo | None" = None  # if the structure was learned from a sample
     numbers: NumbersInfo = field(default_factory=NumbersInfo)  # of states that are numbers
     stages: Stages | None = None
     #: All that was learned from. To `refit` with new episodes, add their windows to these.

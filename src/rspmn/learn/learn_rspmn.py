@@ -6,11 +6,11 @@ Each step has a file of its own: `two_step` and `structure` (Step 1), `one_step`
 
 import time
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rspmn.data.episodes import Episodes
-from rspmn.data.sources.count_windows import StoredWindows
 from rspmn.data.windows import Windows
 from rspmn.errors import DataError
 from rspmn.learn.config import LearnConfig, Report
@@ -19,7 +19,6 @@ from rspmn.learn.estimate import Estimated, estimate
 from rspmn.learn.info import RSPMNInfo
 from rspmn.learn.initial_template import InitialTemplate, initial_template
 from rspmn.learn.irrelevant import irrelevant_variables
-from rspmn.learn.large_log import count_all, sample_of
 from rspmn.learn.missing.complete import completed, steps_lacking
 from rspmn.learn.never_taken import never_taken
 from rspmn.learn.numbers.learn_on_grid import learn_on_grid
@@ -32,12 +31,15 @@ from rspmn.learn.two_step import Grown, TwoSteps, grow_two_steps, two_step_netwo
 from rspmn.model import RSPMN
 from rspmn.types import Ints
 
+if TYPE_CHECKING:
+    from rspmn.data.sources.count_windows import StoredWindows
+
 #: About the seconds that a node of the one-step network takes in Steps 2 to 4; Step 1 leaves them.
 STEPS_2_TO_4 = 1e-4
 
 
 def learn_rspmn(
-    log: Episodes | Windows | StoredWindows,
+    log: "Episodes | Windows | StoredWindows",
     config: LearnConfig | None = None,
     rng: np.random.Generator | int = 0,
     *,
@@ -84,14 +86,14 @@ def learn_rspmn(
 
 
 def _learn(
-    log: Episodes | Windows | StoredWindows,
+    log: "Episodes | Windows | StoredWindows",
     config: LearnConfig,
     rng: np.random.Generator | int,
     report: Report | None,
     keep_stages: bool,
 ) -> tuple[RSPMN, RSPMNInfo]:
     """Learn in four steps."""
-    if isinstance(log, StoredWindows) and len(log) > config.max_windows:
+    if not isinstance(log, Episodes | Windows) and len(log) > config.max_windows:
         return _learn_large(log, config, rng, report, keep_stages)
     started, info, rng = time.monotonic(), RSPMNInfo(), np.random.default_rng(rng)
     with info.timing("windows"):
@@ -210,7 +212,7 @@ def _described(
 
 def _check_arguments(log: object, config: object) -> None:
     """Refuse a table where its windows are expected, and a schema where a config is."""
-    if not isinstance(log, Episodes | Windows | StoredWindows):
+    if not isinstance(log, Episodes | Windows) and not _is_stored(log):
         raise DataError(
             f"expected Episodes or Windows, found {type(log).__name__}: of a table or a file, "
             "rspmn.windows(log, schema, ...) makes them"
@@ -224,7 +226,14 @@ def _check_arguments(log: object, config: object) -> None:
         raise DataError("em_passes need the episodes: windows do not say what came before")
 
 
-def _windows(log: Episodes | Windows | StoredWindows, config: LearnConfig) -> Windows:
+def _is_stored(log: object) -> bool:
+    """Return whether an engine keeps windows; engines are not imported for any other log."""
+    from rspmn.data.sources.count_windows import StoredWindows
+
+    return isinstance(log, StoredWindows)
+
+
+def _windows(log: "Episodes | Windows | StoredWindows", config: LearnConfig) -> Windows:
     """Return the windows of a log."""
     if isinstance(log, Episodes):
         windows = Windows.from_episodes(log, config.successor)
@@ -236,13 +245,15 @@ def _windows(log: Episodes | Windows | StoredWindows, config: LearnConfig) -> Wi
 
 
 def _learn_large(
-    log: StoredWindows,
+    log: "StoredWindows",
     config: LearnConfig,
     rng: np.random.Generator | int,
     report: Report | None,
     keep_stages: bool,
 ) -> tuple[RSPMN, RSPMNInfo]:
     """Learn the structure from a sample of the windows, and the parameters from all of them."""
+    from rspmn.learn.large_log import count_all, sample_of
+
     clock = time.monotonic()
     deadline = config.deadline(clock)
     seed = int(rng.integers(2**31)) if isinstance(rng, np.random.Generator) else int(rng)

@@ -10,7 +10,6 @@ import numpy as np
 from rspmn.circuit import Network
 from rspmn.learn.config import LearnConfig, LearnInfo, Report
 from rspmn.learn.density.config import LatentTrees
-from rspmn.learn.density.learn_density import learn_density
 from rspmn.learn.structure.independence import components
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.rows import Rows, read_columns
@@ -50,6 +49,8 @@ def learn_spn(
     """
     rng = np.random.default_rng(rng)
     if not isinstance(config, LearnConfig):
+        from rspmn.learn.density.learn_density import learn_density
+
         return learn_density(source, names, config or LatentTrees(), rng, report)
     rows = read_columns(source, names, config.bins)
     learner = Learner(config, rng, rows, None, report)
