@@ -13,10 +13,10 @@ from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.windows import Windows
 from rspmn.envs.sys_admin import sys_admin
 from rspmn.evaluate import true_value
+from rspmn.infer.compiled.groups import drawn_columns
 from rspmn.learn import learn_rspmn
 from rspmn.learn.missing import whole_states
 from rspmn.learn.missing.complete import completed
-from rspmn.learn.missing.draws import drawn
 from rspmn.schema import Schema
 
 STATES = Schema([["x", "y"], ["a"]], ["a"], "u")
@@ -68,7 +68,7 @@ def test_draws_are_as_frequent_as_their_weights() -> None:
     """40,000 draws by 1 to 3: a standard error of sqrt(.25 · .75 / 40,000) = .0022."""
     weights = np.array([[0.0, 2.0, 6.0], [1.0, 0.0, 0.0]])
     of = np.repeat([0, 1], 40_000)
-    found = drawn(weights, of, np.random.default_rng(1))
+    found = drawn_columns(weights[of], np.random.default_rng(1))
     assert (found[of == 1] == 0).all()
     assert (found[of == 0] > 0).all()
     assert (found[of == 0] == 1).mean() == pytest.approx(0.25, abs=0.0022 * 4)

@@ -19,10 +19,11 @@ from rspmn.data.columns import Column, encode
 from rspmn.data.keys import joint_groups
 from rspmn.errors import EvidenceError
 from rspmn.infer.branches import Context
+from rspmn.infer.compiled.groups import Groups
 from rspmn.infer.compiled.layers import KINDS, flatten, ranges
 from rspmn.infer.policy import Policy
 from rspmn.schema import Kind, Schema
-from rspmn.types import Array, Bools, Ints, objects
+from rspmn.types import Bools, Ints, objects
 from rspmn.values import UNKNOWN, Mark, Value
 
 #: What makes decisions: a policy; current practice, by the shares in which the log made them; or
@@ -54,7 +55,7 @@ class Sampler:
         self._read_nodes()
         self.leaf_codes, self.atoms = self._leaf_values()
         self.branch_codes = self._branch_values()
-        self.edges = _Groups(self.flat.weights, self.flat.starts)
+        self.edges = Groups(self.flat.weights, self.flat.starts)
 
     def _read_nodes(self) -> None:
         place = {name: k for k, name in enumerate(self.variables)}
@@ -72,7 +73,7 @@ class Sampler:
                 case _:
                     pass
 
-    def _leaf_values(self) -> tuple[Ints, "_Groups"]:
+    def _leaf_values(self) -> tuple[Ints, Groups]:
         """Return the codes of the values of all leaves with atoms, and their probabilities."""
         masses: list[float] = []
         codes: list[int] = []
@@ -83,7 +84,7 @@ class Sampler:
                 masses += atoms.values()
                 codes += [self.coding.code(node.variable, value) for value in atoms]
             starts.append(len(masses))
-        return np.array(codes, dtype=np.int64), _Groups(np.array(masses), np.array(starts))
+        return np.array(codes, dtype=np.int64), Groups(np.array(masses), np.array(starts))
 
     def _branch_values(self) -> Ints:  # [edges]
         """Return the code of the decision value of each edge below a max node, -1 elsewhere."""
@@ -96,7 +97,7 @@ class Sampler:
         return codes
 
     @cached_property
-    def practised(self) -> "_Groups":
+    def practised(self) -> Groups:
         """The branches of each max node by the logged steps below them; alike if there are none."""
         steps = np.array(Context(self.network).steps)[self.flat.children]
         masses = np.ones(len(steps))
@@ -104,7 +105,7 @@ class Sampler:
             here = slice(self.flat.starts[index], self.flat.starts[index + 1])
             if 0 < steps[here].sum() < np.inf:
                 masses[here] = steps[here]
-        return _Groups(masses, self.flat.starts)
+        return Groups(masses, self.flat.starts)
 
     def empty(self, name: str, size: int) -> NDArray[Any]:
         """Return room for draws of a variable."""
@@ -286,29 +287,3 @@ class ManyDraws:
             answer = policy.act({n: v[k] for n, v in states.items() if v[k] is not None}, t)
             answers.append(answer if isinstance(answer, dict) else {name: answer})
         return {decision: [each[decision] for each in answers] for decision in (answers or [{}])[0]}
-
-
-class _Groups:
-    """Groups of masses, consecutive in one array, from which members are drawn."""
-
-    def __init__(self, masses: Array, starts: Ints) -> None:
-        """Take the masses of group k from masses[starts[k] : starts[k + 1]]."""
-        self.starts, self.single = starts[:-1], np.diff(starts) == 1
-        sums = np.concatenate([[0.0], np.cumsum(masses)])
-        group = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-        inside = sums[1:] - sums[starts[group]]
-        total = sums[starts[group + 1]] - sums[starts[group]]
-        self.ends = group + inside / total  # the CDF of each group plus its number: sorted
-
-    def draw(self, groups: Ints, rng: np.random.Generator) -> Ints:
-        """Draw a member of each of some groups, never one of mass 0.
-
-        A group of one takes no random number.
-        """
-        found = self.starts[groups]
-        several = np.flatnonzero(~self.single[groups])
-        group = groups[several]
-        at = group + rng.random(len(group))
-        below = np.nextafter(group + 1.0, 0.0)  # a sum may be rounded up into the next group
-        found[several] = np.searchsorted(self.ends, np.minimum(at, below), side="right")
-        return found

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rspmn.learn.missing.draws import drawn
+from rspmn.infer.compiled.groups import drawn_columns
 from rspmn.learn.missing.steps import CodedSteps
 from rspmn.learn.successors.transitions import Contexts
 from rspmn.learn.successors.trees import Tied
@@ -43,4 +43,4 @@ def _drawn(
     tree = Tied.learn(contexts, known, [codes[known]], weight[known])
     wanted = Contexts(contexts.names, contexts.sizes, contexts.codes[lacking])
     chances = tree.distribution(wanted).toarray()
-    return drawn(chances, np.arange(len(chances)), rng)
+    return drawn_columns(chances, rng)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rspmn.data.keys import group_weights
-from rspmn.learn.missing.draws import drawn
+from rspmn.infer.compiled.groups import drawn_columns
 from rspmn.learn.missing.steps import CodedSteps, distinct_rows
 from rspmn.learn.successors.transitions import Contexts
 from rspmn.learn.successors.trees import Tied
@@ -159,7 +159,7 @@ def _draw(into: Ints, rows: Ints, log: Array, states: Ints, rng: np.random.Gener
     most = log.max(axis=1)
     possible = np.flatnonzero(most > -np.inf)
     weights = np.exp(log[possible] - most[possible, None])
-    into[rows[possible]] = states[drawn(weights, np.arange(len(possible)), rng)]
+    into[rows[possible]] = states[drawn_columns(weights, rng)]
 
 
 def _parts(rows: Ints, size: int) -> list[Ints]:
