@@ -35,4 +35,5 @@ def drawn_columns(weights: Array, rng: np.random.Generator) -> Ints:  # [rows]
     """Return a column for each row of weights [rows, columns], which need not sum to 1."""
     rows, columns = weights.shape
     starts = np.arange(rows + 1) * columns
-    return Groups(weights.ravel(), starts).draw(np.arange(rows), rng) - starts[:-1]
+    found = Groups(weights.ravel(), starts).draw(np.arange(rows), rng)
+    return np.asarray(found - starts[:-1])

@@ -1,11 +1,13 @@
 """What follows a node and an action: the successor's numbers, categories, the end, the reward.
 
-Steps of all nodes share one model of each: displacements (next value minus this one) are linear or
-quadratic in the state, the end and the reward are means in boxes of this state and the expected
+Steps of all nodes share one model of each: displacements (next value minus this one) are a
+polynomial of the state, the end and the reward are means in boxes of this state and the expected
 next one. Each node adds what its own steps say beyond that, shrunk by how few they are.
 """
 
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from math import comb
 
 import numpy as np
 
@@ -18,6 +20,12 @@ from rspmn.types import Array, Bools, Ints
 RIDGE = 1.0
 #: A shared regression is worth this many steps to the regression of a single action.
 POOLED = 10.0
+#: The highest degree of polynomials of the state, and the most terms that one has.
+MOST_DEGREE, MOST_TERMS = 4, 250
+#: A term of a polynomial has at least this many steps.
+STEPS_PER_TERM = 40
+#: A higher degree, which extrapolates worse, leaves at most this share of the error of a lower one.
+WORTH = 0.75
 #: The shared models are worth at least this many steps to a node.
 STRENGTH = 10.0
 
@@ -59,8 +67,8 @@ def expected_next(grid: Grid, membership: Membership, log: Logged) -> Follows:
     steps = np.empty((size, actions))
     noise: list[Array] = []
     moved = log.next_numbers - log.numbers
-    quadratic = _quadratic_is_better(at_rows, moved, log, on)
-    rows_wide, nodes_wide = _expanded(at_rows, quadratic), _expanded(at_nodes, quadratic)
+    degree = _degree(at_rows, moved, log, on)
+    rows_wide, nodes_wide = _expanded(at_rows, degree), _expanded(at_nodes, degree)
     shared = _fit(rows_wide, moved, log.counts, on)
     for a in range(actions):
         mine = log.action == a
@@ -92,13 +100,11 @@ def _features(grid: Grid, log: Logged) -> tuple[Array, Array]:
     return np.hstack(nodes), np.hstack(rows)
 
 
-def _expanded(features: Array, quadratic: bool) -> Array:
-    """Return features with a constant and, if asked for, their products."""
-    parts = [np.ones((len(features), 1)), features]
-    if quadratic:
-        width = features.shape[1]
-        parts += [features[:, i:] * features[:, i : i + 1] for i in range(width)]
-    return np.hstack(parts)
+def _expanded(features: Array, degree: int) -> Array:
+    """Return the products of at most so many features, that of none first."""
+    of = range(features.shape[1])
+    terms = [c for k in range(degree + 1) for c in combinations_with_replacement(of, k)]
+    return np.stack([features[:, list(c)].prod(axis=1) for c in terms], axis=1)
 
 
 def _fit(
@@ -123,24 +129,36 @@ def _fit(
     return found
 
 
-def _quadratic_is_better(features: Array, moved: Array, log: Logged, on: Bools) -> bool:
-    """Say whether products of features predict displacements of held-out steps better."""
+def _degree(features: Array, moved: Array, log: Logged, on: Bools) -> int:
+    """Return the degree of the polynomial that predicts displacements of held-out steps best.
+
+    A higher degree has to be worth it.
+    """
     width = features.shape[1]
-    if width > 12 or len(features) < 20 * width * width or np.isnan(moved).all(axis=0).any():
-        return False
+    most = min(MOST_TERMS, len(features) // STEPS_PER_TERM)
+    degrees = [d for d in range(2, MOST_DEGREE + 1) if comb(width + d, d) <= most]
+    if not degrees or np.isnan(moved).all(axis=0).any():
+        return 1
+    best, least = 1, _held_out_error(features, moved, log, on, 1)
+    for degree in degrees:
+        error = _held_out_error(features, moved, log, on, degree)
+        if error < WORTH * least:
+            best, least = degree, error
+    return best
+
+
+def _held_out_error(features: Array, moved: Array, log: Logged, on: Bools, degree: int) -> float:
+    """Return the squared error of displacements, each half predicted from the other."""
     half = np.arange(len(features)) % 2 == 0
     scale = np.nanvar(moved, axis=0) + 1e-300
-    errors = []
-    for quadratic in (False, True):
-        wide, error = _expanded(features, quadratic), 0.0
-        for a in range(log.actions):
-            mine = (log.action == a) & on
-            for train in (half, ~half):
-                weights = _fit(wide, moved, log.counts, mine & train)
-                test = mine & ~train
-                error += float(np.nansum((moved[test] - wide[test] @ weights) ** 2 / scale))
-        errors.append(error)
-    return errors[1] < errors[0]
+    wide, error = _expanded(features, degree), 0.0
+    for a in range(log.actions):
+        mine = (log.action == a) & on
+        for train in (half, ~half):
+            weights = _fit(wide, moved, log.counts, mine & train)
+            test = mine & ~train
+            error += float(np.nansum((moved[test] - wide[test] @ weights) ** 2 / scale))
+    return error
 
 
 def _local(left: Array, membership: Membership, counts: Array) -> Array:  # [nodes, numbers]
