@@ -4,11 +4,13 @@ Each value of each variable is a cell. Matrix products, of all strata of about t
 once, count every pair of cells; sums over the cells of a variable turn counts into statistics.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from rspmn.data.distinct import distinct_integers
 from rspmn.data.keys import group_weights
 from rspmn.learn.structure.rows import Rows
 from rspmn.types import Array, Bools, Ints
@@ -118,8 +120,10 @@ def contingency(rows: Rows, left: Sequence[str], right: Sequence[str], strata: I
     a, b = cells_of(rows, left), cells_of(rows, right)
     pairs = len(left) * len(right)
     wide = pairs > MANY_PAIRS and a.size * b.size <= FEW_CELLS * pairs
-    if pairs <= 2 or (len(rows) * (a.size + b.size) > KEPT and not wide):
+    if len(rows) * (a.size + b.size) > KEPT and not wide:
         return _pair_by_pair(rows, a, b, strata)
+    if pairs <= a.size + b.size:
+        return _counted(rows, a, b, strata)
     order = np.argsort(strata, kind="stable")
     given = strata[order]
     stratum = np.cumsum(given != np.append(given[:1], given[:-1]))  # [n], from 0
@@ -176,8 +180,24 @@ def stratum_products(one: Array, other: Array, starts: Ints) -> Array:  # [strat
     return found
 
 
+def _counted(rows: Rows, a: ValueCells, b: ValueCells, strata: Ints) -> Contingency:
+    """Count each pair of cells of each row: for few pairs of variables."""
+    distinct, stratum = distinct_integers(strata)
+    one, other = (rows.table.codes.take(rows.index, cells.names) for cells in (a, b))
+    left, right = np.maximum(one, 0) + a.starts, np.maximum(other, 0) + b.starts
+    weights = [np.where(codes >= 0, rows.weights[:, None], 0.0) for codes in (one, other)]
+    place = (stratum[:, None] * a.size + left)[:, :, None] * b.size + right[:, None, :]
+    each = weights[0][:, :, None] * (other >= 0)[:, None, :]
+    shape = len(distinct), a.size, b.size
+    return Contingency(
+        a, b, group_weights(place.ravel(), each.ravel(), math.prod(shape)).reshape(shape),
+        group_weights(left.ravel(), weights[0].ravel(), a.size),
+        group_weights(right.ravel(), weights[1].ravel(), b.size),
+    )  # fmt: skip
+
+
 def _pair_by_pair(rows: Rows, a: ValueCells, b: ValueCells, strata: Ints) -> Contingency:
-    """Count one pair of variables at a time: for few pairs, or many rows or values."""
+    """Count one pair of variables at a time: for many rows or values."""
     distinct, stratum = np.unique(strata, return_inverse=True)
     counts = np.zeros((len(distinct), a.size, b.size))
     codes = {name: rows.codes(name).astype(np.int64) for name in {*a.names, *b.names}}
