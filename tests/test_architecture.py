@@ -129,6 +129,7 @@ def test_no_file_dispatches_on_leaf_families() -> None:
 
 
 def test_no_two_classes_share_a_name() -> None:
+    """Private classes may: they are read with their module."""
     homes: dict[str, Path] = {}
     for path, nodes in trees():
         for node, on_loading in nodes:
