@@ -41,6 +41,8 @@ MOST_STEPS, LEAST_STEPS, LARGEST_UTILITY = 2.0**53, 1e-100, 1e100
 
 type_names = "a string, int, float, bool or END"
 Value = str | int | float | bool | Literal[Mark.END, Mark.UNKNOWN]
+PLAIN: Final = (str, int, float, Mark)
+FLOATS: Final = (float, np.floating)
 
 
 def as_value(raw: object, where: str, error: type[RspmnError] = RspmnError) -> Value:
@@ -56,7 +58,7 @@ def as_value(raw: object, where: str, error: type[RspmnError] = RspmnError) -> V
         raise error(f"{where}: expected a number of at most 1e308, found a larger one")
     if isinstance(plain, str) and not is_text(plain):
         raise error(f"{where}: expected text, found {plain!r}, which no file can hold")
-    if isinstance(plain, str | int | float | Mark):
+    if isinstance(plain, PLAIN):
         return plain
     raise error(f"{where}: expected {type_names}, found {plain!r} ({type(plain).__name__})")
 
@@ -67,8 +69,8 @@ def is_missing(raw: object) -> bool:
     >>> is_missing(np.float32("nan")), is_missing(0)
     (True, False)
     """
-    if isinstance(raw, float | np.floating):
-        return bool(np.isnan(raw))
+    if isinstance(raw, FLOATS):
+        return bool(raw != raw)
     return raw is None or type(raw).__name__ in ("NAType", "NaTType")
 
 

@@ -152,9 +152,10 @@ def judged(
     """Return actions with `best` set by their scores, NaN for utilities of -∞."""
     known = [answer.known if answer.available > 0 else math.nan for answer in answers]
     best = best_values(known, [answer.utility for answer in answers], scores, within)
+    worth = [a.utility if a.utility > -math.inf else math.nan for a in answers]
     return [
-        replace(a, best=k in best, utility=a.utility if a.utility > -math.inf else math.nan)
-        for k, a in enumerate(answers)
+        a if a.best == (k in best) and a.utility == u else replace(a, best=k in best, utility=u)
+        for k, (a, u) in enumerate(zip(answers, worth, strict=True))
     ]
 
 

@@ -36,6 +36,7 @@ from rspmn.values import Mark, Value
 
 #: The code of a value that is not given, and of one that the network does not list.
 MISSING, UNLISTED = -1, -2
+NO_NUMBERS = (str, Mark)
 #: What a leaf that excludes a value passes up if no part of the network has the context.
 EXCLUDED = -1e6
 
@@ -252,16 +253,14 @@ class CompiledDecision:
 
     def context(self, known: Known) -> Cases:
         """Return one context, given by values."""
-        numbers = np.full((len(self.variables), 1), np.nan)
-        codes = np.full((len(self.variables), 1), MISSING)
+        numbers, codes = [math.nan] * len(self.variables), [MISSING] * len(self.variables)
         for place, name in enumerate(self.variables):
-            if name not in known:
-                continue
-            value = known[name]
-            if not isinstance(value, str | Mark):
-                numbers[place] = value
-            codes[place] = self.codes[name].get(value, UNLISTED)
-        return Cases(numbers, codes)
+            if name in known:
+                value = known[name]
+                if not isinstance(value, NO_NUMBERS):
+                    numbers[place] = float(value)
+                codes[place] = self.codes[name].get(value, UNLISTED)
+        return Cases(np.array(numbers)[:, None], np.array(codes, dtype=np.int64)[:, None])
 
     def missing(self, known: Known) -> tuple[str, ...]:
         """Return the variables before the decision that are not known, as `averaged_over` does."""
