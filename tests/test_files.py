@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from rspmn.cli import main
 from rspmn.errors import ModelFileError
-from rspmn.files import own_folder, write_atomically, written_whole
+from rspmn.files import own_folder, refuse_unwritable, write_atomically, written_whole
 
 #: Writes half a file, says so, and waits to be killed.
 HALF = """
@@ -99,3 +100,27 @@ def test_folders_of_processes_that_live_stay(tmp_path: Path) -> None:
         assert one.exists()
         assert other.exists()
     assert not list(tmp_path.iterdir())
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_there_is_anything(tmp_path: Path) -> None:
+    """Below a file, which root cannot change either."""
+    (tmp_path / "file").write_text("old")
+    for path in (tmp_path / "file" / "model.json", tmp_path / "no" / "model.json"):
+        with pytest.raises(ModelFileError) as late:
+            write_atomically(path, b"x")
+        with pytest.raises(ModelFileError) as early:
+            refuse_unwritable(path)
+        assert str(early.value) == str(late.value)
+        assert str(early.value).startswith(f"{path}: cannot be written: N")
+    refuse_unwritable(tmp_path / "file")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("file", "old")]
+
+
+def test_commands_refuse_such_a_place_before_they_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Fault: a log was read and learned from, and then there was nowhere to write the model."""
+    (tmp_path / "file").write_text("old")
+    output = str(tmp_path / "file" / "m.json")
+    assert main(["learn", "no log.csv", "--schema", "no schema.toml", "-o", output]) == 2
+    assert capsys.readouterr().err == f"rspmn: {output}: cannot be written: Not a directory\n"

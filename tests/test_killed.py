@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -164,4 +165,39 @@ def test_a_full_disk(name: str, inputs: Path, tmp_path: Path) -> None:
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1, done.stderr
     assert old.read_text() == "old"
+    assert left(tmp_path) == []
+
+
+#: Root may write anywhere, unless this is taken from it.
+NO_RIGHTS = ["setpriv", "--bounding-set", "-dac_override"] if os.geteuid() == 0 else []
+
+
+@pytest.mark.skipif(
+    bool(NO_RIGHTS) and shutil.which("setpriv") is None, reason="root writes anywhere"
+)
+@pytest.mark.parametrize("name", mostly_soak(COMMANDS, ["learn"]))
+def test_a_folder_that_is_read_only(name: str, inputs: Path, tmp_path: Path) -> None:
+    """The old file stays, nothing is left, and one line says why."""
+    command, folder = COMMANDS[name], tmp_path / "only read"
+    old = folder / command.outputs[0]
+    old.parent.mkdir(parents=True)
+    for path in inputs.iterdir():
+        (folder / path.name).symlink_to(path)
+    old.write_text("old")
+    (tmp_path / "tmp").mkdir()
+    held = sorted(folder.rglob("*"))
+    closed = [folder, *filter(Path.is_dir, held)]
+    for each in closed:
+        each.chmod(0o555)
+    done = subprocess.run(
+        [*NO_RIGHTS, sys.executable, "-m", "rspmn", *command.words], cwd=folder, check=False,
+        capture_output=True, text=True, env={**os.environ, "TMPDIR": str(tmp_path / "tmp")},
+    )  # fmt: skip
+    for each in closed:
+        each.chmod(0o755)
+    assert done.returncode == 2, done.stderr
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert "Permission denied" in done.stderr
+    assert old.read_text() == "old"
+    assert sorted(folder.rglob("*")) == held
     assert left(tmp_path) == []

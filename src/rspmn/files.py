@@ -35,15 +35,28 @@ def written_whole(path: str | Path, error: type[RspmnError] = ModelFileError) ->
 
     What the system refuses is raised as `error`.
     """
+    with _beside(path, error) as (target, folder):
+        part = folder / target.name
+        yield part
+        part.chmod(_mode(target))
+        with part.open("rb") as file:
+            os.fsync(file.fileno())
+        part.replace(target)
+
+
+def refuse_unwritable(path: str | Path, error: type[RspmnError] = ModelFileError) -> None:
+    """Raise what `written_whole` would, before there is anything to write."""
+    with _beside(path, error):
+        pass
+
+
+@contextmanager
+def _beside(path: str | Path, error: type[RspmnError]) -> Iterator[tuple[Path, Path]]:
+    """Give the file that `path` leads to, and a folder beside it that is removed at the end."""
     try:
         target = _resolved(path)
         with own_folder(target.parent, f".{target.name}.") as folder:
-            part = folder / target.name
-            yield part
-            part.chmod(_mode(target))
-            with part.open("rb") as file:
-                os.fsync(file.fileno())
-            part.replace(target)
+            yield target, folder
     except OSError as refused:
         raise error(f"{path}: cannot be written: {refused.strerror or refused}") from None
 

@@ -22,6 +22,7 @@ from rspmn import __version__
 from rspmn.cli.console import ExitCode, styled
 from rspmn.cli.streams import OutputFile, with_streams
 from rspmn.errors import RspmnError, did_you_mean
+from rspmn.files import refuse_unwritable
 
 #: What the help says about exit codes.
 EXIT_CODES = [
@@ -123,7 +124,7 @@ class Command(click.Command):
         arguments = Arguments(**ctx.params)
         with self._standard_output(ctx):
             try:
-                self._refuse_overwriting(ctx)
+                self._refuse_outputs(ctx)
                 return function_of(self.declared)(arguments) or ExitCode.ANSWERED
             except RspmnError as error:
                 if arguments.verbose:
@@ -136,10 +137,12 @@ class Command(click.Command):
             if isinstance(param.type, OutputFile) and given is not None:
                 yield Path(given)
 
-    def _refuse_overwriting(self, ctx: click.Context) -> None:
+    def _refuse_outputs(self, ctx: click.Context) -> None:
+        """Refuse files that must not or cannot be written before anything is computed."""
         for path in self._outputs(ctx):
             if path.is_file() and not ctx.params["force"]:
                 raise RspmnError(f"{path}: exists already; --force overwrites it")
+            refuse_unwritable(path)
 
     @contextmanager
     def _standard_output(self, ctx: click.Context) -> Iterator[None]:
