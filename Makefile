@@ -58,7 +58,7 @@ soak: $(VENV)/.ready-test  ## all tests with fifty times the examples, those mar
 coverage: export OPENBLAS_NUM_THREADS = 1
 coverage: $(VENV)/.ready-test  ## lines and branches that the tests run; build/coverage/html shows them
 	@rm -rf build/coverage && mkdir -p build/coverage
-	@$(RUN) -m coverage run -m pytest -n auto --dist loadscope --no-loadscope-reorder
+	@$(RUN) -m coverage run -m pytest -n auto --dist loadscope --no-loadscope-reorder --junitxml build/coverage/tests.xml
 	@$(RUN) -m coverage combine --quiet && $(RUN) -m coverage html --quiet --directory build/coverage/html
 	@$(RUN) -m coverage report --skip-covered --show-missing
 

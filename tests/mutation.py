@@ -4,34 +4,46 @@
     python tests/mutation.py --mutants 300 --seed 0
 
 Mutants are drawn from all that can be made in lines that some test runs. Each is judged by the
-tests that run its line, the most specific first (those that run the fewest lines). A mutant that
-fails a test, or takes far longer, is killed; those that survive are printed, to be reviewed.
+tests that run its line, the fastest first. What is run when a module is imported is judged by the
+tests that run anything of that module. A mutant that fails a test, or takes far longer, is killed;
+those that survive are printed, to be reviewed.
 """
 
 import argparse
 import ast
+import compileall
 import contextlib
 import copy
+import importlib
 import os
 import random
 import resource
 import shutil
+import signal
 import sys
 import tempfile
 import time
+import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("circuit", "infer", "learn")
-#: A mutant is judged by so many tests at most.
-MOST_TESTS = 24
-#: CPU seconds that the tests of a mutant may take: one that takes longer is killed.
-MOST_SECONDS = 60
-#: The exit codes of a child.
-SURVIVED, KILLED = 0, 1
+#: A mutant is judged by tests that took so many seconds together while coverage was measured, and
+#: by so many at most.
+ENOUGH_SECONDS, MOST_TESTS = 30.0, 200
+#: CPU seconds that a mutant may take: so many, and so many times what its tests took.
+STARTING, TIMES = 30, 3
+#: What is imported once, before there are mutants. It must not import rspmn.
+HEAVY = (
+    "numpy.random", "scipy.sparse.linalg", "scipy.sparse.csgraph", "scipy.stats", "scipy.optimize",
+    "scipy.special", "pandas", "polars", "pyarrow.parquet", "pyarrow.csv", "duckdb", "narwhals",
+    "hypothesis.strategies", "gymnasium",
+)  # fmt: skip
 
 SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
@@ -49,31 +61,57 @@ class Mutant(NamedTuple):
     line: int
     place: int  # which of the places of the file, in the order of `ast.walk`
     what: str
+    on_import: bool  # whether it is run when the module is imported
 
 
 class Coverage:
-    """Which tests run which lines."""
+    """Which tests run which lines, and how long they take."""
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, folder: Path) -> None:
         from coverage import CoverageData
 
-        found = CoverageData(str(data))
+        found = CoverageData(str(folder / "data"))
         found.read()
+        self.seconds = seconds_of_tests(folder / "tests.xml")
         self.tests_of: dict[Path, dict[int, set[str]]] = {}
-        self.size: Counter[str] = Counter()
         for name in found.measured_files():
             part = Path(name).parts
             path = Path(*part[len(part) - 1 - part[::-1].index("src") :])
             of_file = self.tests_of.setdefault(path, {})
             for line, contexts in found.contexts_by_lineno(name).items():
                 # documents and docstrings run what is installed, so they judge no mutant
-                of_file[line] = {c.split("[")[0] for c in contexts if c.startswith("tests/")}
-                self.size.update(of_file[line])
+                of_file[line] = {test for test in contexts if test in self.seconds}
 
     def tests(self, mutant: Mutant) -> list[str]:
-        """Return the tests that run the line of a mutant, the most specific first."""
-        found = self.tests_of.get(mutant.path, {}).get(mutant.line, set())
-        return sorted(found, key=lambda test: (self.size[test], test))[:MOST_TESTS]
+        """Return the tests that judge a mutant: the fastest case of each first, then the others."""
+        of_file = self.tests_of.get(mutant.path, {})
+        lines = of_file.values() if mutant.on_import else [of_file.get(mutant.line, set())]
+        found = sorted(set().union(*lines), key=lambda test: (self.seconds[test], test))
+        seen: Counter[str] = Counter()
+        turn = {}
+        for test in found:
+            seen[test.split("[")[0]] += 1
+            turn[test] = seen[test.split("[")[0]]
+        found = sorted(found, key=lambda test: turn[test])[:MOST_TESTS]
+        total, few = 0.0, 0
+        while few < len(found) and total < ENOUGH_SECONDS:
+            total += self.seconds[found[few]]
+            few += 1
+        return found[:few]
+
+    def limit(self, tests: Iterable[str]) -> int:
+        """Return the CPU seconds that some tests may take."""
+        return STARTING + int(TIMES * sum(self.seconds[test] for test in tests))
+
+
+def seconds_of_tests(report: Path) -> dict[str, float]:
+    """Return how long the tests of a JUnit report took."""
+    found = {}
+    for case in ET.parse(report).iter("testcase"):
+        module = case.attrib["classname"].replace(".", "/")
+        if module.startswith("tests/") and not list(case):  # it passed
+            found[f"{module}.py::{case.attrib['name']}"] = float(case.attrib["time"])
+    return found
 
 
 # ---- mutants ---------------------------------------------------------------------------------
@@ -134,9 +172,21 @@ def all_mutants(packages: tuple[str, ...]) -> list[Mutant]:
         for file in sorted((ROOT / "src/rspmn" / package).rglob("*.py")):
             path = file.relative_to(ROOT)
             tree = ast.parse(file.read_text(encoding="utf-8"))
+            later = set(run_later(tree))
             for place, (node, what) in enumerate(places(tree)):
-                found.append(Mutant(path, node.lineno, place, what))  # type: ignore[attr-defined]
+                line = node.lineno  # type: ignore[attr-defined]
+                found.append(Mutant(path, line, place, what, node not in later))
     return found
+
+
+def run_later(tree: ast.AST) -> Iterator[ast.AST]:
+    """Return what is in the bodies of functions."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            for statement in node.body:
+                yield from ast.walk(statement)
+        elif isinstance(node, ast.Lambda):
+            yield from ast.walk(node.body)
 
 
 def mutated(mutant: Mutant) -> str:
@@ -149,41 +199,74 @@ def mutated(mutant: Mutant) -> str:
 # ---- judging ---------------------------------------------------------------------------------
 
 
-def judge(mutant: Mutant, tests: list[str], source: Path) -> str:
-    """Return what becomes of a mutant: "killed", "late" or "survived"."""
-    file = source / mutant.path.relative_to("src")
-    before = file.read_text(encoding="utf-8")
-    file.write_text(mutated(mutant), encoding="utf-8")
-    found = verdict_of(tests)
-    file.write_text(before, encoding="utf-8")
-    return found
+class Judge:
+    """Runs tests in children, on a copy of the source that is imported instead of the real one."""
+
+    def __init__(self, source: Path, coverage: Coverage) -> None:
+        self.source, self.coverage = source, coverage
+        self.passes: dict[str, bool] = {}  # which tests pass without a mutant
+
+    def verdict(self, mutant: Mutant) -> str:
+        """Return what becomes of a mutant: "killed", "late", "survived" or "not judged"."""
+        tests = self.coverage.tests(mutant)
+        file = self.source / mutant.path.relative_to("src")
+        before, times = file.read_bytes(), file.stat()
+        file.write_text(mutated(mutant), encoding="utf-8")
+        failed = self._failed(tests)
+        file.write_bytes(before)
+        os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))  # what is compiled is valid again
+        if failed is None:
+            return "survived"
+        if failed == "":
+            return "late"
+        if failed not in self.passes:
+            self.passes[failed] = self._failed([failed]) is None
+        return "killed" if self.passes[failed] else "not judged"
+
+    def _failed(self, tests: list[str]) -> str | None:
+        """Return the first test that fails in a child, if any; "" if it takes too long."""
+        reads, writes = os.pipe()
+        child = os.fork()
+        if child == 0:
+            _run(tests, self.coverage.limit(tests), writes)
+        os.close(writes)
+        with os.fdopen(reads) as told:
+            failed = told.read()
+        _, status = os.waitpid(child, 0)
+        if os.WIFSIGNALED(status):
+            return ""
+        if os.WEXITSTATUS(status) == pytest.ExitCode.OK:
+            return None
+        return failed if failed in tests else tests[0]  # a module that cannot be imported
 
 
-def verdict_of(tests: list[str]) -> str:
-    """Run tests in a child. Heavy modules are imported before, ours only there."""
-    child = os.fork()
-    if child == 0:
-        _run(tests)
-    _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status):
-        return "late"
-    return "survived" if os.WEXITSTATUS(status) == SURVIVED else "killed"
+class _FirstFailure:
+    """A plugin that tells which test fails."""
+
+    def __init__(self, writes: int) -> None:
+        self.writes, self.told = writes, False
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed and not self.told:
+            self.told = True
+            os.write(self.writes, report.nodeid.encode())
 
 
-def _run(tests: list[str]) -> None:
+def _run(tests: list[str], seconds: int, writes: int) -> None:
     """Run tests in this process, which ends here."""
-    import pytest
-
-    resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    signal.alarm(20 * seconds)  # it may wait for itself
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 1)
     os.dup2(nothing, 2)
-    os.environ["CI"] = "true"
-    code: int = KILLED
+    code: int = pytest.ExitCode.INTERNAL_ERROR
     try:
-        code = pytest.main(["-q", "-x", "-p", "no:cacheprovider", *tests])
+        plugins = [_FirstFailure(writes)]
+        code = pytest.main(
+            ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", *tests], plugins
+        )
     finally:  # whatever is raised: nothing of the parent may be run by its child
-        os._exit(SURVIVED if code == pytest.ExitCode.OK else KILLED)
+        os._exit(code)
 
 
 @contextlib.contextmanager
@@ -192,9 +275,9 @@ def own_source() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "src"
         shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
+        compileall.compile_dir(source, quiet=2)
         sys.dont_write_bytecode = True
-        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-        os.environ["PYTHONPATH"] = str(source)
+        os.environ |= {"CI": "true", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(source)}
         sys.path.insert(0, str(source))
         yield source
 
@@ -205,34 +288,32 @@ def main() -> None:
     parser.add_argument("--mutants", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--packages", nargs="+", default=PACKAGES)
-    parser.add_argument("--data", type=Path, default=ROOT / "build/coverage/data")
+    parser.add_argument("--first", type=int, default=0, help="leave so many out")
+    parser.add_argument("--data", type=Path, default=ROOT / "build/coverage")
+    parser.add_argument("--all", action="store_true", help="print those that were caught, too")
     parser.add_argument("--minutes", type=float, default=600.0, help="stop after so long")
     arguments = parser.parse_args()
     coverage = Coverage(arguments.data)
     possible = all_mutants(tuple(arguments.packages))
     tested = [mutant for mutant in possible if coverage.tests(mutant)]
     random.Random(arguments.seed).shuffle(tested)
-    print(f"{len(possible)} mutants, {len(tested)} of them in lines that a test runs")
-    import numpy  # noqa: F401
-    import pytest  # noqa: F401
-    import scipy.sparse.linalg  # noqa: F401
-
+    print(f"{len(possible)} mutants, {len(tested)} of them in lines that a test runs", flush=True)
     os.chdir(ROOT)
     verdicts: Counter[str] = Counter()
     began = time.monotonic()
     with own_source() as source:
-        for mutant in tested[: arguments.mutants]:
+        for module in HEAVY:
+            importlib.import_module(module)
+        judge = Judge(source, coverage)
+        for mutant in tested[arguments.first :][: arguments.mutants]:
             if time.monotonic() - began > 60 * arguments.minutes:
                 break
-            tests = coverage.tests(mutant)
-            verdict = judge(mutant, tests, source)
-            if verdict == "killed" and verdict_of(tests) != "survived":
-                verdict = "not judged"  # its tests fail without it, too
+            verdict = judge.verdict(mutant)
             verdicts[verdict] += 1
-            if verdict == "survived":
+            if arguments.all or verdict == "survived":
                 lines = (ROOT / mutant.path).read_text(encoding="utf-8").splitlines()
                 code = lines[mutant.line - 1].strip()
-                print(f"{mutant.path}:{mutant.line}: {mutant.what}: {code}", flush=True)
+                print(f"{verdict}: {mutant.path}:{mutant.line}: {mutant.what}: {code}", flush=True)
     judged = verdicts.total() - verdicts["not judged"]
     caught = judged - verdicts["survived"]
     score = caught / max(judged, 1)
