@@ -120,7 +120,7 @@ def test_the_worth_of_a_split_by_hand() -> None:
     """
     seen = contexts([(0,), (1,)], (2,))
     level = Open(seen, entries([0, 1], [0, 1], [3.0, 3.0]), np.zeros(2, np.int64), np.arange(2))
-    gains = level._by_variables(np.arange(1), np.arange(2))
+    gains = level._by_variables(slice(0, 1), level.cell, level.context, level.weight)
     assert math.exp(gains.every[0, 0]) == pytest.approx(20.0)
     assert gains.single[0, 0] == -math.inf  # of two values one alone is the same split
     variable, value = level.best_splits()

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from rspmn.circuit import LatentFactors
-from rspmn.data.distinct import count_distinct, distinct_rows
+from rspmn.data.distinct import count_distinct, distinct_integers, distinct_rows
 from rspmn.infer.compiled.joined import Joined
 from rspmn.types import Array, Bools, Ints
 
@@ -201,7 +201,7 @@ def _stages(
     found = []
     for k, component in enumerate(order):
         size = len(tables[component])
-        keys, after = np.unique(before * size + rows[:, component], return_inverse=True)
+        keys, after = distinct_integers(before * size + rows[:, component])
         parent, row = np.divmod(keys, size)
         members, then = endings[k], endings[k + 1]
         # an ending before is a class and an ending after; one cell has both
@@ -212,7 +212,7 @@ def _stages(
         starts = np.flatnonzero(np.diff(following[sort], prepend=-1))
         factors = tables[component][row]
         found.append(_Stage(component, row, parent, factors, classes[sort], sort, starts))
-        before = after.ravel()
+        before = after
     return found, before
 
 
@@ -221,7 +221,7 @@ def _endings(cells: Ints, order: Sequence[int]) -> list[Ints]:
     found = [np.zeros(len(cells), dtype=np.int64)]
     for component in reversed(order):
         key = found[-1] * (int(cells[:, component].max()) + 1) + cells[:, component]
-        found.append(np.unique(key, return_inverse=True)[1].ravel())
+        found.append(distinct_integers(key)[1])
     return found[::-1]
 
 
@@ -231,17 +231,17 @@ def elimination_order(rows: Ints, cells: Ints) -> list[int]:
     Of each step, work is the number of beginnings after it times that of endings before it; with
     equal work, that which leaves fewer endings.
     """
-    left = list(range(rows.shape[1]))
+    left, sizes = list(range(rows.shape[1])), rows.max(axis=0) + 1
+    columns, cells = np.ascontiguousarray(rows.T), np.asfortranarray(cells)
     begun, order = np.zeros(len(rows), dtype=np.int64), list[int]()
     while left:
         costs = []
         for component in left:
-            beginnings = _count(begun * (int(rows[:, component].max()) + 1) + rows[:, component])
+            beginnings = _count(begun * sizes[component] + columns[component])
             endings = _count_joint(cells[:, [c for c in left if c != component]])
             costs.append((beginnings * endings, beginnings, component))
         best = min(costs)[2]
-        key = begun * (int(rows[:, best].max()) + 1) + rows[:, best]
-        begun = np.unique(key, return_inverse=True)[1].ravel()
+        begun = distinct_integers(begun * sizes[best] + columns[best])[1]
         order.append(best)
         left.remove(best)
     return order
@@ -261,5 +261,5 @@ def _count_joint(codes: Ints) -> int:
     for column in codes.T:
         key = key * (int(column.max(initial=0)) + 1) + column
         if int(key.max(initial=0)) > 2**31:
-            key = np.unique(key, return_inverse=True)[1].ravel()
+            key = distinct_integers(key)[1]
     return _count(key)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rspmn.data.distinct import distinct_integers
 from rspmn.data.keys import group_weights
 from rspmn.learn.structure.contingency import distinct_weights
 from rspmn.learn.successors.transitions import Contexts
@@ -50,15 +51,14 @@ class Entries:
 class Open:
     """Nodes that may be split, and what was seen in each."""
 
-    def __init__(self, contexts: Contexts, entries: Entries, node: Ints, live: Ints) -> None:
-        """Lay out the entries `live`, of which each is in a node."""
-        self.columns, self.context = contexts.columns, entries.context[live]
-        self.sizes = contexts.sizes
-        self.nodes, self.number = np.unique(node, return_inverse=True)
-        self.count = len(self.nodes)
-        self.value, self.weight = entries.value[live], entries.weight[live]
-        self.values = int(self.value.max()) + 1
-        self.key, self.total = distinct_weights(self.number * self.values + self.value, self.weight)
+    def __init__(self, contexts: Contexts, entries: Entries, number: Ints, live: Ints) -> None:
+        """Lay out the entries `live`, of which each is in a node; all numbers occur."""
+        self.columns, self.sizes = contexts.columns, contexts.sizes
+        self.number, self.count = number, int(number.max()) + 1
+        self.context, self.weight = entries.context[live], entries.weight[live]
+        self.values = int(entries.value[live].max()) + 1
+        self.key, self.cell = distinct_integers(number * self.values + entries.value[live])
+        self.total = group_weights(self.cell, self.weight)
         self.of_key = self.key // self.values
         self.prior = STRENGTH / np.bincount(self.of_key, minlength=self.count)  # of each value
         self.seen = group_weights(self.of_key, self.total, self.count)
@@ -68,7 +68,7 @@ class Open:
     @property
     def cells(self) -> tuple[Ints, Ints, Array]:
         """The weight of each value in each node: nodes, values, weights."""
-        return self.nodes[self.of_key], self.key % self.values, self.total
+        return self.of_key, self.key % self.values, self.total
 
     def best_splits(self) -> tuple[Ints, Ints]:  # [nodes] each
         """Return the variable and value of each node's best split; LEAF where there is none.
@@ -80,49 +80,68 @@ class Open:
         if not len(mixed):
             return variable, value
         inside = np.flatnonzero((self.prior < STRENGTH)[self.number])
-        size, step = len(self.sizes), max(1, TOGETHER // len(inside))
+        cell, context = self.cell[inside], self.context[inside]
+        weight, size = self.weight[inside], len(self.sizes)
+        step = max(1, TOGETHER // len(inside))
         parts = [
-            self._by_variables(np.arange(first, min(first + step, size)), inside)
+            self._by_variables(slice(first, first + step), cell, context, weight)
             for first in range(0, size, step)
         ]
         gains = _Gains(*(np.concatenate(part)[:, mixed] for part in zip(*parts, strict=True)))
         variable[mixed], value[mixed] = gains.best()
         return variable, value
 
-    def _by_variables(self, variables: Ints, inside: Ints) -> "_Gains":
+    def _by_variables(self, variables: slice, cell: Ints, context: Ints, weight: Array) -> "_Gains":
         """Return the gains of splits by some variables: by all values, and by the best value.
 
-        `inside` are the entries of nodes that may be split.
+        The other arguments are the entries of nodes that may be split.
         """
-        sizes, shape = self.sizes[variables], (len(variables), self.count)
-        first = np.cumsum(sizes * self.count) - sizes * self.count  # the cells of each variable
-        at = self.number[inside] * sizes[:, None] + first[:, None]  # [variables, entries]
-        at += self.columns[variables[:, None], self.context[inside]]
-        at *= self.values
-        at += self.value[inside]
-        key, weight = distinct_weights(at.ravel(), np.tile(self.weight[inside], len(variables)))
-        of_key = key // self.values
-        begins = np.append(True, of_key[1:] != of_key[:-1])
-        cells, cell = of_key[begins], np.cumsum(begins) - 1  # (variable, node, code) that occur
-        variable = np.searchsorted(first, cells, side="right") - 1
-        node, code = np.divmod(cells - first[variable], sizes[variable])
-        owner = variable * self.count + node
-        prior = self.prior[node][cell]
-        apart = _log_likelihood(cell, weight, prior, len(cells))
-        every = group_weights(owner, apart, shape[0] * shape[1]).reshape(shape) - self.whole
-        number = np.bincount(owner, minlength=shape[0] * shape[1])
-        # all other values of the variable together: what the node has seen, less the cell
-        total = self.total[np.searchsorted(self.key, node[cell] * self.values + key % self.values)]
-        less = group_weights(cell, _gammaln(total - weight + prior) - _gammaln(total + prior))
-        rest = self.seen[node] - group_weights(cell, weight)
+        sizes = self.sizes[variables]
+        first = _before(sizes * len(self.key))  # the counts of each variable: by cell, then code
+        at = self.columns[variables].take(context, axis=1)  # [variables, entries]
+        at += cell * sizes[:, None]
+        at += first[:, None]
+        key, weight = distinct_weights(at.ravel(), np.tile(weight, len(sizes)))
+        variable = np.searchsorted(first, key, side="right") - 1
+        cell, code = np.divmod(key - first[variable], sizes[variable])
+        first = _before(sizes * self.count)
+        parts, part = distinct_integers(
+            first[variable] + self.of_key[cell] * sizes[variable] + code
+        )  # (variable, node, code) that occur
+        variable = np.searchsorted(first, parts, side="right") - 1
+        node, code = np.divmod(parts - first[variable], sizes[variable])
+        prior, total = self.prior[self.of_key[cell]], self.total[cell]
+        apart = _log_likelihood(part, weight, prior, len(parts))
+        # all other values of the variable together: what the node has seen, less the part
+        less = group_weights(part, _gammaln(total - weight + prior) - _gammaln(total + prior))
+        rest = self.seen[node] - group_weights(part, weight)
         others = self.whole[node] - _ends(self.seen[node]) + less + _ends(rest)
-        alone = np.where(number[owner] > 2, apart + others - self.whole[node], -np.inf)
+        return self._gains(len(sizes), variable * self.count + node, code, apart, others)
+
+    def _gains(
+        self, variables: int, owner: Ints, code: Ints, apart: Array, others: Array
+    ) -> "_Gains":
+        """Return the gains, given the log-likelihoods of parts and of all but each part.
+
+        `owner` is the variable and node that each part is of, `code` its value.
+        """
+        shape, size = (variables, self.count), variables * self.count
+        number = np.bincount(owner, minlength=size)
+        every = group_weights(owner, apart, size).reshape(shape) - self.whole
+        alone = np.where(
+            number[owner] > 2, apart + others - self.whole[owner % self.count], -np.inf
+        )
         order = np.lexsort((-code, alone, owner))  # the best of each node is last
         last = order[np.append(owner[order][1:] != owner[order][:-1], True)]
         single, value = np.full(shape, -np.inf), np.full(shape, EVERY)
         single.flat[owner[last]], value.flat[owner[last]] = alone[last], code[last]
         number = number.reshape(shape)
         return _Gains(number, np.where(number > 1, every, -np.inf), single, value)
+
+
+def _before(sizes: Ints) -> Ints:
+    """Return the sum of all sizes before each."""
+    return np.asarray(np.cumsum(sizes) - sizes)
 
 
 class _Gains(NamedTuple):

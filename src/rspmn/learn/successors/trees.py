@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rspmn.data.distinct import distinct_integers
 from rspmn.data.keys import group_weights
 from rspmn.learn.successors.splits import EVERY, LEAF, Entries, Open, dependent_components
 from rspmn.learn.successors.transitions import Contexts
@@ -73,24 +74,23 @@ def grow_trees(contexts: Contexts, entries: Entries, first: dict[int, int]) -> T
     parents, branches = [roots], [np.zeros_like(roots)]
     splits: list[tuple[Ints, Ints]] = []
     cells: list[tuple[Ints, Ints, Array]] = []
-    node, live, count = entries.component.copy(), np.arange(len(entries.component)), len(roots)
+    number, live, before = entries.component, np.arange(len(entries.component)), 0
+    width = max(2, int(contexts.sizes.max()))  # at least the branches of any node
     while len(live):  # level by level; the nodes of a level are numbered without gaps
-        level = Open(contexts, entries, node[live], live)
-        cells.append(level.cells)
+        level = Open(contexts, entries, number, live)
+        node, seen, weight = level.cells
+        cells.append((before + node, seen, weight))
         variable, value = level.best_splits()
         if len(splits) == 0:
             variable[list(first)], value[list(first)] = list(first.values()), EVERY
         splits.append((variable, value))
-        split = variable[level.number] != LEAF
-        live, number = live[split], level.number[split]
+        split = np.flatnonzero(variable[number] != LEAF)
+        live, number = live[split], number[split]
         code = contexts.codes[entries.context[live], variable[number]]
-        keys, which = np.unique(
-            _key(level.nodes[number], _branch(code, value[number])), return_inverse=True
-        )
-        node[live] = count + which
-        count += len(keys)
-        parents.append(keys // BRANCHES)
-        branches.append(keys % BRANCHES)
+        keys, number = distinct_integers(number * width + _branch(code, value[number]))
+        parents.append(before + keys // width)
+        branches.append(keys % width)
+        before += level.count
     variables, values = (np.concatenate(part) for part in zip(*splits, strict=True))
     found = tuple(np.concatenate(part) for part in zip(*cells, strict=True))
     return Trees(
