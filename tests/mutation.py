@@ -35,9 +35,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("circuit", "infer", "learn")
 #: A mutant is judged by tests that took so many seconds together while coverage was measured, and
 #: by so many at most.
-ENOUGH_SECONDS, MOST_TESTS = 30.0, 200
+ENOUGH_SECONDS, MOST_TESTS = 10.0, 200
 #: CPU seconds that a mutant may take: so many, and so many times what its tests took.
-STARTING, TIMES = 30, 3
+STARTING, TIMES = 10, 3
 #: What is imported once, before there are mutants. It must not import rspmn.
 HEAVY = (
     "numpy.random", "scipy.sparse.linalg", "scipy.sparse.csgraph", "scipy.stats", "scipy.optimize",
@@ -52,6 +52,12 @@ SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Or: ast.And, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.FloorDiv: ast.Mod,
     ast.Mod: ast.FloorDiv,
 }  # fmt: skip
+
+#: Options of pytest; it warns of plugins that were imported before.
+OPTIONS = (
+    "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist",
+    "-W", "ignore::pytest.PytestAssertRewriteWarning",
+)  # fmt: skip
 
 
 class Mutant(NamedTuple):
@@ -261,10 +267,7 @@ def _run(tests: list[str], seconds: int, writes: int) -> None:
     os.dup2(nothing, 2)
     code: int = pytest.ExitCode.INTERNAL_ERROR
     try:
-        plugins = [_FirstFailure(writes)]
-        code = pytest.main(
-            ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", *tests], plugins
-        )
+        code = pytest.main([*OPTIONS, *tests], [_FirstFailure(writes)])
     finally:  # whatever is raised: nothing of the parent may be run by its child
         os._exit(code)
 

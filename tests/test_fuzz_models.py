@@ -83,6 +83,7 @@ MUTANTS: tuple[tuple[str, dict[tuple[str | int, ...], object], str], ...] = (
     ("every_leaf", {("top", "nodes", 0, "interface"): 1}, "likelihood"),
     ("factored", {("template", "factors", 0, "to", 0): 2**63}, "load"),
     ("factored", {("template", "factors", 0, "components", 0, "classes", 0): 2**64}, "load"),
+    ("never_taken", {("never_taken", 0, 4): 10**400}, "load"),
 )
 
 

@@ -212,9 +212,10 @@ def _never_taken(fields: Fields) -> tuple[NeverTaken, ...]:
     found = []
     for row in fields.array("never_taken"):
         match row:
-            case [str(decision), value, str(variable), at, int() | float() as expected]:
+            case [str(decision), value, str(variable), at, int() | float() as steps]:
                 one, other = (as_value(v, "never_taken", ModelFileError) for v in (value, at))
-                found.append(NeverTaken(decision, one, variable, other, float(expected)))
+                expected = Fields({"steps": steps}, f"{fields.where}, never_taken").number("steps")
+                found.append(NeverTaken(decision, one, variable, other, expected))
             case _:
                 raise ModelFileError(
                     f"{fields.where}, never_taken: expected a decision, its value, a variable, its "

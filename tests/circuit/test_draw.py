@@ -59,8 +59,12 @@ def test_nothing_overlaps(seed: int, unfolded: bool) -> None:
         assert np.diff(sorted(xs)).min(initial=1.0) >= 0.5 - 1e-9
     for edge in drawing.edges:
         parent, child = drawing.places[edge.parent], drawing.places[edge.child]
-        assert child.layer > parent.layer
         assert child.index in parent.node.children
+    for number, place in enumerate(drawing.places):  # below all its parents, and no further
+        above = [
+            drawing.places[edge.parent].layer for edge in drawing.edges if edge.child == number
+        ]
+        assert place.layer == 1 + max(above, default=-1)
 
 
 def test_svg_and_png() -> None:

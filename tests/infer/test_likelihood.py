@@ -6,15 +6,20 @@ import numpy as np
 import pytest
 
 from effort import seeds
+from plain_queries import evidence_of
 from random_models import random_rspmn, random_setting, random_spn
 from rspmn.circuit import Categorical, IntegerHistogram, NetworkBuilder, PiecewiseLinear
 from rspmn.circuit.rewrite import at_step
+from rspmn.data.episodes import Episodes
 from rspmn.data.tables import as_table
+from rspmn.end_nodes import end_root, weighted_top
 from rspmn.errors import EvidenceError
 from rspmn.infer import conditioned, log_likelihood, log_likelihoods
 from rspmn.infer.compiled.layers import DenseSums, compile_likelihood
 from rspmn.infer.compiled.leaf_tables import distinct_columns
-from rspmn.infer.likelihood import node_log_likelihoods
+from rspmn.infer.likelihood import episode_log_likelihood, node_log_likelihoods
+from rspmn.model import RSPMN
+from rspmn.schema import Schema
 from rspmn.values import Value
 
 
@@ -109,3 +114,18 @@ def test_sums_of_the_same_children() -> None:
     assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)
     assert found[8, 0] == pytest.approx(-828.9, abs=4)  # 40 · log 1e-9, and a little
     assert found[9, 0] == -math.inf
+
+
+def test_steps_after_which_no_number_is_possible() -> None:
+    """Fault: numbers below a decision that a log never makes could not be looked up."""
+    schema = Schema([["x"], ["a"], ["z"]], ["a"], "u", {"z": "continuous"})
+    b = NetworkBuilder()
+    z = b.leaf("z", PiecewiseLinear((0.0, 1.0), (1.0, 1.0)))
+    after = b.product([z, b.utility("u", 1.0), b.sum([b.latent(1)], [1.0])])
+    root = b.product([b.leaf("x", Categorical.certain(0)), b.max("a", {"left": after})])
+    model = RSPMN(schema, weighted_top([1.0, 0.0]), b.build(root, end_root(b, schema, 1)))
+    for action, expected in (("left", 0.0), ("right", -math.inf)):
+        step = {"episode": [0], "time": [0], "x": [0], "a": [action], "z": [0.5], "u": [1.0]}
+        log = Episodes.from_long(step, schema, ending="end")
+        assert episode_log_likelihood(model, evidence_of(log, 0)) == expected
+        assert model.log_likelihood(log, False).tolist() == [expected]

@@ -9,7 +9,7 @@ import pytest
 from effort import seeds
 from random_models import random_rspmn, random_setting
 from rspmn import RSPMN, Episodes, Followed, NetworkBuilder, Schema, Windows
-from rspmn.circuit import Categorical
+from rspmn.circuit import Categorical, Utility
 from rspmn.data.windows import fair_endings
 from rspmn.end_nodes import weighted_top
 from rspmn.envs.frozen_lake import frozen_lake
@@ -102,3 +102,17 @@ def test_episodes_that_are_impossible_take_no_part() -> None:
     _, info = em(machine, mixed, passes=2, soft=True)
     assert info.impossible == 1
     assert np.isfinite(info.log_likelihoods).all()
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_costs_are_counted_as_rewards_are(soft: bool) -> None:
+    """Utilities that are lower by 7 give means that are."""
+    machine = noisy_machine(0.9, 0.8)
+    log = machine.sample(40, 10, rng=0)
+    table = log.to_long()
+    table["u"] = (np.asarray(table["u"], np.float64) - 7).tolist()
+    lower = Episodes.from_long(table, machine.schema, ending="cut")
+    one, other = (em(machine, each, passes=2, soft=soft)[0] for each in (log, lower))
+    means = [[n.mean for n in m.template.nodes if isinstance(n, Utility)] for m in (one, other)]
+    assert len(set(means[0])) > 1
+    assert means[1] == pytest.approx([mean - 7 for mean in means[0]])

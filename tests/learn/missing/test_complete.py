@@ -17,6 +17,8 @@ from rspmn.infer.compiled.groups import drawn_columns
 from rspmn.learn import learn_rspmn
 from rspmn.learn.missing import whole_states
 from rspmn.learn.missing.complete import completed
+from rspmn.learn.missing.one_by_one import drawn_one_by_one
+from rspmn.learn.missing.steps import CodedSteps
 from rspmn.schema import Schema
 
 STATES = Schema([["x", "y"], ["a"]], ["a"], "u")
@@ -157,3 +159,18 @@ def test_a_third_of_all_values_may_be_missing(seed: int) -> None:
     assert (value - random) / (best - random) > 0.97
     promise = float(model.meu(horizon=world.horizon))
     assert (promise - best) / (best - random) == pytest.approx(0, abs=0.1)
+
+
+@pytest.mark.parametrize("code", [1, 3])
+def test_a_value_that_is_the_only_one_known_is_drawn(code: int) -> None:
+    """Any other of the four would be as probable if nothing were known."""
+    known, rows = 40, 60
+    state = np.ones((rows, 2), dtype=np.int64)
+    state[:, 0] = np.where(np.arange(rows) < known, code, 0)
+    none = np.zeros(rows, dtype=np.int64)
+    steps = CodedSteps(
+        ("x", "y"), np.array([5, 2]), state, np.zeros_like(state), state == 0,
+        np.zeros(state.shape, dtype=bool), none, 1, none, 1, none == 0, np.ones(rows),
+    )  # fmt: skip
+    drawn = drawn_one_by_one(steps, np.random.default_rng(0))
+    assert (drawn.state == [code, 1]).all()

@@ -111,10 +111,11 @@ class LeafTable:
 def members_of(some: Mapping[int, Distribution], leaf: Ints) -> Iterator[tuple[Distribution, Ints]]:
     """Return, for those of some leaves that occur, where they do."""
     order = np.argsort(leaf, kind="stable")
-    distinct, first = np.unique(leaf[order], return_index=True)
-    for row, here in zip(distinct.tolist(), np.split(order, first[1:]), strict=True):
+    distinct, counts = np.unique(leaf, return_counts=True)
+    ends = np.cumsum(counts).tolist()
+    for row, start, end in zip(distinct.tolist(), [0, *ends], ends, strict=False):
         if row in some:
-            yield some[row], here
+            yield some[row], order[start:end]
 
 
 def leaf_tables(network: Network) -> dict[str, LeafTable]:
