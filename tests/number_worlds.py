@@ -62,3 +62,32 @@ def corridor(
         log[name] = [row[name] for row in rows]
     state = ["x", "attribute", *(f"z{k}" for k in range(noise)), *(["machine"] * machine)]
     return log, Schema([state, ["a"]], ["a"], "u")
+
+
+def compass(
+    episodes: int, seed: int, speed: bool = False, digits: int = 12
+) -> tuple[dict[str, list[Any]], Schema]:
+    """Return a log of turns left and right by 0.3 to north, 0.2 to both sides; 1 is earned there.
+
+    A heading is logged as its cosine, "east", and sine, "north". With `speed` a turn is as large
+    as the speed, a number from 0.1 to 0.5 that is drawn anew in each step.
+    """
+    rng = np.random.default_rng(seed)
+    names = "episode", "time", "east", "north", "speed", "a", "u", "over"
+    rows: list[tuple[Any, ...]] = []
+    for episode in range(episodes):
+        angle = float(rng.uniform(-np.pi, np.pi))
+        for t in range(60):
+            action = str(rng.choice(["left", "right"]))
+            turn = float(rng.uniform(0.1, 0.5)) if speed else 0.3
+            east, north = round(float(np.cos(angle)), digits), round(float(np.sin(angle)), digits)
+            angle += (turn if action == "left" else -turn) + float(rng.normal(0, 0.01))
+            over = bool(np.cos(angle - np.pi / 2) > np.cos(0.2))
+            rows.append((episode, t, east, north, turn, action, float(over), over))
+            if over:
+                break
+    log = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+    state = ["east", "north", *(["speed"] * speed)]
+    if not speed:
+        del log["speed"]
+    return log, Schema([state, ["a"]], ["a"], "u")

@@ -19,8 +19,9 @@ import duckdb
 import numpy as np
 import pytest
 
+from number_worlds import compass
 from reproductions.single_shot import oil_wildcatter
-from rspmn import Policy, Schema, learn_rspmn, learn_spmn
+from rspmn import Policy, Schema, learn_rspmn, learn_spmn, windows
 from rspmn.cli import main
 from rspmn.data.sources.connect import quoted
 from rspmn.envs.frozen_lake import frozen_lake
@@ -235,6 +236,21 @@ def learned_numbers() -> tuple[Policy, list[State]]:
     return policy, states
 
 
+def numbers_on_a_circle() -> tuple[Policy, list[State]]:
+    """A heading by its cosine and sine; some states lack one, some are off the circle."""
+    log, schema = compass(40, 0)
+    model, info = learn_rspmn(windows(log, schema, terminated="over"))
+    assert info.numbers.circles
+    states: list[State] = [
+        {
+            "east": None if k % 7 == 0 else float(np.cos(k)) * (2 if k % 5 == 0 else 1),
+            "north": float(np.sin(k)),
+        }
+        for k in range(60)
+    ]
+    return model.policy(4), states
+
+
 def ruled_numbers() -> tuple[Policy, list[State]]:
     """Rules and laws by state: a variable that nothing depends on is in one of them."""
     policy, states = numbers(3)
@@ -263,6 +279,7 @@ def several_numbers(decisions: int) -> tuple[Policy, list[State]]:
 CASES: dict[object, Callable[[], tuple[Policy, list[State]]]] = {
     **{seed: partial(numbers, seed) for seed in range(4)},
     "learned": learned_numbers,
+    "circle": numbers_on_a_circle,
     "ruled": ruled_numbers,
     "two": partial(several_numbers, 2),
     "three": partial(several_numbers, 3),

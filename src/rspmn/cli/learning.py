@@ -104,6 +104,8 @@ def _about_variables(info: RSPMNInfo) -> Iterator[str]:
         boxes = (f"{name} ({len(knots)} knots)" for name, knots in info.numbers.knots.items())
         others = [name for name in info.numbers.relevant if name not in info.numbers.knots]
         yield f"numbers: soft boxes of {', '.join([*boxes, *others])}"
+        for pair in info.numbers.circles:
+            yield f"numbers: {' and '.join(pair)} are on a circle, and are divided by their angle"
     if info.aside:
         them = "it" if len(info.aside) == 1 else "them"
         yield (

@@ -16,6 +16,7 @@ from rspmn.infer.compiled.assign import NOWHERE, SEVERAL, Located
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.estimate import estimate
 from rspmn.learn.missing.complete import completed
+from rspmn.learn.numbers.axes import Axis
 from rspmn.learn.numbers.learn_on_grid import estimate_on_grid
 from rspmn.learn.numbers.read_grid import grid_of
 from rspmn.learn.set_aside import located_without, put_back, take_out, without_variables
@@ -138,14 +139,13 @@ def _states_of(
 
 
 def _refit_on_grid(
-    windows: Windows, config: LearnConfig, knots: dict[str, Array], categories: list[str]
+    windows: Windows, config: LearnConfig, axes: dict[tuple[str, ...], Axis], categories: list[str]
 ) -> tuple[RSPMN, RefitInfo]:
-    """Estimate what follows soft boxes; numbers beyond their knots are new states."""
+    """Estimate what follows soft boxes; numbers beyond their axes are new states."""
     beyond = np.zeros(len(windows), dtype=bool)
-    for name, line in knots.items():
-        numbers = windows.columns[name].numbers()
-        beyond |= (numbers < line[0]) | (numbers > line[-1])
-    model = estimate_on_grid(windows, config, knots, categories)
+    for names, axis in axes.items():
+        beyond |= axis.beyond(np.stack([windows.columns[n].numbers() for n in names], axis=1))
+    model = estimate_on_grid(windows, config, axes, categories)
     steps, new = windows.counts, windows.counts[beyond]
     return model, RefitInfo(steps=int(steps.sum()), new_states=int(new.sum()))
 

@@ -62,7 +62,7 @@ def expected_next(grid: Grid, membership: Membership, log: Logged) -> Follows:
     """Return what follows every node of a grid and every action."""
     on = ~log.ended
     at_nodes, at_rows = _features(grid, log)
-    size, actions, d = grid.size, log.actions, grid.dimension
+    size, actions, d = grid.size, log.actions, grid.numbers
     next_of_nodes, next_of_rows = np.empty((size, actions, d)), np.empty(log.numbers.shape)
     steps = np.empty((size, actions))
     noise: list[Array] = []

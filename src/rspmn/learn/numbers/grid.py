@@ -1,8 +1,8 @@
 """A grid of knots: interface nodes as soft boxes of numbers, crossed with categories.
 
-The knots of a variable divide its line into cells. A node is a knot of each number and a value of
-each category. A state between two knots belongs to both, by its distance: in a cell of d numbers it
-belongs to the 2^d corners, by multilinear interpolation. So the worth of an action changes
+The knots of an axis divide it into intervals. A node is a knot of each axis and a value of each
+category. A state between two knots belongs to both, by its distance: in a cell of d axes it belongs
+to the 2^d corners, by multilinear interpolation. So the worth of an action changes
 continuously from node to node, and the mean of a displacement is kept exactly.
 
 The density of states is constant within a cell. A node's density is then a sum over the cells
@@ -12,12 +12,12 @@ interpolation. Given a part of a state it weighs the cells that agree by how oft
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 
 from rspmn.data.keys import group_weights
-from rspmn.errors import DataError
+from rspmn.learn.numbers.axes import Axis
 from rspmn.types import Array, Ints
 
 #: The steps that all cells together are given beyond those that were logged in them.
@@ -28,24 +28,19 @@ UNSEEN = 1.0
 class Grid:
     """Cells, and the nodes at their corners: all cells of the categories that were seen.
 
-    The columns of `cells` and `nodes` are those of the categories, then of the numbers: a code of
-    each category; of each number the interval of a cell, or the knot of a node.
+    The columns of `cells` and `nodes` are those of the categories, then of the axes: a code of each
+    category; of each axis the interval of a cell, or the knot of a node.
     """
 
     sizes: tuple[int, ...]  # of each category, the number of codes
-    knots: tuple[Array, ...]  # of each number
+    axes: tuple[Axis, ...]  # which have the numbers in their order
     cells: Ints  # [cells, variables]
     weights: Array  # [cells], the steps in each
 
-    def __post_init__(self) -> None:
-        for j, line in enumerate(self.knots):
-            if len(line) < 2:
-                raise DataError(f"Grid: expected two or more knots of number {j}, found {line}")
-
     @property
-    def dimension(self) -> int:
+    def numbers(self) -> int:
         """The number of numbers."""
-        return len(self.knots)
+        return sum(axis.numbers for axis in self.axes)
 
     @cached_property
     def categories(self) -> int:
@@ -55,17 +50,24 @@ class Grid:
     @cached_property
     def corners(self) -> Ints:  # [2^d, variables]
         """What is added to the codes of a cell to give its corners."""
-        steps = np.array(list(product((0, 1), repeat=self.dimension)), dtype=np.int64)
+        steps = np.array(list(product((0, 1), repeat=len(self.axes))), dtype=np.int64)
         return np.hstack([np.zeros((len(steps), len(self.sizes)), dtype=np.int64), steps])
 
     @cached_property
+    def _codes(self) -> Ints:  # [variables]
+        """The number of codes of each variable."""
+        return np.array([*self.sizes, *(axis.size for axis in self.axes)])
+
+    @cached_property
     def _radix(self) -> Ints:  # [variables]
-        sizes = [*self.sizes, *(len(knots) for knots in self.knots)]
-        return np.cumprod([1, *sizes[:0:-1]])[::-1].astype(np.int64)
+        return np.cumprod([1, *self._codes[:0:-1]])[::-1].astype(np.int64)
 
     def keys(self, codes: Ints) -> Ints:  # [..., variables] -> [...]
-        """Return a number for the codes of a cell or node."""
-        return np.asarray(codes @ self._radix)
+        """Return a number for the codes of a cell or node.
+
+        After the last knot of a circle comes the first.
+        """
+        return np.asarray(codes % self._codes @ self._radix)
 
     @cached_property
     def _nodes(self) -> tuple[Ints, Ints]:
@@ -87,14 +89,18 @@ class Grid:
     @cached_property
     def nodes(self) -> Ints:  # [nodes, variables]
         """The category codes and knots of each node."""
-        sizes = np.array([*self.sizes, *(len(knots) for knots in self.knots)])
-        return np.asarray((self._nodes[0][:, None] // self._radix) % sizes)
+        return np.asarray((self._nodes[0][:, None] // self._radix) % self._codes)
 
     @cached_property
     def points(self) -> Array:  # [nodes, numbers]
         """The numbers of each node."""
         at = self.nodes[:, len(self.sizes) :]
-        return np.stack([knots[at[:, j]] for j, knots in enumerate(self.knots)], axis=1)
+        return np.hstack([axis.points[at[:, j]] for j, axis in enumerate(self.axes)])
+
+    @cached_property
+    def spacing(self) -> Array:  # [numbers]
+        """The usual distance between knots."""
+        return np.array([axis.spacing for axis in self.axes for _ in range(axis.numbers)])
 
     @cached_property
     def visits(self) -> Array:  # [nodes]
@@ -104,26 +110,23 @@ class Grid:
 
     # ---- states ----------------------------------------------------------------------
 
-    def place(self, numbers: Array) -> tuple[Ints, Array]:
-        """Return the interval of each number, and how far it lies in it, from 0 to 1.
+    def place(self, numbers: Array) -> tuple[Ints, Array]:  # [n, numbers] to [n, axes], [n, axes]
+        """Return the interval of each axis, and how far a state lies in it, from 0 to 1.
 
-        Numbers beyond the last knot are at it. Of NaN the interval is -1.
+        States beyond the last knot are at it. Where an axis lacks a number the interval is -1.
         """
-        interval = np.empty(numbers.shape, dtype=np.int64)
-        share = np.empty(numbers.shape)
-        for j, knots in enumerate(self.knots):
-            x = np.clip(numbers[:, j], knots[0], knots[-1])
-            k = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, len(knots) - 2)
-            share[:, j] = (x - knots[k]) / (knots[k + 1] - knots[k])
-            interval[:, j] = np.where(np.isnan(x), -1, k)
+        first = np.cumsum([0, *(axis.numbers for axis in self.axes)]).tolist()
+        parts = [numbers[:, low:high] for low, high in pairwise(first)]
+        placed = [axis.place(part) for axis, part in zip(self.axes, parts, strict=True)]
+        interval, share = (np.stack(column, axis=1) for column in zip(*placed, strict=True))
         return interval, share
 
-    def corner_weights(self, share: Array) -> Array:  # [n, numbers] -> [n, corners]
-        """Return the interpolation weights of the corners; an unknown number is halfway."""
+    def corner_weights(self, share: Array) -> Array:  # [n, axes] -> [n, corners]
+        """Return the interpolation weights of the corners; what is unknown is halfway."""
         share = np.where(np.isnan(share), 0.5, share)
-        up = self.corners[:, len(self.sizes) :].astype(bool)  # [corners, numbers]
+        up = self.corners[:, len(self.sizes) :].astype(bool)  # [corners, axes]
         found = np.ones((len(share), len(up)))
-        for j in range(self.dimension):
+        for j in range(share.shape[1]):
             found *= np.where(up[:, j], share[:, j : j + 1], 1 - share[:, j : j + 1])
         return found
 
@@ -189,24 +192,8 @@ class Membership:
         return np.asarray(self.matrix.T @ of_nodes)
 
 
-def quantile_knots(numbers: Array, others: Array, counts: Array, most: int) -> Array:
-    """Return at most so many knots: the ends of all numbers, and quantiles of the first.
-
-    >>> quantile_knots(np.arange(5.0), np.array([6.0]), np.ones(5), 3)
-    array([0., 2., 6.])
-    """
-    known = numbers[~np.isnan(numbers)]
-    order = np.argsort(known)
-    below = np.cumsum(counts[~np.isnan(numbers)][order])
-    at = np.searchsorted(below, below[-1] * np.arange(1, most - 1) / (most - 1))
-    ends = [np.nanmin(numbers), np.nanmax(numbers)]
-    if not np.isnan(others).all():
-        ends = [min(ends[0], np.nanmin(others)), max(ends[1], np.nanmax(others))]
-    return np.unique([*ends, *known[order][at]])
-
-
 def fit_grid(
-    codes: Ints, sizes: tuple[int, ...], numbers: Array, knots: tuple[Array, ...], counts: Array
+    codes: Ints, sizes: tuple[int, ...], numbers: Array, axes: tuple[Axis, ...], counts: Array
 ) -> tuple[Grid, Membership, Array]:
     """Return the grid of some steps, their membership, and their numbers with gaps filled.
 
@@ -218,15 +205,15 @@ def fit_grid(
         How many codes each category has.
     numbers
         NaN where missing. [n, numbers]
-    knots
-        Of each number.
+    axes
+        Of the numbers, in their order.
     counts
         How often each step occurred. [n]
 
     A step that lacks values is shared among the cells that agree with the rest of it, by how often
     they were seen.
     """
-    empty = Grid(sizes, knots, np.zeros((0, len(sizes) + len(knots)), np.int64), np.zeros(0))
+    empty = Grid(sizes, axes, np.zeros((0, len(sizes) + len(axes)), np.int64), np.zeros(0))
     placed = np.hstack([codes, empty.place(numbers)[0]])
     whole = ~(placed < 0).any(axis=1)
     known, times = (placed[whole], counts[whole]) if whole.any() else (_guessed(placed), counts)
@@ -235,7 +222,7 @@ def fit_grid(
     row, filled_in, weight = _completed(placed, *seen)
     first, cell, size = _distinct(empty.keys(filled_in))
     weights = group_weights(cell, weight * counts[row], size)
-    grid = Grid(sizes, knots, *_all_cells(empty, filled_in[first], weights))
+    grid = Grid(sizes, axes, *_all_cells(empty, filled_in[first], weights))
     membership = grid.locate(codes, numbers)
     filled = membership.at_rows(grid.points)
     return grid, membership, np.where(np.isnan(numbers), filled, numbers)
@@ -247,7 +234,7 @@ def _all_cells(grid: Grid, seen: Ints, weights: Array) -> tuple[Ints, Array]:
     What was never seen is worth UNSEEN steps in all, in equal parts.
     """
     categories = np.unique(seen[:, : len(grid.sizes)], axis=0)
-    counts = [len(knots) - 1 for knots in grid.knots]
+    counts = [axis.intervals for axis in grid.axes]
     inside = np.stack([part.ravel() for part in np.indices(counts)], axis=1)
     cells = np.hstack([
         np.repeat(categories, len(inside), axis=0), np.tile(inside, (len(categories), 1))

@@ -7,8 +7,9 @@ and `successors`. The result is a sound template like any other.
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 import numpy as np
 
@@ -18,8 +19,9 @@ from rspmn.data.columns import Column
 from rspmn.data.windows import Windows
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.never_taken import never_taken
+from rspmn.learn.numbers.axes import SIDES, Axis, Circle, NumberLine, quantile_knots, radius_of
 from rspmn.learn.numbers.follows import Logged, expected_next, next_categories
-from rspmn.learn.numbers.grid import Grid, fit_grid, quantile_knots
+from rspmn.learn.numbers.grid import Grid, fit_grid
 from rspmn.learn.numbers.relevant import relevant_variables
 from rspmn.learn.numbers.resolution import CHANGE, Solved, change_between, coarsest
 from rspmn.learn.numbers.steps import Steps, steps_of
@@ -37,6 +39,8 @@ STEPS_PER_NODE = 10.0
 #: Numbers of knots that are tried, one after the other.
 KNOTS = 3, 4, 5, 6, 8, 11, 16, 22, 32
 
+Names = tuple[str, ...]  # of the numbers of an axis
+
 
 @dataclass
 class NumbersInfo:
@@ -46,6 +50,7 @@ class NumbersInfo:
     aside: tuple[str, ...] = ()  # those that do not
     grid: bool = False  # whether interface nodes are soft boxes
     knots: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    circles: tuple[tuple[str, ...], ...] = ()  # numbers that are cosine and sine of an angle
     #: What decisions lose with each number of knots, in standard deviations of values.
     losses: dict[int, float] = field(default_factory=dict)
 
@@ -89,20 +94,23 @@ def learn_on_grid(
     `info` says what matters; which knots were chosen is added to it.
     """
     names = [n for n in info.relevant if windows.columns[n].kind is Kind.CONTINUOUS]
-    chosen = Chosen(names, [n for n in info.relevant if n not in names])
     steps = steps_of(windows, frozenset(names))
-    solved, info.losses = _resolved(steps, chosen, deadline)
-    info.knots = {name: tuple(k.tolist()) for name, k in zip(names, solved.grid.knots, strict=True)}
+    circles = _circles(steps, names)
+    chosen = Chosen(_together(names, circles), [n for n in info.relevant if n not in names])
+    solved, info.losses = _resolved(steps, chosen, circles, deadline)
+    info.circles = tuple(circles)
+    for together, axis in zip(chosen.axes, solved.grid.axes, strict=True):
+        info.knots |= {n: tuple(k.tolist()) for n, k in zip(together, axis.points.T, strict=True)}
     return _model(windows, config, steps, chosen, solved)
 
 
 def estimate_on_grid(
-    windows: Windows, config: LearnConfig, knots: Mapping[str, Array], categories: Sequence[str]
+    windows: Windows, config: LearnConfig, axes: Mapping[Names, Axis], categories: Sequence[str]
 ) -> RSPMN:
-    """Return the model of a grid that is given: the knots of its numbers, and its categories."""
-    steps = steps_of(windows, frozenset(knots))
-    chosen = Chosen([*knots], categories)
-    solved = _solve(steps, chosen, tuple(knots.values()))
+    """Return the model of a grid that is given: its axes by their numbers, and its categories."""
+    chosen = Chosen([*axes], categories)
+    steps = steps_of(windows, frozenset(chosen.numbers))
+    solved = _solve(steps, chosen, tuple(axes.values()))
     return _model(windows, config, steps, chosen, solved)
 
 
@@ -110,8 +118,31 @@ def estimate_on_grid(
 class Chosen:
     """The names of the variables of a grid."""
 
-    numbers: Sequence[str]
+    axes: Sequence[Names]
     categories: Sequence[str]
+
+    @property
+    def numbers(self) -> list[str]:
+        """The numbers of all axes."""
+        return [name for axis in self.axes for name in axis]
+
+
+def _circles(steps: Steps, names: Sequence[str]) -> dict[Names, float]:
+    """Return the radius of each two numbers that are on a circle in all steps."""
+    values = {v.name: np.append(v.values(), v.next_values()) for v in steps.only(names)}
+    found: dict[Names, float] = {}
+    for pair in combinations(names, 2):
+        if not {*pair} & {name for other in found for name in other}:
+            radius = radius_of(*(values[name] for name in pair))
+            if radius is not None:
+                found[pair] = radius
+    return found
+
+
+def _together(names: Sequence[str], circles: Collection[Names]) -> list[Names]:
+    """Return the numbers of each axis, in the order of the first of them."""
+    axes = {name: pair for pair in circles for name in pair}
+    return list(dict.fromkeys(axes.get(name, (name,)) for name in names))
 
 
 def _model(
@@ -131,35 +162,54 @@ def _model(
     return model_of(layout, solved.grid, solved.follows, solved.led, starts, builder, never)
 
 
-def _resolved(steps: Steps, chosen: Chosen, deadline: float) -> tuple[Solved, dict[int, float]]:
+def _resolved(
+    steps: Steps, chosen: Chosen, circles: Mapping[Names, float], deadline: float
+) -> tuple[Solved, dict[int, float]]:
     """Return the coarsest grid that is fine enough, and what decisions of each would lose."""
-    total, dimension = float(steps.counts.sum()), len(chosen.numbers)
-    solved = [_solve(steps, chosen, _knots(steps, chosen, KNOTS[0]))]
-    for fine in KNOTS[1:]:
-        needed = STEPS_PER_NODE * solved[0].grid.categories * fine**dimension
-        if total < needed or time.monotonic() >= deadline:
+    total, lines = float(steps.counts.sum()), len(chosen.axes) - len(circles)
+    solved: dict[int, Solved] = {}
+    for fine in KNOTS if lines else [k for k in KNOTS if _on_circle(k) == k]:
+        categories = max((s.grid.categories for s in solved.values()), default=0)
+        nodes = categories * fine**lines * _on_circle(fine) ** len(circles)
+        if total < STEPS_PER_NODE * nodes or (solved and time.monotonic() >= deadline):
             break
-        solved.append(_solve(steps, chosen, _knots(steps, chosen, fine)))
-        if change_between(*solved[-2:]) < CHANGE:
+        found = _solve(steps, chosen, _axes(steps, chosen, circles, fine))
+        coarser = [s for k, s in solved.items() if not circles or _on_circle(k) < _on_circle(fine)]
+        solved[fine] = found
+        if coarser and change_between(coarser[-1], found) < CHANGE:
             break
-    best, losses = coarsest(solved)
-    return best, dict(zip(KNOTS, losses, strict=False))
+    best, losses = coarsest([*solved.values()])
+    return best, dict(zip(solved, losses, strict=True))
 
 
-def _knots(steps: Steps, chosen: Chosen, most: int) -> tuple[Array, ...]:
-    return tuple(
-        quantile_knots(v.values(), v.next_values(), steps.counts, most)
-        for v in steps.only(chosen.numbers)
-    )
+def _axes(
+    steps: Steps, chosen: Chosen, circles: Mapping[Names, float], most: int
+) -> tuple[Axis, ...]:
+    """Return axes of about so many knots."""
+    found: list[Axis] = []
+    for names in chosen.axes:
+        if names in circles:
+            found.append(Circle(circles[names], _on_circle(most)))
+        else:
+            (v,) = steps.only(names)
+            found.append(
+                NumberLine(quantile_knots(v.values(), v.next_values(), steps.counts, most))
+            )
+    return tuple(found)
 
 
-def _solve(steps: Steps, chosen: Chosen, knots: tuple[Array, ...]) -> Solved:
+def _on_circle(knots: int) -> int:
+    """Return how many knots a circle has: a multiple of the number of its sides."""
+    return -(-knots // SIDES) * SIDES
+
+
+def _solve(steps: Steps, chosen: Chosen, axes: tuple[Axis, ...]) -> Solved:
     numbers, categories = steps.only(chosen.numbers), steps.only(chosen.categories)
     values = np.stack([v.values() for v in numbers], axis=1)
     after = np.stack([v.next_values() for v in numbers], axis=1)
     codes, sizes = _coded([v.column for v in categories], len(steps))
     next_codes, _ = _coded([v.after for v in categories], len(steps))
-    grid, membership, filled = fit_grid(codes, sizes, values, knots, steps.counts)
+    grid, membership, filled = fit_grid(codes, sizes, values, axes, steps.counts)
     spread = steps.utility.spread
     log = Logged(
         filled, np.where(steps.ended[:, None], np.nan, after), codes, next_codes, steps.action,
@@ -187,7 +237,7 @@ def _layout(learner: Learner, rows: Rows, windows: Windows, steps: Steps, chosen
     of_action = [rows.where(steps.action == a) for a in range(len(steps.actions))]
     after = [learner.leaves(mine, schema.information_sets[-1]) for mine in of_action]
     domains = [(name, windows.columns[name].domain) for name in chosen.categories]
-    return Layout(schema, domains, chosen.numbers, steps.actions, before, after)
+    return Layout(schema, domains, chosen.axes, steps.actions, before, after)
 
 
 def _open_leaf(learner: Learner, rows: Rows, name: str) -> int:

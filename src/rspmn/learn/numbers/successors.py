@@ -71,16 +71,15 @@ def _scaled(site: Ints, weight: Array) -> Array:
 def _draws(grid: Grid, noise: Array) -> Array:  # [draws, numbers]
     """Return noise around an expected successor: 0 where it is small, else at quantiles."""
     whole = noise[~np.isnan(noise).any(axis=1)]
-    spacing = np.array([np.median(np.diff(knots)) for knots in grid.knots])
-    if len(whole) < 2 or (np.sqrt((whole**2).mean(axis=0)) < SMALL * spacing).all():
-        return np.zeros((1, grid.dimension))
-    along = whole[np.argsort(whole @ (1 / spacing), kind="stable")]
+    if len(whole) < 2 or (np.sqrt((whole**2).mean(axis=0)) < SMALL * grid.spacing).all():
+        return np.zeros((1, grid.numbers))
+    along = whole[np.argsort(whole @ (1 / grid.spacing), kind="stable")]
     drawn = along[((np.arange(DRAWS) + 0.5) / DRAWS * len(along)).astype(np.int64)]
     return np.asarray(drawn - drawn.mean(axis=0))
 
 
 def _landing(grid: Grid, points: Array, certain: bool) -> tuple[Ints, Array]:
-    """Return the knots around some points [n, corners, numbers], and their weights."""
+    """Return the knots around some points [n, corners, axes], and their weights."""
     interval, share = grid.place(points)
     up = grid.corners[:, len(grid.sizes) :]
     if certain and len(up) <= MOST_CORNERS:
@@ -90,7 +89,7 @@ def _landing(grid: Grid, points: Array, certain: bool) -> tuple[Ints, Array]:
     edge = np.ones((len(points), 1))
     weight = -np.diff(np.hstack([edge, sorted_shares, 0 * edge]), axis=1)  # [n, d + 1]
     rank = np.argsort(order, axis=1)
-    steps = np.arange(points.shape[1] + 1)[None, :, None] > rank[:, None, :]
+    steps = np.arange(share.shape[1] + 1)[None, :, None] > rank[:, None, :]
     return interval[:, None, :] + steps, weight
 
 

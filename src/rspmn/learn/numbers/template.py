@@ -8,6 +8,7 @@ import numpy as np
 from rspmn.availability import NeverTaken, label
 from rspmn.circuit import Categorical, NetworkBuilder, PiecewiseLinear
 from rspmn.end_nodes import end_root, weighted_top
+from rspmn.learn.numbers.axes import SIDES, Axis, Circle, NumberLine
 from rspmn.learn.numbers.follows import Follows
 from rspmn.learn.numbers.grid import Grid
 from rspmn.learn.numbers.soft_counts import soft_counts
@@ -21,6 +22,8 @@ from rspmn.values import Value
 TAIL = 1e-3
 #: The tail: distances from the last knot over what the knots span, and the density there.
 BEYOND = (1e-9, 1.0), (1.0, 0.1), (10.0, 1e-3), (100.0, 1e-5)
+#: The density of a side of a circle just within the circle, over the highest.
+WITHIN = 1e-9
 #: A branch with fewer steps than this is untried: its outcome is extrapolated.
 TRIED = 1.0
 
@@ -31,10 +34,15 @@ class Layout:
 
     schema: Schema
     categories: Sequence[tuple[str, tuple[Value, ...]]]  # names and domains
-    numbers: Sequence[str]
+    axes: Sequence[tuple[str, ...]]  # the numbers of each
     actions: Sequence[tuple[Value, ...]]  # joint values of the decisions
     before: Sequence[int]  # nodes for the other variables known before the first decision
     after: Sequence[Sequence[int]]  # of each action, nodes for those known after it
+
+    @property
+    def numbers(self) -> list[str]:
+        """The numbers of all axes."""
+        return [name for axis in self.axes for name in axis]
 
 
 def model_of(
@@ -172,7 +180,7 @@ def _branches(
 def _states(builder: NetworkBuilder, layout: Layout, grid: Grid) -> list[list[int]]:
     """Add the state of each node: its categories, and a sum over its cells of its numbers."""
     ramps = [
-        _ramps(builder, name, knots) for name, knots in zip(layout.numbers, grid.knots, strict=True)
+        _ramps_of(builder, names, axis) for names, axis in zip(layout.axes, grid.axes, strict=True)
     ]
     shift = len(grid.sizes)
     up = grid.corners[:, shift:].tolist()
@@ -198,6 +206,37 @@ def _states(builder: NetworkBuilder, layout: Layout, grid: Grid) -> list[list[in
         ]
         found.append([*certain, density])
     return found
+
+
+def _ramps_of(builder: NetworkBuilder, names: tuple[str, ...], axis: Axis) -> list[tuple[int, int]]:
+    """Add, for each interval of an axis, what falls from its first knot and what rises to the next.
+
+    On a circle these are products of a ramp along its side and what is across it.
+    """
+    if isinstance(axis, NumberLine):
+        return _ramps(builder, names[0], axis.knots)
+    x, y = names
+    found = []
+    for turn in range(SIDES):
+        along, across = (y, x) if turn % 2 == 0 else (x, y)
+        ramps = _ramps(builder, along, axis.side)
+        if turn in (1, 2):  # the number along the side falls from knot to knot
+            ramps = [(rises, falls) for falls, rises in reversed(ramps)]
+        here = _across(builder, across, axis, 1 if turn < 2 else -1)
+        found += [(builder.product([here, a]), builder.product([here, b])) for a, b in ramps]
+    return found
+
+
+def _across(builder: NetworkBuilder, name: str, circle: Circle, sign: int) -> int:
+    """Add the leaf of a side of a circle: highest at the radius, next to nothing within the circle.
+
+    So numbers within the circle are on the sides they are nearest to, and those on it on one side.
+    """
+    low, high = float(circle.side[-1]), circle.radius
+    inner = [(0.0, TAIL * WITHIN), (low * (1 - 1e-9), WITHIN), (low, low / high)]
+    outer = [(high, 1.0), *((high + far * high, height * TAIL) for far, height in BEYOND)]
+    points = [(sign * at, height) for at, height in (*inner, *outer)]
+    return _leaf(builder, name, points[::sign])
 
 
 def _ramps(builder: NetworkBuilder, name: str, knots: Array) -> list[tuple[int, int]]:
