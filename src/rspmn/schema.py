@@ -142,7 +142,7 @@ class Schema:
         """The kind of each variable that is known."""
         return MappingProxyType(dict(self.known_kinds))
 
-    @property
+    @cached_property
     def order(self) -> tuple[tuple[str, ...], ...]:
         """The groups in order: information sets that hold something, and decisions."""
         groups = [self.information_sets[0]]
@@ -150,12 +150,12 @@ class Schema:
             groups += [(decision,), after]
         return tuple(group for group in groups if group)
 
-    @property
+    @cached_property
     def state_variables(self) -> tuple[str, ...]:
         """X1 … Xn: every variable that is neither decided nor the utility."""
         return tuple(name for group in self.information_sets for name in group)
 
-    @property
+    @cached_property
     def variables(self) -> tuple[str, ...]:
         """Everything, in order, the utility last: the columns of one step τ."""
         return (*(name for group in self.order for name in group), self.utility)

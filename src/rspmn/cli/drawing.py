@@ -64,7 +64,7 @@ def _nodes_of_state(model: Model, arguments: Arguments) -> tuple[int, bytes]:
     ending = check_ending(arguments.output, ".svg", ".png")
     captions = []
     for node in nodes:
-        values = values_in_node(states, states.roots[node])
+        values = values_in_node(states.nodes, states.roots[node])
         made, _ = policy.choices(node)
         best = ", ".join(map(show, made.values())) or "unknown"
         where = ", ".join(f"{name}={show(value)}" for name, value in values.items())

@@ -19,7 +19,7 @@ class NodeWords:
     def values(self, node: int) -> dict[str, Value]:
         """Return the value of each variable in a node; several are one text."""
         if node not in self._found:
-            values = values_in_node(self._states, self._states.roots[node])
+            values = values_in_node(self._states.nodes, self._states.roots[node])
             aside = self.model.set_aside  # nodes do not differ by it
             names = [n for n in self.model.schema.information_sets[0] if n not in aside]
             self._found[node] = {name: values[name] for name in names if name in values}

@@ -150,8 +150,8 @@ def judged(
     answers: Sequence[ActionValue], scores: Sequence[float], within: float = 0.0
 ) -> list[ActionValue]:
     """Return actions with `best` set by their scores, NaN for utilities of -∞."""
-    known = [answer.known if answer.available > 0 else math.nan for answer in answers]
-    best = best_values(known, [answer.utility for answer in answers], scores, within)
+    offered, known = [a.available for a in answers], [a.known for a in answers]
+    best = best_values(offered, known, [a.utility for a in answers], scores, within)
     worth = [a.utility if a.utility > -math.inf else math.nan for a in answers]
     return [
         a if a.best == (k in best) and a.utility == u else replace(a, best=k in best, utility=u)
@@ -160,14 +160,18 @@ def judged(
 
 
 def best_values(
-    known: Sequence[float], worth: Sequence[float], scores: Sequence[float], within: float = 0.0
+    offered: Sequence[float],
+    known: Sequence[float],
+    worth: Sequence[float],
+    scores: Sequence[float],
+    within: float = 0.0,
 ) -> list[int]:
     """Return which actions are best, by number; ties included.
 
-    `known` is how much is known of each, NaN where it is not offered. Those compete of which about
-    as much is known as of any: see `rspmn.infer.criterion.LEAST_KNOWN`.
+    `offered` is how probable it is that each can be chosen, `known` how much is known of it. Those
+    compete of which about as much is known as of any: see `rspmn.infer.criterion.LEAST_KNOWN`.
     """
-    allowed = [not math.isnan(k) and not math.isnan(s) for k, s in zip(known, scores, strict=True)]
+    allowed = [o > 0 and s == s for o, s in zip(offered, scores, strict=True)]
     least = LEAST_KNOWN * max([k for k, ok in zip(known, allowed, strict=True) if ok], default=0.0)
     numbers = [
         math.nan if not ok or k < least else w if w == w else -math.inf

@@ -15,7 +15,7 @@ from rspmn.errors import EvidenceError
 from rspmn.infer import actions
 from rspmn.infer.actions import ActionValue, best_among, judged, mark_extrapolated, shown_share
 from rspmn.infer.compiled.beliefs import Beliefs
-from rspmn.infer.compiled.mixture import Situation, decide_one, scores_of
+from rspmn.infer.compiled.mixture import Situation, decide_one, scores_of_one
 from rspmn.infer.compiled.offers import Offers
 from rspmn.infer.compiled.planned import Plan
 from rspmn.infer.constraints import Constraints
@@ -231,34 +231,28 @@ class Answers:
 
         The network is asked if one is given, or where the evidence is more than tables can take.
         """
-        situation = None
-        if network is None:
-            network = _network(self.model, known)
-            situation = self.situation(known)
+        situation = self.situation(known) if network is None else None
         if situation is not None:
             answers = self._by_nodes(situation, known, t)
         else:
-            answers = self._by_network(network, known or {}, t)
+            answers = self._by_network(network or _network(self.model, known), known or {}, t)
         return checked(answers, known or {}, self.model, 2 * self.planned.bound, self.limits)
 
     def _by_nodes(self, situation: Situation, known: Known | None, t: int) -> list[ActionValue]:
         """Return the worth of a decision's values in one state, by what is planned in its nodes."""
         planned, after = self.planned, self.planned.after(t)
-        found = situation.averages(planned.at(after, delays=True))
-        scores = scores_of(planned, situation, found.utility)[0].tolist()
-        late = np.nan_to_num(found.delay[0]).tolist()
+        found = situation.averages_of_one(planned.at(after, delays=True))
+        scores = scores_of_one(planned, situation, found.utility)
         unseen = open_variables(self.model.schema.known_before(situation.decision), known or {})
-        answers = []
-        for k, value in enumerate(planned.offers.values(situation.decision)):
-            branches = situation.branches[:, k]
-            steps = float(planned.steps_of_branches(branches[branches >= 0], after).sum())
-            answers.append(
-                ActionValue(situation.decision, value, float(found.utility[0, k]),
-                            float(found.available[0, k]), 0.0 if math.isinf(steps) else steps,
-                            delay=late[k], averaged_over=unseen,
-                            known=shown_share(found.known[0, k]),
-                            supported=shown_share(found.supported[0, k]))
-            )  # fmt: skip
+        values = planned.offers.values(situation.decision)
+        steps = planned.steps_of_branches(situation.branches, after).sum(axis=0)
+        answers = [
+            ActionValue(situation.decision, value, worth, offered, 0.0 if math.isinf(n) else n,
+                        delay=late, averaged_over=unseen, known=shown_share(known_share),
+                        supported=shown_share(supported))
+            for value, n, offered, known_share, worth, late, supported
+            in zip(values, steps.tolist(), *found, strict=True)
+        ]  # fmt: skip
         return judged(answers, scores, 2 * planned.bound)
 
     def _by_network(self, network: Network, known: Known, t: int) -> list[ActionValue]:

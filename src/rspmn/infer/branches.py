@@ -85,8 +85,9 @@ class Branches:
     @cached_property
     def places(self) -> Ints:  # [branches]
         """The place of each branch's value among all of its decision: see `Context.values`."""
-        maxes = [(self._max(node), k) for ((node, k), *_) in self._edges]
-        return np.array([self._context.places(node)[k] for node, k in maxes], dtype=np.int64)
+        first = np.array([edges[0] for edges in self._edges], dtype=np.int64).reshape(-1, 2)
+        starts = self._context.network.arrays.starts
+        return np.asarray(self._context.places_of_edges[starts[first[:, 0]] + first[:, 1]])
 
     @cached_property
     def marked(self) -> Bools:  # [branches]
@@ -187,6 +188,21 @@ class Context:
         """
         offered = self._offered.get(node.decision, {})
         return [offered.get(value, len(offered)) for value in node.values]
+
+    @cached_property
+    def places_of_edges(self) -> Ints:  # [edges]
+        """The same of each edge below a max node."""
+        arrays, found = (
+            self.network.arrays,
+            np.zeros(len(self.network.arrays.children), dtype=np.int64),
+        )
+        maxes = arrays.of_kind(Max)
+        for number, decision in enumerate(arrays.decisions):
+            offered = self._offered[decision]
+            place = np.array([offered.get(value, len(offered)) for value in arrays.values])
+            edges, _ = arrays.edges_of(maxes[arrays.item[maxes] == number])
+            found[edges] = place[arrays.choice[edges]]
+        return found
 
     @cached_property
     def _offered(self) -> dict[str, dict[Value, int]]:

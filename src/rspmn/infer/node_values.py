@@ -1,8 +1,8 @@
 """The states of an interface node in words: the values that its variables have."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from rspmn.circuit import Distribution, Leaf, Network
+from rspmn.circuit import Distribution, Leaf, Node
 from rspmn.infer.number_ranges import joined, number_range, range_text
 from rspmn.values import Value, show
 
@@ -10,15 +10,16 @@ from rspmn.values import Value, show
 SHOWN = 6
 
 
-def values_in_node(states: Network, root: int) -> dict[str, Value]:
+def values_in_node(nodes: Sequence[Node], root: int) -> dict[str, Value]:
     """Return the values of the variables in an interface node; several are one text.
 
-    Numbers are ranges, "2.39 to 2.57", without the tails of their densities.
+    `nodes` are those of a network of states. Numbers are ranges, "2.39 to 2.57", without the tails
+    of their densities.
     """
     found: dict[str, dict[Distribution, None]] = {}
     waiting = [root]
     for here in waiting:
-        node = states.nodes[here]
+        node = nodes[here]
         waiting.extend(node.children)
         if isinstance(node, Leaf):
             found.setdefault(node.variable, {})[node.distribution] = None

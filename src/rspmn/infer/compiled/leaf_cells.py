@@ -34,6 +34,7 @@ class LeafCells:
         if any(others):  # of values that are not listed; marks are none of these
             self.atoms.update({mark: k for k, mark in enumerate(Mark)})
         self.listed, self.listed_logs = listed_values(leaves, self.atoms)
+        self._logs_or_none = np.append(self.listed_logs, 0.0)  # for what is not listed
         self._unlisted_logs = log_masses(others)  # [leaves]
         self._is_mark = np.array([*(isinstance(v, Mark) for v in self.atoms), False])  # [codes]
         self.is_listed: Bools = np.array([leaf.atoms() is not None for leaf in leaves], dtype=bool)
@@ -134,7 +135,7 @@ class LeafCells:
         atom = cell // self.places
         entry = self.listed.find(leaf, atom)
         unlisted = np.where(self._is_mark[atom], -np.inf, self._unlisted_logs[leaf])
-        found = np.where(entry >= 0, np.append(self.listed_logs, 0.0)[entry], unlisted)
+        found = np.where(entry >= 0, self._logs_or_none[entry], unlisted)
         return np.where(self.is_listed[leaf], found, 0.0)
 
     def logs(self, leaf: Ints, cells: Ints, numbers: Array) -> Array:  # [n]

@@ -8,6 +8,7 @@ chosen now is worth the average of what it is planned to be worth in each of the
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -56,22 +57,23 @@ class Situation:
             delay = np.where(known == 0, 0.0, delay)
         return Averages(offered / total, known / total, worth, delay, supported / total)
 
-    def averages_of_one(self, at: At) -> tuple[list[float], list[float], list[float]]:
-        """Return what is known of each value, its utility and its delay, in the only state.
-
-        Known is NaN where a value is not offered. It is `averages`, for few numbers.
-        """
+    def averages_of_one(self, at: At) -> "OneAverage":
+        """Return `averages` in the only state, for few numbers."""
         table = at.table(self.offers, self.decision)
         total, *found = (self.beliefs.weights @ table[self.at]).tolist()
-        values = len(found) // 5
-        offered, known, worth, delay = (found[k * values : (k + 1) * values] for k in range(4))
-        return (
-            [k / total if o else math.nan for k, o in zip(known, offered, strict=True)],
+        values, total = len(found) // 5, total or 1.0
+        offered, known, worth, delay, supported = (
+            found[k : k + values] for k in range(0, 5 * values, values)
+        )
+        return OneAverage(
+            [o / total for o in offered],
+            [k / total for k in known],
             [
                 w / k if k else -math.inf if o else math.nan
                 for w, k, o in zip(worth, known, offered, strict=True)
             ],
             [d / k if k else 0.0 for d, k in zip(delay, known, strict=True)],
+            [s / total for s in supported],
         )
 
     def criterion_branches(self) -> Branches:
@@ -113,12 +115,29 @@ class Averages:
     )
 
 
+class OneAverage(NamedTuple):
+    """The same in one state, each [values]."""
+
+    available: list[float]
+    known: list[float]
+    utility: list[float]
+    delay: list[float]
+    supported: list[float]
+
+
 def scores_of(planned: Plan, situation: Situation, worth: Array) -> Array:  # as `worth`
     """Return the criterion's scores of values, given what they are worth."""
     if planned.criterion is MEU:
         return worth
     branches = situation.criterion_branches()
     return scored(planned.criterion, worth.ravel(), branches).reshape(worth.shape)
+
+
+def scores_of_one(planned: Plan, situation: Situation, worth: list[float]) -> list[float]:
+    """Return the same of one state."""
+    if planned.criterion is MEU:
+        return worth
+    return list(scores_of(planned, situation, np.array([worth]))[0].tolist())
 
 
 def decide_one(planned: Plan, beliefs: Beliefs, after: int) -> list[int] | None:
@@ -133,15 +152,13 @@ def decide_one(planned: Plan, beliefs: Beliefs, after: int) -> list[int] | None:
         if (at < 0).any():
             return None
         situation = Situation(planned.offers, beliefs, at, decision)
-        known, worth, _ = situation.averages_of_one(planned.at(after))
-        scores = worth
-        if planned.criterion is not MEU:
-            scores = scores_of(planned, situation, np.array([worth]))[0].tolist()
-        best = best_values(known, worth, scores, 2 * planned.bound)
+        found = situation.averages_of_one(planned.at(after))
+        scores = scores_of_one(planned, situation, found.utility)
+        best = best_values(found.available, found.known, found.utility, scores, 2 * planned.bound)
         if not best:
             return []
         if len(best) > 1:
-            late = situation.averages_of_one(planned.at(after, delays=True))[2]
+            late = situation.averages_of_one(planned.at(after, delays=True)).delay
             best = [soonest(best, late)]
         codes += best[:1]
         if len(codes) < len(planned.together):

@@ -36,7 +36,12 @@ class Offers:
     @cached_property
     def next(self) -> Ints:  # [branches]
         """The number of the first max node below each branch, -1 if it has none or not alone."""
-        return np.asarray(self._first_of_nodes[self.arrays.children[self._edges]])
+        return np.asarray(self._first_of_nodes[self.child])
+
+    @cached_property
+    def child(self) -> Ints:  # [branches]
+        """The node of the template below each branch."""
+        return np.asarray(self.arrays.children[self._edges])
 
     def values(self, decision: str) -> list[Value]:
         """Return all values of a decision that are offered anywhere."""

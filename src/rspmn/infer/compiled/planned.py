@@ -61,9 +61,10 @@ class At:
 
 @dataclass
 class _First:
-    """The first of the best branches with some number of steps to go; ties are not broken."""
+    """The first of the best branches with some number of steps to go."""
 
     choices: Choices
+    with_delays: bool  # else ties are not broken
     tied: list[Ints]  # of each level, the number of best branches of each max node
     #: Of interface nodes that were asked for, the best decisions and what they are worth.
     made: dict[int, tuple[dict[str, Value], float]] = field(default_factory=dict)
@@ -161,11 +162,11 @@ class Plan:
         if kept is None or (delays and not kept.with_delays):
             if len(self._kept) >= KEPT:
                 self._kept.clear()
-            delays = delays or "_settled" in self.__dict__
-            found = None if delays else self._first_of(after).choices
-            if found is None or found.has_ties:
-                found, delays = self._choose(after, self._settled[0][after]), True
-            kept = self._kept[after] = self._at(after, found, delays)
+            first = self._first_of(after)
+            found, late = first.choices, first.with_delays
+            if not late and (delays or found.has_ties):
+                found, late = self._choose(after, self._settled[0][after]), True
+            kept = self._kept[after] = self._at(after, found, late)
         return kept
 
     def settled_from(self, after: int) -> int:
@@ -188,7 +189,7 @@ class Plan:
                 supported = bellman.supports(found, following, self.discount, last)[1]
         numbers = (found.worth, found.delay, known, supported)
         worth, delay, share, support = map(self.in_order, numbers)
-        steps = np.full(len(worth), np.nan)
+        steps = np.append(np.full(len(worth) - 1, np.nan), 0.0)
         return At(found, delays, _numbers(bellman, found), worth, delay, share, support, steps)
 
     def in_order(self, of_levels: tuple[Array, ...]) -> Array:  # [branches + 1, ...]
@@ -224,14 +225,14 @@ class Plan:
         if first is None:
             if len(self._firsts) >= KEPT:
                 self._firsts.clear()
-            kept = self._kept.get(after)
-            found = self._choose(after) if kept is None else kept.choices
+            late = "_settled" in self.__dict__  # then ties are broken at once
+            found = self._choose(after, self._settled[0][after] if late else None)
             parts = zip(found.best, found.worth, self.model.bellman.levels, strict=True)
             tied = [
                 np.add.reduceat(best & (worth > -np.inf), level.starts, dtype=np.int64)
                 for best, worth, level in parts
             ]
-            first = self._firsts[after] = _First(found, tied)
+            first = self._firsts[after] = _First(found, late, tied)
         return first
 
     def _decisions(self, node: int, after: int) -> tuple[dict[str, Value], float]:
@@ -307,14 +308,15 @@ class Plan:
     def steps_of_branches(self, branches: Ints, after: int) -> Array:  # as `branches`
         """Return the logged steps that support some branches, as `Offers` numbers them.
 
-        They are infinite where no utility is below.
+        They are infinite where no utility is below, and none support branch -1, which is none.
         """
         known = self.at(after).steps
-        if np.isnan(known[branches]).any():
-            for branch in np.unique(branches[np.isnan(known[branches])]).tolist():
-                node, place = self.offers.edge(branch)
-                known[branch] = self._steps(self.model.template.nodes[node].children[place], after)
-        return np.asarray(known[branches])
+        found = known[branches]
+        if (new := np.isnan(found)).any():
+            asked = np.unique(branches[new])
+            known[asked] = [self._steps(k, after) for k in self.offers.child[asked].tolist()]
+            found = known[branches]
+        return np.asarray(found)
 
     def steps(self, index: int, after: int) -> float:
         """Return the logged steps that support a node's worth, as `Evaluation.steps` counts."""

@@ -61,7 +61,8 @@ class StateIndex:
     @cached_property
     def node_values(self) -> list[dict[str, Value]]:
         """The values of the variables in each interface node, several as one string."""
-        return [values_in_node(self.network, root) for root in self.network.roots]
+        nodes = self.network.nodes[:]
+        return [values_in_node(nodes, root) for root in self.network.roots]
 
     def belief(self, known: Mapping[str, Value]) -> Beliefs:
         """Return which nodes a state, or part of one, may be in; each node is there once."""

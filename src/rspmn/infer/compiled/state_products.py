@@ -5,7 +5,7 @@ their leaves are evaluated, whatever the number of interface nodes.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -100,6 +100,9 @@ class Products:
         given = [(name, cell) for name, cell in zip(self.names, key, strict=True) if cell >= 0]
         here = self._products_in(given)
         nodes, logs = self.node[here], self.log_weight[here]
+        first = np.flatnonzero(np.append(nodes[:1] >= 0, nodes[1:] != nodes[:-1]))
+        if len(first) == 1 and self._is_solid[here].any():
+            return Cell(nodes, logs, first, here[None][:0], (), Beliefs.certain(nodes[:1]))
         varying, rows = [], []
         for name, cell in given:
             cells, leaf = self.cells[name], self.leaf[name][here]
@@ -109,14 +112,8 @@ class Products:
                 varying.append(name)
                 rows.append(leaf + self._offset[name])
         leaf = np.array(rows, dtype=np.int64).reshape(len(varying), len(here))
-        first = np.flatnonzero(np.append(nodes[:1] >= 0, nodes[1:] != nodes[:-1]))
         found = Cell(nodes, logs, first, leaf, tuple(varying), None)
-        certain = len(first) == 1 and self._is_solid[here].any()
-        if certain:
-            return Cell(nodes, logs, first, leaf, (), Beliefs.certain(nodes[:1]))
-        if not varying:
-            return Cell(nodes, logs, first, leaf, (), self._belief(found, logs))
-        return found
+        return found if varying else replace(found, belief=self._belief(found, logs))
 
     def _products_in(self, given: Sequence[tuple[str, int]]) -> Ints:
         """Return the products that are possible in cells of some variables, in their order.
