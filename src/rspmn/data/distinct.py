@@ -41,12 +41,17 @@ def distinct_counts(numbers: NDArray[Any]) -> tuple[NDArray[Any], Ints]:
     return (there + numbers.min()).astype(numbers.dtype), counts[there]
 
 
+def is_countable(span: int, numbers: int) -> bool:
+    """Return whether so many numbers, which differ by a span at most, are counted, not sorted."""
+    return span <= SPAN * numbers + MORE
+
+
 def _from_lowest(numbers: NDArray[Any]) -> Ints | None:
     """Return how far integers are above the lowest; None if they are far apart, or no integers."""
     if numbers.dtype.kind != "i" or not len(numbers):
         return None
     low = int(numbers.min())
-    if int(numbers.max()) - low > SPAN * len(numbers) + MORE:
+    if not is_countable(int(numbers.max()) - low, len(numbers)):
         return None
     return numbers.astype(np.int64) - low if low else numbers
 

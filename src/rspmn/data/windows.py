@@ -6,6 +6,7 @@ successor is the next state: the next decision and utility say nothing about the
 paper's own rows, pairs of whole tuples, are `successor="tuple"`.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.data.columns import Column, narrowest, same_domain
-from rspmn.data.distinct import distinct_counts
+from rspmn.data.distinct import distinct_counts, is_countable
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.keys import Keys, column_keys, join, joint_groups
 from rspmn.errors import DataError, did_you_mean
@@ -104,10 +105,14 @@ class Windows:
         fair = fair_endings(episodes.lengths, episodes.endings, time_limit)
         episodes = replace(episodes, endings=fair)
         state = _state_keys(episodes, names)  # of each step, then of each final state
-        steps = [replace(state, codes=state.codes[: episodes.num_steps])]
         rest = [name for name in schema.variables if name not in names]
-        steps += [column_keys(episodes.columns[name]) for name in rest]
-        whole = join([*steps, _followed_by(episodes, state)])
+        others = [column_keys(episodes.columns[name]) for name in rest]
+        possible = state.size**2 * math.prod(keys.size for keys in others)
+        rows = len(state.codes)
+        if is_countable(state.size, rows) and not is_countable(possible, rows):
+            state = state.dense()  # so that pairs of states can be counted, too
+        steps = replace(state, codes=state.codes[: episodes.num_steps])
+        whole = join([steps, *others, _followed_by(episodes, state)])
         distinct, counts = distinct_counts(whole.codes)
         *found, after = whole.read(distinct.astype(np.int64))
         found = found if names else found[1:]  # a log without states has one of them
