@@ -26,6 +26,7 @@ import numpy as np
 from rspmn.data.distinct import distinct_integers
 from rspmn.data.keys import group_weights
 from rspmn.learn.config import LearnConfig
+from rspmn.learn.next_values import next_value_statistics
 from rspmn.learn.structure.count_ahead import count_ahead
 from rspmn.learn.structure.independence import pair_statistics, pooled_codes, stratum_statistics
 from rspmn.learn.structure.relevance import MOST_GIVEN, mean_p_values
@@ -52,7 +53,7 @@ def habits_of(two: TwoSteps, config: LearnConfig) -> tuple[str, ...]:
     if config.availability == "observed" or not config.given_decisions or not names:
         return ()
     lawful = {name for law in two.schema.laws for name in law.variables}
-    among = [n for n in names if n not in lawful and not _is_decided(two, n, names)]
+    among = [n for n in names if n not in lawful and _is_autonomous(two, n, names)]
     found: tuple[str, ...] = ()
     for name in acted_by(two.rows, two.schema, names, among) if among else ():
         others = tuple(n for n in names if n != name and n not in found)
@@ -61,17 +62,14 @@ def habits_of(two: TwoSteps, config: LearnConfig) -> tuple[str, ...]:
     return found
 
 
-def _is_decided(two: TwoSteps, name: str, names: Sequence[str]) -> bool:
-    """Return whether the next value of a variable depends on decisions, whatever else it does.
+def _is_autonomous(two: TwoSteps, name: str, names: Sequence[str]) -> bool:
+    """Return whether the next value of a variable depends on its value alone.
 
-    Such a variable is not autonomous, which is found out sooner than whether it was acted by.
+    That is found out sooner than whether it was acted by.
     """
-    after, decisions = two.after_of(name), two.schema.decisions
-    if after is None:
-        return False
-    strata = two.rows.codes(name).astype(np.int64) + 1
-    p = pair_statistics(two.rows, decisions, (after,), strata).p_values()
-    return bool((p < LEVEL / (len(decisions) + len(names) - 1)).any())
+    causes = (*two.schema.decisions, *(other for other in names if other != name))
+    found = next_value_statistics(two, name, causes)
+    return found is None or not found.significant(LEVEL / len(causes)).any()
 
 
 def acted_by(
@@ -125,7 +123,7 @@ def within(rows: Rows, strata: Ints, names: Sequence[str]) -> Ints:  # [rows]
 
 @dataclass(frozen=True, eq=False)
 class _Suspect:
-    """A variable that the logger acted by."""
+    """An autonomous variable that the logger acted by."""
 
     two: TwoSteps
     name: str
@@ -137,11 +135,11 @@ class _Suspect:
         return self.two.rows
 
     def is_habit(self) -> bool:
-        """Return whether it is autonomous and has no influence, as far as the log says.
+        """Return whether it has no influence, as far as the log says.
 
         Where the log says little, it must look like a habit.
         """
-        if not self.is_autonomous() or self.has_influence():
+        if self.has_influence():
             return False
         return self.is_compared() or (self.is_exogenous() and self.is_acted_by_alone())
 
@@ -194,16 +192,6 @@ class _Suspect:
             if (p < DOUBT / len(self.others)).any():
                 return False
         return True
-
-    def is_autonomous(self) -> bool:
-        """Return whether its next value depends on its value alone."""
-        after = self.two.after_of(self.name)
-        if after is None:  # it has one value after all steps
-            return True
-        causes = (*self.two.schema.decisions, *self.others)
-        strata = self.rows.codes(self.name).astype(np.int64) + 1
-        p = pair_statistics(self.rows, causes, (after,), strata).p_values()
-        return not bool((p < LEVEL / len(causes)).any())
 
     def has_influence(self) -> bool:
         """Return whether anything else depends on it, given the actions and all other variables."""

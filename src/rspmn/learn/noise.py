@@ -25,9 +25,10 @@ from rspmn.data.distinct import distinct_integers
 from rspmn.data.keys import group_weights
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.habits import within
+from rspmn.learn.next_values import count_next_values, next_value_statistics
 from rspmn.learn.structure.contingency import distinct_weights
 from rspmn.learn.structure.count_ahead import run_for
-from rspmn.learn.structure.independence import pair_statistics
+from rspmn.learn.structure.independence import PairStatistics, pair_statistics
 from rspmn.learn.structure.relevance import MOST_GIVEN, mean_p_values
 from rspmn.learn.structure.rows import Rows, with_columns
 from rspmn.learn.structure.together import Fork, Growth, Need, run_alone
@@ -65,7 +66,9 @@ def noise_of(two: TwoSteps, config: LearnConfig) -> tuple[str, ...]:
         return ()
     if len(names) < 2:
         return ()
-    system = _System.of(replace(two, rows=_thinned(two.rows, MOST_STEPS)), names)
+    two = replace(two, rows=_thinned(two.rows, MOST_STEPS))
+    count_next_values(two, names)
+    system = _System.of(two, names)
     system = run_for(system.two.rows, system.grown(config.enough))
     if any(name in two.table.binned for name in system.names):
         return ()
@@ -284,13 +287,13 @@ def _unexplained(rows: Rows, target: str, strata: Ints) -> float:
 def _changes(two: TwoSteps, name: str, by: Sequence[str], level: float) -> bool:
     """Return whether the next value of a variable depends on others, given its value."""
     after, rows = two.after_of(name), two.rows
-    if after is None:
-        return False
-    if name in rows.table.binned:
-        change = _change(rows, name, after)
-        rows, after = with_columns(rows, {"change": change}), "change"
-    strata = rows.codes(name).astype(np.int64) + 1
-    return bool((pair_statistics(rows, by, (after,), strata).p_values() < level).any())
+    found: PairStatistics | None
+    if after is not None and name in rows.table.binned:
+        rows = with_columns(rows, {"change": _change(rows, name, after)})
+        found = pair_statistics(rows, by, ("change",), rows.strata_of(name))
+    else:
+        found = next_value_statistics(two, name, by)
+    return found is not None and bool(found.significant(level).any())
 
 
 def _change(rows: Rows, name: str, after: str) -> Column:
