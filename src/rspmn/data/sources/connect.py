@@ -38,6 +38,7 @@ def connect(memory_limit: str | None) -> Iterator["duckdb.DuckDBPyConnection"]:
     with own_folder(gettempdir(), FOLDER) as folder, _opened(f"{folder}/work.duckdb") as connection:
         connection.execute(f"SET memory_limit = '{_bytes_for_duckdb(memory_limit)}B'")
         connection.execute(f"SET temp_directory = {literal(str(folder))}")
+        connection.execute("PRAGMA disable_checkpoint_on_shutdown")  # the file is deleted then
         connection.execute(SETTINGS)
         # In a notebook without ipywidgets it has no bar, and refuses to be told so.
         with suppress(duckdb.InvalidInputException):

@@ -85,11 +85,13 @@ class _Stage:
 
     def _multiplied(self, numbers: Array) -> Array:
         """Add up endings of one class each by a sparse matrix, in one pass over the numbers."""
-        parts = []
-        for at, lacking, _ in self.places or ():
-            part = numbers[:, at]
-            parts.append(part if lacking is None else np.where(lacking, 0.0, part))
-        return np.asarray(self._matrix @ np.concatenate(parts))
+        places = self.places or []
+        parts = np.empty((len(places), len(numbers), len(self.starts)))
+        for part, (at, lacking, _) in zip(parts, places, strict=True):
+            np.take(numbers, at, axis=1, out=part, mode="clip")  # which writes without a copy
+            if lacking is not None:
+                part[:, lacking] = 0.0
+        return np.asarray(self._matrix @ parts.reshape(-1, len(self.starts)))
 
     @cached_property
     def _matrix(self) -> Any:  # sparse [beginnings after, places · beginnings before]
@@ -107,10 +109,10 @@ class _Stage:
         """Add up endings that end alike as whole arrays, which is faster where they are few."""
         found = np.zeros((*numbers.shape[:-2], len(self.parent), len(self.starts)))
         for at, lacking, classes in self.places or ():
-            part = numbers[..., at]
+            part = numbers.take(at, axis=-1)
             if lacking is not None:
-                part = np.where(lacking, 0.0, part)
-            part = part[..., self.parent, :]
+                part[..., lacking] = 0.0
+            part = part.take(self.parent, axis=-2)
             part *= self.factors[..., classes]
             found += part
         return found
