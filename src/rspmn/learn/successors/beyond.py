@@ -32,8 +32,9 @@ from rspmn.types import Array, Bools, Ints
 if TYPE_CHECKING:
     from rspmn.learn.two_step import TwoSteps
 
-#: At most this many states are added, and about so many pairs of a state and decisions looked at.
-MOST_STATES, MOST_PAIRS = 8_000, 500_000
+#: At most this many states are added, or so many for each state of the log, if that is more; and
+#: about so many pairs of a state and decisions are looked at.
+MOST_STATES, FOR_EACH, MOST_PAIRS = 8_000, 3, 1_200_000
 #: So many contexts are looked at at once.
 CHUNK = 500_000
 
@@ -173,7 +174,8 @@ class _Closure:
             values, visits = self._followed(first, stop)
             plausible = self._is_plausible(values)
             values, visits = values[plausible], visits[plausible]
-            left = max(0, min(MOST_PAIRS // size, self.known + MOST_STATES) - stop)
+            most = self.known + max(MOST_STATES, FOR_EACH * self.known)
+            left = max(0, min(MOST_PAIRS // size, most) - stop)
             complete = len(values) <= left
             order = np.sort(np.argsort(-visits, kind="stable")[:left])
             self.values = np.concatenate([self.values, values[order]])
