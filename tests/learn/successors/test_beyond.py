@@ -15,7 +15,7 @@ from rspmn.evaluate import Tabular, true_value
 from rspmn.learn import LearnConfig, learn_rspmn
 from rspmn.learn.info import RSPMNInfo
 from rspmn.learn.structure import each_state
-from rspmn.learn.successors import extrapolate
+from rspmn.learn.successors import beyond, extrapolate
 from rspmn.model import RSPMN
 from rspmn.schema import Schema
 
@@ -42,6 +42,24 @@ def test_each_state_is_a_node_and_all_that_may_follow_are_added(few_steps: Learn
     assert seen + info.beyond == len(world.states)
     assert model.num_state_interfaces == len(world.states)
     assert info.future.outside == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("most", "for_each", "pairs", "added"),
+    [(3, 0, 1000, 3), (3, 1, 1000, 11), (3, 1, 150, 4), (30, 0, 1000, 11)],
+)
+def test_states_are_added_up_to_a_bound(
+    few_steps: Learned, monkeypatch: pytest.MonkeyPatch, most: int, for_each: int, pairs: int,
+    added: int,
+) -> None:  # fmt: skip
+    """Of 32 states the log has 21; 150 pairs are 25 states of 6 decisions each."""
+    monkeypatch.setattr(each_state, "MANY_STATES", 5)
+    bounds = {"MOST_STATES": most, "FOR_EACH": for_each, "MOST_PAIRS": pairs}
+    for name, value in bounds.items():
+        monkeypatch.setattr(beyond, name, value)
+    _, info = learn_rspmn(few_steps[1])
+    assert info.beyond == added
+    assert info.all_beyond == (added == 11)
 
 
 def test_a_policy_decides_in_states_that_the_log_never_had(few_steps: Learned) -> None:
