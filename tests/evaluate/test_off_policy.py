@@ -13,8 +13,10 @@ from rspmn.envs.mdp import MDP
 from rspmn.errors import DataError, EvidenceError
 from rspmn.evaluate import Mixture, Planned, Uniform, off_policy
 from rspmn.evaluate.logged import logged_steps
-from rspmn.evaluate.model_value import ModelValue, Paths, draws_of
+from rspmn.evaluate.model_value import ModelValue, draws_of
+from rspmn.evaluate.paths import Paths
 from rspmn.evaluate.target_on_log import TargetOnLog
+from rspmn.evaluate.targets import as_target
 from rspmn.types import Array
 from small_models import SCHEMA, chain
 
@@ -193,6 +195,24 @@ def test_one_episode() -> None:
     assert [e.value for e in found.estimates] == pytest.approx([3.0] * 6)
     assert all(np.isnan(e.low) for e in found.estimates[1:])
     assert any("one episode" in note for note in found.notes)
+
+
+def test_another_decision_stands_in_for_one_that_was_never_logged() -> None:
+    """In 0, "l" earns 0 and "r" 1; "m" was taken in 1 only. All ten times."""
+    each = [(0, "l", 0.0), (0, "r", 1.0), (1, "m", 5.0), (1, "l", 3.0)]
+    log = episodes(*[steps(row) for row in each * 10])
+    model, _ = learn_rspmn(log)
+    target = as_target({0: "m", 1: "m"}, lambda: model.policy(1))
+    found = TargetOnLog(model, logged_steps(model, log), target, 1, 1.0, None)
+    # "m" in 0 is worth what "l" and "r" are, 1/2 on average; in 1, where half of them start, 5.
+    assert found.observed.value == pytest.approx((1 / 2 + 5) / 2)
+    rng = np.random.default_rng(0)
+    worlds, _ = model.posterior.draw_worlds(200, rng)
+    values = worlds.values(found.drawn_rules(rng)(200), 1.0, 200)
+    node = int(np.argmax(model.policy(1).nodes({"x": 0})))
+    assert set(values[:, node].round()) == {0.0, 1.0}  # but for what was never seen
+    # The number of draws of "r" is binomial: within 5 deviations of 1/2.
+    assert values[:, node].mean() == pytest.approx(0.5, abs=5 * 0.5 / 200**0.5)
 
 
 def test_a_decision_that_was_never_logged() -> None:

@@ -147,6 +147,47 @@ def test_new_successors_are_expected_where_they_were_found() -> None:
     assert slippery.novelty.responsibility.sum(axis=1) == pytest.approx(1.0)
 
 
+def test_likelihoods_are_those_of_an_urn() -> None:
+    """In each step a successor has k · q chances and one for each time that it followed before."""
+    novelty = Posterior(learned("FrozenLake", 300)).novelty
+    steps = novelty.evidence.steps
+    for branch in np.flatnonzero((steps >= 2) & (steps <= 12)):
+        for component, k in enumerate(novelty.strength):
+            base = base_of(novelty, int(branch), bool(novelty.by_node[component]))
+            followed, log = dict.fromkeys(base, 0), 0.0
+            for to, (times, q) in base.items():
+                for _ in range(times):
+                    log += np.log((followed[to] + k * q) / (sum(followed.values()) + k))
+                    followed[to] += 1
+            assert novelty.logs[branch, component] == pytest.approx(log, rel=1e-9)
+
+
+def base_of(novelty: Novelty, branch: int, by_node: bool) -> dict[int, tuple[int, float]]:
+    """Return the successors of a branch: how often each followed, and what others say of it."""
+    counted, node = novelty.evidence.counted, novelty.evidence.node
+    other = counted.branch != branch
+    near = other & (node[counted.branch] == node[branch])
+    reached, found = len(np.unique(counted.to)), {}
+    for to, steps in zip(counted.to[~other], counted.steps[~other], strict=True):
+        far, here = (
+            counted.steps[group & (counted.to == to)].sum() / counted.steps[group].sum()
+            for group in (other, near)
+        )
+        far += 1e-3 / reached
+        found[int(to)] = int(steps), float(0.9 * here + 0.1 * far if by_node else far)
+    return found
+
+
+def test_a_branch_that_led_to_one_place_only_is_not_certain_where_others_are_not() -> None:
+    slippery, certain = (Posterior(learned(*case)) for case in [("FrozenLake", 300), ("Taxi", 50)])
+    for posterior, low, high in [(slippery, 0.15, 1.0), (certain, 0.0, 0.01)]:
+        counted, steps = posterior.evidence.counted, posterior.evidence.steps
+        alone = (counted.steps == steps[counted.branch]) & (counted.steps >= 2)
+        shares = posterior.novelty.shares.sum(axis=0)[counted.branch[alone & (counted.steps <= 3)]]
+        assert len(shares)
+        assert low <= shares.mean() <= high
+
+
 def test_a_model_without_counts_is_refused() -> None:
     with pytest.raises(EvidenceError, match="no counts behind its weights: learn it again"):
         Posterior(replace(learned("FrozenLake", 100), counts=None))

@@ -3,90 +3,23 @@
 The model is evaluated exactly, and in draws from the posterior of all its weights. A max node is
 shared by all states of its interface node. What the target does there is averaged over these
 states, by how often the log visits each and how far it belongs to the node: in the model they
-behave alike. Of a soft box, it is what the target does at its knot.
+behave alike; see `rspmn.evaluate.paths`. Of a soft box, it is what the target does at its knot.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from rspmn.errors import EvidenceError
-from rspmn.evaluate.logged import Situations
-from rspmn.infer.compiled.layers import ranges
 from rspmn.infer.compiled.linear_forms import Level
 from rspmn.model import RSPMN
 from rspmn.trust.drawn_worlds import Source, Worlds
 from rspmn.trust.rules import Mixed, Rule
-from rspmn.types import Array, Ints
-from rspmn.values import Value
+from rspmn.types import Array
 
 #: At most this many floats are held per chunk of draws, and so many draws.
 CHUNK, MOST = 10_000_000, 100
-
-
-class Paths:
-    """Which branches of a template the joint decisions of a step take."""
-
-    def __init__(self, model: RSPMN, situations: Situations) -> None:
-        self.model, self.situations = model, situations
-        offers, names = model.offers, model.schema.decisions
-        lone = offers.first < 0
-        lone[[number for number in (model.end, model.unknown) if number is not None]] = False
-        if lone.any():
-            raise EvidenceError(
-                f"interface node {int(np.argmax(lone))} has something between its state and its "
-                "first decision: policies cannot be evaluated in this model"
-            )
-        at = np.repeat(offers.first[:, None], len(situations.decisions), axis=1)
-        taken = []
-        for place, name in enumerate(names):
-            code: dict[Value | None, int] = {v: k for k, v in enumerate(offers.values(name))}
-            codes = np.array([code.get(made[place], -1) for made in situations.decisions])
-            table = np.pad(offers.branches(name), ((0, 1), (0, 1)), constant_values=-1)
-            taken.append(table[at, codes])
-            at = np.append(offers.next, -1)[taken[-1]]
-        self.offers = offers
-        #: Of each decision, the branch that a joint decision takes in an interface node, as
-        #: `Offers` numbers them; -1 if it is not offered. [interfaces, J] each
-        self.taken: list[Ints] = [np.where(taken[-1] >= 0, branch, -1) for branch in taken]
-
-    @property
-    def last(self) -> Ints:  # [interfaces, J]
-        """The branch of the last decision."""
-        return self.taken[-1]
-
-    def _masses(self, probabilities: Array) -> Array:  # [branches]
-        """Return how often branches are taken in the logged states, in steps."""
-        situations = self.situations
-        weighed = situations.weight[:, None] * probabilities
-        mass = situations.places.in_groups(weighed)[:-1].ravel()
-        found = np.zeros(int(self.offers.starts[-1]) + 1)
-        for branches in self.taken:
-            found += np.bincount(branches.ravel() % len(found), mass, len(found))  # -1 is the last
-        return found[:-1]
-
-    def taken_by(self, probabilities: Array) -> list[Array]:
-        """Return how often branches are taken, as the levels of the Bellman update have them."""
-        mass = self._masses(probabilities)
-        return [mass[places] for places in self._places]
-
-    def by_branch(self, levels: Sequence[Array]) -> Array:  # [branches + 1]
-        """Return numbers of levels in the order of `Offers`; the last, of no branch, is NaN."""
-        found = np.full(int(self.offers.starts[-1]) + 1, np.nan)
-        for places, numbers in zip(self._places, levels, strict=True):
-            found[places] = np.where(np.isfinite(numbers), numbers, np.nan)
-        return found
-
-    @cached_property
-    def _places(self) -> list[Ints]:
-        """Where the branches of each level are in the order of `Offers`."""
-        starts, found = self.offers.starts, []
-        for level in self.model.bellman.levels:
-            number = self.offers.number[level.nodes]
-            found.append(ranges(starts[number], starts[number + 1])[0])
-        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +31,7 @@ class ModelWorths:
 
 
 #: The rules of all steps, the last step first, for so many draws.
-Rules = Callable[[int], Sequence[Rule]]
+Rules = Callable[[int], Iterable[Rule]]
 
 
 class ModelValue:
@@ -115,25 +48,25 @@ class ModelValue:
         The number of steps.
     discount
         Per step.
+    last
+        The same in the last step, where it differs.
     """
 
     def __init__(
-        self, model: RSPMN, by_time: Sequence[Sequence[Array]], horizon: int, discount: float
+        self,
+        model: RSPMN,
+        by_time: Sequence[Sequence[Array]],
+        horizon: int,
+        discount: float,
+        last: Sequence[Array] | None = None,
     ) -> None:
         self.model, self.horizon, self.discount = model, horizon, discount
-        levels = model.bellman.levels
-        # At the END there is one way on.
-        self.by_time = [
-            [
-                np.where(level.branches.marked, 1.0, taken)
-                for level, taken in zip(levels, each, strict=True)
-            ]
-            for each in by_time
-        ]
+        self.by_time = [with_end(model, each) for each in by_time]
+        self.last = self.by_time[-1] if last is None else with_end(model, last)
 
     def rules(self, draws: int) -> list[Rule]:  # noqa: ARG002
         """Return what is done in each step."""
-        return self._mixed(self.by_time)
+        return self._mixed(self.by_time, self.last)
 
     def drawn_rules(self, rng: np.random.Generator) -> Rules:
         """Return rules in which the policy is drawn, too: it is an estimate from logged steps.
@@ -144,17 +77,18 @@ class ModelValue:
 
         def rules(draws: int) -> list[Rule]:
             # Gamma variables; `Mixed` divides by their sum, which makes them Dirichlet draws.
-            drawn = [
+            *drawn, last = [
                 [rng.standard_gamma(taken, (draws, len(taken))) for taken in each]
-                for each in self.by_time
+                for each in (*self.by_time, self.last)
             ]
-            return self._mixed(drawn)
+            return self._mixed(drawn, last)
 
         return rules
 
-    def _mixed(self, by_time: Sequence[Sequence[Array]]) -> list[Rule]:
+    def _mixed(self, by_time: Sequence[Sequence[Array]], last: Sequence[Array]) -> list[Rule]:
         rules: list[Rule] = [Mixed(levels) for levels in by_time]
-        return (rules if len(rules) > 1 else rules * self.horizon)[::-1]
+        rules = rules if len(rules) > 1 else rules * self.horizon
+        return [Mixed(last), *rules[-2::-1]]
 
     @cached_property
     def worths(self) -> ModelWorths:
@@ -165,6 +99,14 @@ class ModelValue:
     def value(self) -> float:
         """The value from the start, in the model itself."""
         return float(np.array(self.model.starts) @ self.worths.nodes[0])
+
+
+def with_end(model: RSPMN, taken: Sequence[Array]) -> list[Array]:
+    """Return how often branches are taken; at the END there is one way on."""
+    return [
+        np.where(level.branches.marked, 1.0, each)
+        for level, each in zip(model.bellman.levels, taken, strict=True)
+    ]
 
 
 def worths_of(model: RSPMN, rules: Sequence[Rule], discount: float) -> ModelWorths:

@@ -142,7 +142,7 @@ def _by_model(
     values = [each.value.value for each in found]
     if not model.is_counted:
         return [Estimate("model", value, np.nan, np.nan) for value in values]
-    rules: list[Rules] = [each.observed.rules for each in found]
+    rules: list[Rules] = [each.drawn_rules(rng) for each in found]
     practised = [k for k, each in enumerate(found) if isinstance(each.target, Practice)]
     rules += [found[k].observed.drawn_rules(rng) for k in practised]
     drawn = draws_of(model, rules, discount, draws, rng)

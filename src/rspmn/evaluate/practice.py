@@ -14,7 +14,7 @@ from rspmn.evaluate.model_value import ModelValue, draws_of, recentred
 from rspmn.infer.bellman import check_discount, check_steps
 from rspmn.infer.branches import Context
 from rspmn.model import RSPMN
-from rspmn.trust.honest import LEVEL, check_level
+from rspmn.trust.honest import LEVEL, check_level, tails_of
 from rspmn.types import Array
 
 
@@ -114,8 +114,7 @@ def estimate_of(
 ) -> Estimate:
     """Return a value with the interval of draws, made wider, and so that it has the value."""
     # Of few draws, the share beyond these quantiles is right on average.
-    tails = [(1 - level) / 2, (1 + level) / 2]
-    low, high = np.quantile(drawn, tails, method="weibull").tolist()
+    low, high = np.quantile(drawn, tails_of(level), method="weibull").tolist()
     return Estimate(method, value, min(low + below, value), max(high + above, value))
 
 

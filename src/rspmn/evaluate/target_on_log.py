@@ -1,5 +1,6 @@
 """A target, the log that it is evaluated on, and a model: what all estimators need of them."""
 
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
@@ -9,9 +10,11 @@ from rspmn.errors import EvidenceError
 from rspmn.evaluate.behaviour import estimated_behaviour
 from rspmn.evaluate.importance import Moves, Weighable
 from rspmn.evaluate.logged import LoggedSteps
-from rspmn.evaluate.model_value import ModelValue, Paths
+from rspmn.evaluate.model_value import ModelValue, Rules, with_end
+from rspmn.evaluate.paths import Paths
 from rspmn.evaluate.targets import AskedStates, Target
 from rspmn.model import RSPMN
+from rspmn.trust.rules import Mixed, Rule
 from rspmn.types import Array, Bools, Ints
 
 
@@ -38,11 +41,31 @@ class TargetOnLog:
         #: In the model with what it extrapolates, and without.
         self.paths = Paths(model.with_untried(), steps.situations)
         self.value = self._value(self.paths)
-        self.observed = self._value(Paths(model, steps.situations))
+        self._logged_paths = Paths(model, steps.situations)
+        self.observed = self._value(self._logged_paths)
 
     def _value(self, paths: Paths) -> ModelValue:
         taken = [paths.taken_by(each) for each in self.probabilities]
-        return ModelValue(paths.model, taken, self.horizon, self.discount)
+        last = paths.taken_by(self.probabilities[-1], last=True)
+        return ModelValue(paths.model, taken, self.horizon, self.discount, last)
+
+    def drawn_rules(self, rng: np.random.Generator) -> Rules:
+        """Return rules in which decisions of which nothing is known are others, drawn."""
+
+        def rules(draws: int) -> Iterator[Rule]:
+            paths, chances = self._logged_paths, self.probabilities
+            stand_ins = paths.stand_ins(draws, rng)
+            yield self._mixed(paths.taken_by(chances[-1], True, stand_ins))
+            rule: Rule | None = None
+            for t in range(self.horizon - 2, -1, -1):
+                if rule is None or len(chances) > 1:
+                    rule = self._mixed(paths.taken_by(self.of_time(t), False, stand_ins))
+                yield rule
+
+        return rules
+
+    def _mixed(self, taken: list[Array]) -> Mixed:
+        return Mixed(with_end(self.model, taken))
 
     def of_time(self, t: int) -> Array:  # [S, J]
         """Return what the target does at a time."""

@@ -62,7 +62,8 @@ class Counted:
     to: Ints  # [pairs]
     steps: Array  # [pairs]
     utility: Array  # [pairs], the mean
-    left_out: Array  # [pairs], the probability that the other steps, and factors, give each
+    #: [pairs], the probability that shared factors give each; of an end, its share of the steps.
+    prior: Array
 
 
 class BranchEvidence:
@@ -161,26 +162,27 @@ class BranchEvidence:
 
     def _counted(self, counts: SuccessorCounts, shares: Any) -> Counted:
         interfaces, own = self.bellman.interfaces, self.utilities
-        left_out = np.zeros(len(counts.to))
+        prior = np.zeros(len(counts.to))
         if counts.factors is not None:
-            left_out = np.array(counts.factors.left_out)
+            prior = np.array(counts.factors.left_out)
         edges = np.arange(len(counts.to))
         utility = own.of_edges(own.mean, edges, own.outcome)
-        table = np.array([own.outcome, counts.to, counts.steps, left_out, utility])
+        table = np.array([own.outcome, counts.to, counts.steps, prior, utility])
         order = np.argsort(table[0], kind="stable")
         table = table[:, order]
         first = np.searchsorted(table[0], np.arange(shares.shape[1] + 1))
         edge, per = ranges(first[shares.indices], first[shares.indices + 1])
         branch = np.repeat(_rows(shares), np.diff(per))
-        outcome, to, steps, prior, utility = table[:, edge]
+        _, to, steps, prior, utility = table[:, edge]
         keys, which = np.unique(branch * interfaces + to.astype(np.int64), return_inverse=True)
         total = group_weights(which, steps)
         utility = group_weights(which, steps * utility) / total
         prior = group_weights(which, steps * prior) / total
-        strength = group_weights(which, steps * self.strength[outcome.astype(np.int64)]) / total
         branch, to = keys // interfaces, keys % interfaces
-        core = _left_out(branch, to == self.model.end, total, prior, strength)
-        return Counted(branch, to, total, utility, core)
+        over = to == self.model.end
+        ended = group_weights(branch, total * over, self.size)
+        ended = (ended / np.maximum(self.steps, 1e-300))[branch]
+        return Counted(branch, to, total, utility, np.where(over, ended, (1 - ended) * prior))
 
 
 def _extrapolated(model: RSPMN, factors: SharedFactors, found: Outcomes) -> TemplateProducts | None:
@@ -194,21 +196,6 @@ def _extrapolated(model: RSPMN, factors: SharedFactors, found: Outcomes) -> Temp
     if not len(use):
         return None
     return TemplateProducts(model.template, outcome, node[use], weight[use], len(found.nodes))
-
-
-def _left_out(branch: Ints, over: Bools, steps: Array, prior: Array, strength: Array) -> Array:
-    """Return what predicts each logged step if it is left out: other steps and the factors."""
-    size = int(branch.max(initial=0)) + 1
-    total = group_weights(branch, steps, size)[branch]
-    ended = group_weights(branch, steps * over, size)[branch]
-    others = np.maximum(total - 1, 1)
-    same = np.maximum(steps - 1, 0)  # a step that lacks values may be shared out: less than one
-    left = np.maximum(total - ended - 1 + strength, 1e-300)
-    goes_on = np.minimum(same + strength * prior, left) / left
-    goes_on = goes_on * np.maximum(0, 1 - ended / others)
-    found = np.where(over, np.minimum(same / others, 1), goes_on)
-    alone = np.where(over | (strength == 0), 0.0, prior)
-    return np.where(total > 1, found, np.clip(alone, 0, 1))
 
 
 def _interfaces_of_branches(bellman: Bellman) -> Ints:  # [branches]

@@ -38,7 +38,10 @@ class TemplateBranches(Protocol):
 class Source(Protocol):
     """Draws all weights of a model."""
 
-    caveats: tuple[str, ...]  # what no draw knows of
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What no draw knows of."""
+        ...
 
     @property
     def floats(self) -> int:

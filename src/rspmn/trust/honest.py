@@ -223,10 +223,7 @@ def tails_of(level: float = LEVEL) -> tuple[float, float]:
 
 def _caveats(posterior: Posterior, supported: float) -> tuple[str, ...]:
     """Return what no interval can make up for."""
-    found = []
-    logged = posterior.evidence.utilities
-    if not (logged.mean.any() or logged.pooled or logged.otherwise.any()):
-        found.append("all logged utilities are 0: the log does not say what is worth anything")
+    found = [*posterior.caveats]
     if supported < LEAST_KNOWN:
         found.append(f"only {show_share(supported)} of what follows is known")
     return tuple(found)

@@ -2,8 +2,10 @@
 
 A branch with n steps leads by (1 - s) · core + s · q. The core is what was counted, s is the share
 of what is new, Beta(k, n), and q is what other decisions in the same interface node led to
-("node") or what any step led to ("all"). Each pair (base, k) is a component of a mixture. Its
-weight is fitted by expectation maximisation to the likelihood of each logged step given all others.
+("node") or what any step led to ("all"). So a branch is a draw of a Dirichlet distribution by its
+counts and k steps of q. Each pair (base, k) is a component of a mixture. Its weight is fitted by
+expectation maximisation to the marginal likelihood of all steps of each branch, in which a branch
+that led to all its successors hundreds of times still says that each of them once was new.
 """
 
 from functools import cached_property
@@ -42,26 +44,32 @@ class Novelty:
         self.led = group_weights(self.which, counted.steps, len(self.keys))
         #: How many steps led from each interface node. [interfaces]
         self.left = group_weights(self.keys // self.interfaces, self.led, self.interfaces)
-        self.responsibility = self._fit(counted, arrived)  # [branches, components]
+        self.logs = self._log_likelihoods(counted, arrived)  # [branches, components]
+        self.responsibility = _mixture(self.logs, evidence.steps > 0)  # [branches, components]
 
     # ---- the fit -------------------------------------------------------------------
 
-    def _fit(self, counted: Counted, arrived: Array) -> Array:
+    def _log_likelihoods(self, counted: Counted, arrived: Array) -> Array:
+        """Return the Dirichlet-multinomial likelihood of each branch's steps, by component.
+
+        What a branch itself led to is left out of both bases.
+        """
+        from scipy.special import gammaln
+
         evidence, branch = self.evidence, counted.branch
-        total = arrived.sum()
         size = max(2, int((arrived > 0).sum()))
-        anywhere = np.maximum(arrived[counted.to] - 1, 0) / max(total - 1, 1) + FLOOR / size
         others = self.left[evidence.node] - evidence.steps  # [branches]
+        elsewhere = np.maximum(arrived.sum() - evidence.steps, 1)[branch]
+        anywhere = np.maximum(arrived[counted.to] - counted.steps, 0) / elsewhere + FLOOR / size
         near = np.maximum(self.led[self.which] - counted.steps, 0) / np.maximum(others[branch], 1)
         near = (1 - ANYWHERE) * np.where(others[branch] > 0, near, 0.0) + ANYWHERE * anywhere
         base = np.where(self.by_node, near[:, None], anywhere[:, None])  # [pairs, components]
-        known = np.maximum(evidence.known[branch] - 1, 0)[:, None]
-        mixed = known * counted.left_out[:, None] + self.strength * base + 1e-9
-        logs = counted.steps[:, None] * np.log(mixed / (known + self.strength + 1e-9))
-        found = np.zeros((evidence.size, len(self.strength)))
-        np.add.at(found, branch, logs)
+        shared = (evidence.known - evidence.steps)[:, None]  # [branches, 1], steps of the factors
+        found = gammaln(shared + self.strength) - gammaln(evidence.known[:, None] + self.strength)
+        alpha = shared[branch] * counted.prior[:, None] + self.strength * base
+        np.add.at(found, branch, gammaln(alpha + counted.steps[:, None]) - gammaln(alpha))
         found[np.ix_(others <= 0, self.by_node)] = -np.inf
-        return _mixture(found, evidence.steps > 0)
+        return np.asarray(found)
 
     # ---- its mean ------------------------------------------------------------------
 

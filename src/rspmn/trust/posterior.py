@@ -69,8 +69,6 @@ class Posterior:
     True
     """
 
-    caveats: tuple[str, ...] = ()
-
     def __init__(
         self,
         model: RSPMN,
@@ -79,6 +77,17 @@ class Posterior:
     ) -> None:
         self.model, self.evidence = model, evidence or BranchEvidence(model)
         self.novelty = novelty or Novelty(self.evidence)
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What no interval can make up for."""
+        logged = self.evidence.utilities
+        if logged.mean.any() or logged.pooled or not len(logged.mean):
+            return ()
+        return (
+            "all logged utilities are 0 where it is known what followed: the log does not say what "
+            "is worth anything",
+        )
 
     def only(self, branches: Ints) -> "Posterior":
         """Return the posterior of some branches: of others nothing is drawn."""
