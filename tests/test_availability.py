@@ -59,8 +59,8 @@ def test_laws_in_schemas_and_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("available", "message"),
     [
-        ({"lift": "flor > 0"}, "has none of the variables that are known before 'a'"),
-        ({"lift": "u > 0"}, "has none of the variables that are known before 'a'"),
+        ({"lift": "flor > 0"}, "has none of the variables observed before 'a'"),
+        ({"lift": "u > 0"}, "has none of the variables observed before 'a'"),
         ({"lift": "floor >"}, "is not an expression of columns"),
         ({"lift": 3}, "expected a condition such as 'floor > 0', found 3"),
         ({"b": {"lift": "floor > 0"}}, "'b' is not a decision"),
@@ -73,7 +73,7 @@ def test_laws_that_cannot_be(available: Any, message: str) -> None:
 
 
 def test_of_several_decisions_it_must_be_said_which() -> None:
-    with pytest.raises(SchemaError, match="write a table for each decision"):
+    with pytest.raises(SchemaError, match="expected a table for each decision"):
         Schema([["x"], ["a"], ["b"]], ["a", "b"], "u", available={"go": "x > 0"})
 
 
@@ -201,7 +201,7 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     files = [str(tmp_path / name) for name in ("log.parquet", "schema.toml", "model.json")]
     assert main(["learn", files[0], "--schema", files[1], "-o", files[2]]) == 0
     told = capsys.readouterr().out
-    assert "set aside: ward (habit): nothing depends on it" in told
+    assert "ignored: ward (habit); nothing depends on it" in told
     assert "never taken: a = lift is never taken when ward = b" in told
     assert main(["act", files[2], "--horizon", "1", "--state", "floor=2", "ward=b"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -212,4 +212,4 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "a = lift: never taken when ward = b" in capsys.readouterr().out
     observed = ["--availability", "observed", "--force"]
     assert main(["learn", files[0], "--schema", files[1], "-o", files[2], *observed]) == 0
-    assert "set aside" not in capsys.readouterr().out
+    assert "ignored" not in capsys.readouterr().out

@@ -39,9 +39,9 @@ def test_answers(grid: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "act", grid, "--state", "x=0", "--state", "y=0", "--horizon", "4")
     assert out.splitlines()[0].split() == ["*", "action", "=", "down", "16"]
     code, out, _ = run(capsys, "meu", grid, "--state", "x=9", "--horizon", "4")
-    assert (code, out) == (3, "unsupported: the model never saw x=9; it knows x = 0, 1\n")
+    assert (code, out) == (3, "unsupported: x=9 was never observed; known values: 0, 1\n")
     code, out, _ = run(capsys, "act", grid, "--state", "x=9", "--horizon", "4")
-    assert (code, out) == (3, "unsupported: the model never saw x=9; it knows x = 0, 1\n")
+    assert (code, out) == (3, "unsupported: x=9 was never observed; known values: 0, 1\n")
 
 
 def test_a_state_in_which_no_decision_was_made(
@@ -61,9 +61,9 @@ def test_a_state_in_which_no_decision_was_made(
     # cell = 1 earns 1 and leads to cell = 2, of which nothing is known: as bad as any, 1
     assert out == "2  (supported 0)\n"
     _, out, _ = run(capsys, "act", path, "--state", "cell=", "--horizon", "1")
-    assert out.startswith("* move = go                      1  (supported 0.5, offered with")
+    assert out.startswith("* move = go                      1  (supported 0.5, available with")
     _, out, _ = run(capsys, "meu", path, "--state", "cell=1", "move=stop", "--horizon", "2")
-    assert out.startswith("unsupported: the model never saw move=stop; it knows move = go")
+    assert out.startswith("unsupported: move=stop was never observed; known values: go")
 
 
 def test_shares_that_are_supported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,7 +89,7 @@ def test_shares_that_are_supported(tmp_path: Path, capsys: pytest.CaptureFixture
 
 def test_what_a_decision_is_made_without(grid: str, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, "act", grid, "--state", "x=0", "--horizon", "4")
-    assert out.splitlines()[-1] == "not given: y; averaged over the logged values"
+    assert out.splitlines()[-1] == "not given: y; averaged over logged values"
     _, out, _ = run(capsys, "act", grid, "--state", "x=0", "--horizon", "4", "--json")
     assert {tuple(action["averaged_over"]) for action in json.loads(out)} == {("y",)}
     _, out, _ = run(capsys, "act", grid, "--state", "x=0", "y=0", "--horizon", "4")
@@ -146,7 +146,7 @@ def test_the_part_that_is_asked_for_is_drawn(
         assert run(capsys, *more) == (0, "", "")
         assert Path(more[-1]).stat().st_size > 1000
     code, _, err = run(capsys, "draw", grid, "--state", "x=9", "--horizon", "4", "-o", "x.svg")
-    assert (code, err) == (2, "rspmn: --state: the model never saw such a state\n")
+    assert (code, err) == (2, "rspmn: --state: this state was never observed\n")
 
 
 BAD_SCHEMAS = {
@@ -217,7 +217,7 @@ def test_wrong_flags(capsys: pytest.CaptureFixture[str]) -> None:
         ("fly",): "usage: rspmn [OPTIONS] COMMAND",
         ("meu",): "rspmn: MODEL is missing: a model file; - is standard input\nusage: rspmn meu",
         (): "Usage: rspmn [OPTIONS] COMMAND",
-        ("meu", "x", "--horizon", "long"): "--horizon: expected a whole number, found 'long'",
+        ("meu", "x", "--horizon", "long"): "--horizon: expected an integer, found 'long'",
     }.items():
         code, out, err = run(capsys, *words)
         assert (code, out) == (2, "")
@@ -265,7 +265,7 @@ def test_values_as_the_model_writes_them(
         words = ["meu", path, "--state", f"a={text}", "--horizon", "1"]
         assert run(capsys, *words)[1] == f"{worth}\n"
     _, out, _ = run(capsys, "meu", path, "--state", "a=uP", "--horizon", "1")
-    assert out == "unsupported: the model never saw a=uP; it knows a = up, Up, DOWN\n"
+    assert out == "unsupported: a=uP was never observed; known values: up, Up, DOWN\n"
 
 
 def test_interrupted(
@@ -310,4 +310,4 @@ def test_a_promise_that_is_not_kept_is_warned_of(
     path = str(tmp_path / "random.json")
     learn_rspmn(random_mdp(0).generate(10, 20, 0))[0].save(path)
     _, out, _ = run(capsys, "meu", path, "--horizon", "20")
-    assert out.splitlines()[-1] == "warning: the model promises more than its log supports"
+    assert out.splitlines()[-1] == "warning: the MEU is higher than the log supports"

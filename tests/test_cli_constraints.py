@@ -33,9 +33,9 @@ def test_how_sure(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     facts = json.loads(run(capsys, *words, "--json")[1])
     assert facts[0]["sure"]["low"] <= facts[0]["sure"]["mean"] <= facts[0]["sure"]["high"]
     assert facts[3]["sure"]["low"] is None
-    assert facts[3]["sure"]["notes"] == ["unsupported: the log does not know what follows"]
+    assert facts[3]["sure"]["notes"] == ["unsupported: the successors are unknown"]
     _, out, _ = run(capsys, "act", model, "--state", "cell=99", "--horizon", 20, "--sure")
-    assert out.startswith("unsupported: the model never saw cell=99")
+    assert out.startswith("unsupported: cell=99 was never observed")
 
 
 def test_rules(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,7 +46,7 @@ def test_rules(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "action = up                         (forbidden: up)" in out
     code, out, _ = run(capsys, "act", model, *words, "--only", "up", "--forbid", "up")
     assert code == 3
-    assert out.startswith("everything that is known here is forbidden: down: only up;")
+    assert out.startswith("all known actions are forbidden here: down: only up;")
     free, bound = (
         json.loads(run(capsys, "meu", model, *words, *more, "--json")[1])["meu"]
         for more in ([], rule)

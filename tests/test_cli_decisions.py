@@ -53,10 +53,10 @@ def test_a_table_of_cases(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     with (folder / "made.csv").open() as file:
         assert [row["a"] for row in csv.DictReader(file)][:2] == ["0", "1"]
     code, _, err = run(capsys, *words, "--state", "x=1")
-    assert (code, err) == (2, "rspmn: --table and --state do not go together: pass one of them\n")
+    assert (code, err) == (2, "rspmn: --table and --state cannot be combined\n")
     code, _, err = run(capsys, *words, "--horizon", 3)
     assert code == 2
-    assert "leave --horizon" in err
+    assert "omit --horizon" in err
 
 
 def test_policy_and_likelihood(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

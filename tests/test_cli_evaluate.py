@@ -44,7 +44,7 @@ def test_practice_and_recommendation(folder: Path, capsys: pytest.CaptureFixture
     assert "95 %" not in out
     for word in ("current practice", "recommended policy", "difference", "with probability"):
         assert word in out
-    table = out.split("where they differ most:\n")[1].splitlines()
+    table = out.split("largest differences:\n")[1].splitlines()
     assert len(table) == 4
     assert table[0].split()[:3] == ["cell", "visits", "practice"]
     facts = json.loads(run(capsys, *words, "--json")[1])
@@ -78,22 +78,22 @@ def test_any_policy(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         [e.value for e in expected.estimates]
     )
     assert facts["estimates"][0]["effective"] is None
-    assert any("cut before step 20" in note for note in facts["notes"])
+    assert any("truncated before step 20" in note for note in facts["notes"])
 
 
 def test_probabilities_from_a_column(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("evaluate", folder / "m.json", "--log", folder / "log.csv", "--draws", 20)
     code, out, _ = run(capsys, *words, "--policy", "uniform", "--probability", "p")
     assert code == 0
-    assert "are read from the column p" in out
+    assert "from the column p" in out
     text = (folder / "log.csv").read_text().replace(",0.25", ",0", 1)
     (folder / "zero.csv").write_text(text)
     zero = ("evaluate", folder / "m.json", "--log", folder / "zero.csv")
     code, _, err = run(capsys, *zero, "--policy", "uniform", "--probability", "p")
     assert code == 2
-    assert "a decision that was taken was possible" in err
+    assert "expected probabilities above 0 and at most 1" in err
     code, _, err = run(capsys, *words, "--probability", "p")
-    assert (code, "--probability is for --policy" in err) == (2, True)
+    assert (code, "--probability needs --policy" in err) == (2, True)
     code, _, err = run(capsys, *words, "--policy", "uniform", "--probability", "q")
     assert code == 2
     assert "'q'" in err

@@ -31,7 +31,12 @@ def test_a_state(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["explain", folder / "model.json", "--state", "cell=0", "--horizon", 8, "-t", 2]
     code, out, err = run(capsys, *words, "--log", folder / "log.csv")
     assert (code, err) == (0, "")
-    for part in ("6 steps to go", "90 % interval", "what decides", "logged steps like this"):
+    for part in (
+        "6 steps to go",
+        "90 % interval",
+        "effect of each variable",
+        "similar logged steps",
+    ):
         assert part in out
     facts = json.loads(run(capsys, *words, "--json")[1])
     assert facts["t"] == 2
@@ -65,12 +70,12 @@ def test_returns(grid: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, *words, "--tail", 0.1)
     assert (code, err) == (0, "")
     assert out.startswith("return over 4 steps: mean 16")  # -1 - 1 + 9 + 9
-    assert "if the worst 10 % matter most:\nreturn over 4 steps: mean 16" in out
+    assert "if the worst 10 % are optimised:\nreturn over 4 steps: mean 16" in out
     facts = json.loads(run(capsys, *words, "--tail", 0.1, "--json")[1])
     assert facts["mean"] == facts["tail"]["cvar"]["0.1"] == 16
     code, _, err = run(capsys, *words, "--tail", 0.1, "-t", 1)
     assert code == 2
-    assert "starts at -t 0" in err
+    assert "needs -t 0" in err
 
 
 def test_information(grid: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,9 +87,9 @@ def test_information(grid: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (facts["variable"], facts["gain"], facts["changes"]) == ("y", 5.0, 0.5)
     code, _, err = run(capsys, *words, "--observe", "x")
     assert code == 2
-    assert "'x' is given in the state already" in err
+    assert "'x' is already given in the state" in err
     out = run(capsys, "information", grid, "--state", "x=0", "y=0", "--horizon", 4)[1]
-    assert "everything that is observed before the decision is in --state" in out
+    assert "all variables observed before the decision are given in --state" in out
 
 
 def test_sensitivity(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,4 +104,4 @@ def test_sensitivity(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert facts
     assert all(each["event"] == "cell=13" for each in facts)
     out = run(capsys, "sensitivity", folder / "model.json", "--state", "cell=0", "--horizon", 8)[1]
-    assert "no probability of what follows changes the best action" in out  # nothing is random
+    assert "no change of a single probability changes the best action" in out  # nothing is random

@@ -126,7 +126,7 @@ def test_all_decisions_of_a_step_are_shown(tmp_path: Path, capsys: Run) -> None:
 
 def test_what_is_observed_between_decisions_is_waited_for(folder: Path, capsys: Run) -> None:
     out = run(capsys, "act", folder / "oil.json")[1]
-    assert out.splitlines()[-1] == "next: drill, when result is known"
+    assert out.splitlines()[-1] == "next: drill, once result is observed"
     assert "* drill" not in out
 
 
@@ -146,13 +146,13 @@ def test_nothing_is_overwritten_unasked(folder: Path, tmp_path: Path, capsys: Ru
     target.write_text("mine")
     words = ["policy", folder / "lake.json", "--horizon", 3, "-o", target]
     code, _, err = run(capsys, *words)
-    assert (code, err) == (2, f"rspmn: {target}: exists already; --force overwrites it\n")
+    assert (code, err) == (2, f"rspmn: {target} already exists; use --force to overwrite it\n")
     assert target.read_text() == "mine"
     assert run(capsys, *words, "--force")[0] == 0
     assert target.read_text() != "mine"
     words = ["generate", "Maze", "--episodes", 4, "--files", 2, "-o", tmp_path / "log.csv"]
     assert run(capsys, *words)[0] == 0
-    assert "log-0.csv: exists already" in run(capsys, *words)[2]
+    assert "log-0.csv already exists" in run(capsys, *words)[2]
 
 
 def test_colours_are_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:

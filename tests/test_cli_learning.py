@@ -108,9 +108,9 @@ def test_wrong_input(oil: Path, capsys: pytest.CaptureFixture[str]) -> None:
             "--max-nodes",
             -1,
         ): "--max-nodes: expected 0 or",
-        ("meu", good, "--horizon", 3): "leave --horizon and --discount out",
-        ("decide", good, "--discount", 0.5): "leave --horizon and --discount out",
-        ("draw", good, "-o", "x.svg", "--part", "top"): "has no top: leave --part out",
+        ("meu", good, "--horizon", 3): "omit --horizon and --discount",
+        ("decide", good, "--discount", 0.5): "omit --horizon and --discount",
+        ("draw", good, "-o", "x.svg", "--part", "top"): "has no top: omit --part",
     }.items():
         code, out, err = run(capsys, *words)
         assert (code, out) == (2, ""), (words, err)
@@ -122,9 +122,9 @@ def test_wrong_input(oil: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("strength", "said"),
     [
-        (1.0, "(1 factor, 1 distribution for 2 contexts) that counts as much as 1 step in every"),
-        (2.5, "(1 factor, 1 distribution for 2 contexts) that counts as much as 2.5 steps in"),
-        (11.0, "that counts more than all counts together; 5 % of its probability"),
+        (1.0, "(1 factor, 1 distribution for 2 contexts) with the weight of 1 step per state"),
+        (2.5, "(1 factor, 1 distribution for 2 contexts) with the weight of 2.5 steps per state"),
+        (11.0, "with more weight than all counts; 5 % of its probability"),
         (0.0, "counts alone; a shared estimate (1 factor, 1 distribution for 2 contexts) predicts"),
     ],
 )

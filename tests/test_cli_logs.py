@@ -56,7 +56,8 @@ def test_learning_is_that_of_the_library(
     assert "terminated, " in out
     assert (lake / "n.json").read_bytes() == model.read_bytes()
     code, _, err = run(capsys, *words)
-    assert (code, err) == (2, f"rspmn: {lake / 'n.json'}: exists already; --force overwrites it\n")
+    said = f"rspmn: {lake / 'n.json'} already exists; use --force to overwrite it\n"
+    assert (code, err) == (2, said)
     facts = json.loads(run(capsys, *words, "--force", "--json")[1])
     assert facts["interfaces"] == 11
     assert facts["steps"] == sum(expected.visits)
@@ -126,7 +127,7 @@ def test_what_is_wrong_is_said(lake: Path, capsys: pytest.CaptureFixture[str]) -
     plain = (lake / "lake.csv").read_text().replace("terminated", "done").replace("time", "when")
     (lake / "odd.csv").write_text(plain)
     code, _, err = run(capsys, "learn", lake / "odd.csv", *words)
-    assert (code, "name it by --time" in err) == (2, True)
+    assert (code, "name it with --time" in err) == (2, True)
     code, _, err = run(capsys, "learn", lake / "odd.csv", *words, "--time", "when")
     assert (code, "does not say why episodes ended" in err) == (2, True)
     named = ("--time", "when", "--terminated", "done")

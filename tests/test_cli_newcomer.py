@@ -49,10 +49,10 @@ def test_a_flag_is_not_known_before_the_decision(
     assert "cured" not in Schema.load(schema).variables
     model = str(clinic / "model.json")
     assert main(["learn", log, "--schema", str(schema), "-o", model]) == 0
-    assert "time limit: episodes were cut after 3 steps" in said(capsys)
+    assert "time limit: episodes were truncated after 3 steps" in said(capsys)
     known = Schema([["severity", "cured"], ["treatment"]], ["treatment"], "reward")
     columns: Any = {"episode": "patient", "time": "visit", "terminated": "cured"}
-    with pytest.raises(DataError, match="would give away what comes after it"):
+    with pytest.raises(DataError, match="would reveal what comes after it"):
         Episodes.from_long(log, known, **columns)
     known.save(schema)
     options = [f"--{name}={column}" for name, column in columns.items()]
@@ -139,7 +139,7 @@ def test_a_schema_names_the_columns_of_the_log(
     assert main(["learn", log, "--schema", schema, "-o", model]) == 0
     assert "of 200 episodes" in said(capsys)
     assert main(["learn", log, "--schema", schema, "-o", model, "--force", "--ending", "cut"]) == 0
-    assert "200 cut" in said(capsys)  # flags come before what the file says
+    assert "200 truncated" in said(capsys)  # flags come before what the file says
     for table, message in (
         ("[log]\nepisod = 1\n", "unknown key 'episod': did you mean 'episode'"),
         ("[log]\ntime = 1\n", "time: expected the name of a column, found 1"),
@@ -167,10 +167,10 @@ def test_an_interrupted_query_is_an_interruption(
 def test_natural_first_calls_are_answered(tmp_path: Path) -> None:
     table: Any = pl.DataFrame({"x": [1], "a": [1], "u": [0.5]})
     schema: Any = Schema([["x"], ["a"]], ["a"], "u")
-    with pytest.raises(DataError, match=r"rspmn\.windows\(log, schema, \.\.\.\) makes them"):
+    with pytest.raises(DataError, match=r"use rspmn\.windows\(log, schema, \.\.\.\)"):
         learn_rspmn(table)
     log = rspmn.windows(table, schema, wide=True, ending="end")
-    with pytest.raises(DataError, match="the schema goes with the log"):
+    with pytest.raises(DataError, match="pass the schema with the log"):
         learn_rspmn(log, schema)
     as_path: Any = "schema.toml"
     with pytest.raises(SchemaError, match=r"Schema\.load reads a schema\.toml"):

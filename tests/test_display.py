@@ -36,7 +36,7 @@ def test_objects_show_themselves() -> None:
         (model, ["interface nodes", "11", "logged steps"]),
         (single, ["test, drill", "500"]),
         (policy, ["Policy(8 steps", "visits", "down"]),
-        (policy.explain({"cell": 14}), ["decision: action=", "what decides"]),
+        (policy.explain({"cell": 14}), ["decision: action=", "effect of each variable"]),
         (rspmn.examine(log.to_long(), world.schema), ["in 300 episodes", "decision"]),
     ]
     for each, words in shown:

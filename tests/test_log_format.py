@@ -163,7 +163,7 @@ def test_the_command_line_and_python_say_the_same(
     plain.save(schema)
     for flags, said in (
         ([], "no episode column 'episode' in the table"),
-        (["--episode", "patient"], "name it by --time, or, if the rows"),
+        (["--episode", "patient"], "name it with --time, or, if the rows"),
     ):
         options: Any = {"episode": "patient"} if flags else {}
         with pytest.raises(DataError) as caught:

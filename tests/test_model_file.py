@@ -102,7 +102,7 @@ WRONG: dict[str, bytes] = {
     "not a model file: not UTF-8 text (byte 0)": b"\xff\xff",
     "a damaged gzip file": gzip.compress(b"{}" * 50)[:-8],
     "not a model file: nested too deeply": b"[" * 100_000,
-    "bytes that hold more than 67108864: no model is packed like this": gzip.compress(
+    "bytes that unpack to more than 67108864: if this is a model": gzip.compress(
         b" " * (2**26 + 1), 9
     ),
     "template, node 2: 'children' is too large a number": edited(

@@ -56,7 +56,7 @@ def test_answers_of_a_single_shot_model(umbrella: SPMN, weather: str) -> None:
     same(umbrella.action_values(state), policy.action_values(state))
     assert umbrella.best_decisions(state)[0].value == umbrella.act(state)
     assert float(umbrella.meu(state)) == pytest.approx(float(policy.value(state)))
-    with pytest.raises(EvidenceError, match="the model knows no decision in the state weather=ha"):
+    with pytest.raises(EvidenceError, match="no decision is known in the state weather=ha"):
         umbrella.act({"weather": "hail"})
     drawn = umbrella.sample(20, 0, policy, state)
     assert set(drawn["weather"]) == {weather}

@@ -43,8 +43,8 @@ WRONG = {
     "order: decision 'a' is inside the information set ['x', 'a']: give it a group": (
         [["x", "a"]], ["a"], "u", {},
     ),
-    "no utility: name the column that holds the reward": ([["x"]], [], "", {}),
-    "order: 'u' is the utility, which comes last by itself: remove it": (
+    "no utility: name the column with the reward": ([["x"]], [], "", {}),
+    "order: 'u' is the utility, which comes last automatically: remove it": (
         [["x"], ["u"]], [], "u", {},
     ),
     "order: expected lists of names, found 'x': write ['x']": (["x", ["a"]], ["a"], "u", {}),

@@ -137,8 +137,8 @@ def _by_decision(
             plain[name] = condition
     if plain and len(decisions) != 1:
         raise SchemaError(
-            f"available: {next(iter(plain))!r}: which of the decisions {list(decisions)} has this "
-            "value: write a table for each decision, [available.DECISION]"
+            f"available: {next(iter(plain))!r}: expected a table for each decision, "
+            f"[available.DECISION], as there are several: {list(decisions)}"
         )
     if plain:
         yield next(iter(decisions)), plain
@@ -154,7 +154,7 @@ def _law(decision: str, value: str, condition: object, known: Collection[str]) -
         raise SchemaError(f"{where}: {error}") from None
     if not variables:
         raise SchemaError(
-            f"{where}: {condition!r} has none of the variables that are known before {decision!r}: "
+            f"{where}: {condition!r} has none of the variables observed before {decision!r}: "
             f"{list(known)}"
         )
     return Law(decision, value, condition, variables)
@@ -165,7 +165,7 @@ class NeverTaken:
     """A value of a decision that was never taken where a variable had some value.
 
     >>> str(NeverTaken("action", "lift", "ward", 3, 412.0))
-    'never taken when ward = 3, 412 times to be expected'
+    'never taken when ward = 3 (412 times expected)'
     """
 
     decision: str
@@ -184,6 +184,6 @@ class NeverTaken:
 
     def __str__(self) -> str:
         return (
-            f"never taken when {self.variable} = {show(self.at)}, {self.expected:.0f} times to be "
-            "expected"
+            f"never taken when {self.variable} = {show(self.at)} ({self.expected:.0f} times "
+            "expected)"
         )

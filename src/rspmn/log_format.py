@@ -200,9 +200,9 @@ class LogFormat:
         flag = self.flag
         if flag is not None and flag in variables:
             raise DataError(
-                f"column {flag!r} says whether an episode terminated, and is a variable of the "
-                "schema: known before the decision, it would give away what comes after it: take "
-                "it out of the schema, or give the option ending"
+                f"column {flag!r} is both the terminated flag and a variable of the schema: before "
+                "the decision, it would reveal what comes after it; remove it from the schema, or "
+                "give the option ending"
             )
         if not self.says_why_episodes_ended(names):
             raise DataError(SILENT)
@@ -233,7 +233,7 @@ class LogFormat:
         )
         raise DataError(
             f"no {what} column {name!r} in the table, which has {', '.join(map(repr, names))}: "
-            f"name it by the option {what}{in_order if what == 'time' else ''}"
+            f"name it with the option {what}{in_order if what == 'time' else ''}"
         )
 
     # ---- files -------------------------------------------------------------------

@@ -261,8 +261,8 @@ def _decompressed(content: bytes, path: str | Path) -> bytes:
         found = file.read(most + 1)
     if len(found) > most:
         raise ModelFileError(
-            f"{path}: {len(content)} bytes that hold more than {most}: no model is packed like "
-            "this; unpack it, if it is one"
+            f"{path}: {len(content)} bytes that unpack to more than {most}: if this is a model, "
+            "unpack it first"
         )
     return found
 

@@ -299,7 +299,7 @@ def _read_toml(path: str | Path) -> dict[str, Any]:
 
 def _check_names(order: Sequence[Sequence[str]], decisions: Sequence[str], utility: str) -> None:
     if not isinstance(utility, str) or not utility or not is_text(utility):
-        raise SchemaError("no utility: name the column that holds the reward, utility='reward'")
+        raise SchemaError("no utility: name the column with the reward, utility='reward'")
     if isinstance(decisions, str):
         raise SchemaError(f"decisions: expected a list of names, found {decisions!r}")
     seen: set[str] = set()
@@ -313,7 +313,7 @@ def _check_names(order: Sequence[Sequence[str]], decisions: Sequence[str], utili
                 raise SchemaError(f"order: {name!r} appears twice")
             if name == utility:
                 raise SchemaError(
-                    f"order: {name!r} is the utility, which comes last by itself: remove it"
+                    f"order: {name!r} is the utility, which comes last automatically: remove it"
                 )
             seen.add(name)
         inside = [name for name in group if name in decisions]
@@ -345,8 +345,8 @@ def _with_absence(
             raise SchemaError(f"missing: unknown variable {name!r}: {did_you_mean(name, names)}")
         if meaning != "informative":
             raise SchemaError(
-                f"missing: {name!r} is {meaning!r}: expected 'informative'; leave it out if its "
-                "absence tells nothing"
+                f"missing: {name!r} is {meaning!r}: expected 'informative'; omit it if its "
+                "absence is not informative"
             )
     added = {name: missing_of(name) for name in missing if missing_of(name) not in names}
     return [[*group, *(added[n] for n in group if n in added)] for group in groups]

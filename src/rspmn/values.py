@@ -57,7 +57,7 @@ def as_value(raw: object, where: str, error: type[RspmnError] = RspmnError) -> V
     if isinstance(plain, int) and abs(plain) > sys.float_info.max:
         raise error(f"{where}: expected a number of at most 1e308, found a larger one")
     if isinstance(plain, str) and not is_text(plain):
-        raise error(f"{where}: expected text, found {plain!r}, which no file can hold")
+        raise error(f"{where}: expected text, found {plain!r}, which cannot be encoded")
     if isinstance(plain, PLAIN):
         return plain
     raise error(f"{where}: expected {type_names}, found {plain!r} ({type(plain).__name__})")

@@ -21,7 +21,7 @@ def test_it_is_read_from_the_top(opened: Any, lake: Path, model: RSPMN) -> None:
     page = opened(lake)
     assert page.inner_text("h1") == "A lake"
     headings = page.locator("h2").all_inner_texts()
-    assert headings[:2] == ["Before you use it", "What it is worth"]
+    assert headings[:2] == ["Before you use it", "Value of the policy"]
     assert page.locator(".warnings .warning").count() >= 1
     honest = model.honest_value(HORIZON)
     assert f"{honest.point:.4g}" in page.inner_text("section:nth-of-type(2)")
@@ -91,7 +91,7 @@ def test_a_state_is_asked_about(opened: Any, lake: Path, model: RSPMN) -> None:
     assert page.inner_text("h3") == f"action: {policy.act({'cell': 6})}"
     page.select_option("#ask-cell", "")
     assert page.inner_text("h3") == f"action: {policy.act({})}"
-    assert "averaged over the logged values" in page.inner_text(".warnings")
+    assert "averaged over logged values" in page.inner_text(".warnings")
     page.check("input[type=checkbox]")
     assert page.inner_text("h3") == f"action: {policy.act(None)}"
 

@@ -129,7 +129,7 @@ def test_numbers_are_not_tested_in_bins() -> None:
     table["x"] = [x + 0.5 for x in table["x"]]
     found = examine(table, SCHEMA, ending="cut")
     assert found.markov is not None
-    assert "numbers that are not whole: x" in found.markov.not_tested
+    assert "continuous variables: x" in found.markov.not_tested
     assert found.coverage is None
 
 

@@ -26,10 +26,10 @@ def table(rng: np.random.Generator) -> dict[str, list[object]]:
 def test_habits_and_laws_are_asked_about() -> None:
     found = {f.about: f for f in examine(table(np.random.default_rng(0)), SCHEMA).findings}
     habit, law = found["habit"], found["availability"]
-    assert habit.found.startswith("decisions were made by 'ward', and nothing depends on it: a = ")
+    assert habit.found.startswith("decisions depended on 'ward', but nothing else does: a = ")
     assert "never taken when ward = b" in habit.found
     assert "never taken when floor = 0" in law.found
-    assert law.advice.endswith("If it is a law, declare it")
+    assert law.advice.endswith("If an action is impossible there, declare it")
     assert (law.table, law.line) == ("available", 'lift = "floor != 0"')
 
 

@@ -336,7 +336,7 @@ def test_what_is_seen_between_decisions_is_refused() -> None:
     then = b.product([b.utility("health", 1.0), b.latent(0)])
     seen = b.product([b.leaf("result", Categorical.certain("+")), b.max("treat", {"yes": then})])
     root = b.product([b.leaf("age", Categorical.certain("old")), b.max("test", {"yes": seen})])
-    with pytest.raises(EvidenceError, match="'result' is seen between .* are not supported"):
+    with pytest.raises(EvidenceError, match="'result' is observed between .* is not supported"):
         ModelEnv(RSPMN(schema, weighted_top([1.0]), b.build(root)))
 
 

@@ -198,7 +198,7 @@ def test_probabilities_of_a_log_must_be_possible() -> None:
     given = np.full(24, 0.5)
     assert given_behaviour(STEPS, given).tolist() == given.tolist()
     for odd in (0.0, -0.1, 1.2, np.nan):
-        with pytest.raises(DataError, match="1 logged decisions.*in episode 1, step 0.*estimated"):
+        with pytest.raises(DataError, match="in episode 1, step 0 .1 such decisions.*estimated"):
             given_behaviour(STEPS, np.where(np.arange(24) == 2, odd, given))
     with pytest.raises(DataError, match="each of 24 steps, found an array of shape"):
         given_behaviour(STEPS, given[:3])

@@ -116,7 +116,13 @@ def test_a_step_of_a_learned_model(lake: Policy, lake_log: Episodes) -> None:
     windows = Windows.from_episodes(lake_log)
     assert lake.explain({"cell": 14}, 2, log=windows).similar == found.similar
     text = str(found)
-    for part in ("cell=14, 8 steps to go", "decision: action=", "leads to", "with cell=", " × "):
+    for part in (
+        "cell=14, 8 steps to go",
+        "decision: action=",
+        "leads to",
+        "smallest change that matters: cell=",
+        " × ",
+    ):
         assert part in text
     facts = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert facts["decided"] == found.decided

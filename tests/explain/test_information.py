@@ -114,9 +114,9 @@ def test_from_the_start() -> None:
 
 def test_what_is_refused() -> None:
     policy = random_two(np.random.default_rng(0), mixed=False).policy(2)
-    with pytest.raises(EvidenceError, match="'x' is given in the state already"):
+    with pytest.raises(EvidenceError, match="'x' is already given in the state"):
         policy.value_of_information({"x": 1}, "x")
-    with pytest.raises(EvidenceError, match="'u' is no variable observed before 'a'"):
+    with pytest.raises(EvidenceError, match="'u' is not observed before 'a'"):
         policy.value_of_information({}, "u")
-    with pytest.raises(EvidenceError, match="never saw this state"):
+    with pytest.raises(EvidenceError, match="this state was never observed"):
         policy.value_of_information({"x": 9}, "y")

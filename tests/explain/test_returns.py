@@ -132,7 +132,7 @@ def test_what_is_refused() -> None:
         model.policy(3).returns(4)
     with pytest.raises(EvidenceError, match="a number of steps"):
         model.policy(discount=0.9).returns()
-    with pytest.raises(EvidenceError, match="never saw this state"):
+    with pytest.raises(EvidenceError, match="this state was never observed"):
         model.policy(3).returns(state={"x": 9})
     one = ReturnDistribution(np.zeros(1), np.ones(1), 1)
     with pytest.raises(EvidenceError, match="share"):

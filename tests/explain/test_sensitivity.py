@@ -72,7 +72,7 @@ def test_a_bet_by_hand() -> None:
         assert found.becomes == "pass"
     assert str(found) == "after bet, x=1: probability 0.3; below 0.2, pass is best"
     assert policy.sensitivity({"x": 0}, event=END) == ()  # it never follows
-    with pytest.raises(EvidenceError, match="'u' is no variable of the next state"):
+    with pytest.raises(EvidenceError, match="'u' is not a variable of the next state"):
         policy.sensitivity({"x": 0}, event={"u": 1})
     with pytest.raises(EvidenceError, match="no decision with a known outcome"):
         policy.sensitivity({"x": 8})

@@ -118,10 +118,10 @@ def test_what_is_refused() -> None:
     model = lottery()
     with pytest.raises(EvidenceError, match="share"):
         model.policy(4).tail(0)
-    with pytest.raises(EvidenceError, match="make it with a horizon"):
+    with pytest.raises(EvidenceError, match="the policy needs a horizon"):
         model.policy(discount=0.9).tail()
     tail = model.policy(4).tail(0.25)
     with pytest.raises(EvidenceError, match="t: expected 0 to 3, found 4"):
         tail.act({"x": 3}, 4)
-    with pytest.raises(EvidenceError, match="knows no decision"):
+    with pytest.raises(EvidenceError, match="no decision is known"):
         tail.act({"x": 99})

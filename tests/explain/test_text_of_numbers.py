@@ -23,7 +23,9 @@ def test_boxes_are_ranges_and_steps_are_whole() -> None:
     found = walk().policy(20, 0.95).explain({"x": 0.57, "attribute": 0.0})
     text = as_text(found)
     assert re.search(r"node \d+: x=0\.\d+ to [01]\.\d+, about \d+ logged steps", text)
-    assert "attribute=" not in text.partition("where it is")[2].partition("what decides")[0]
+    assert (
+        "attribute=" not in text.partition("where it is")[2].partition("effect of each variable")[0]
+    )
     table = [line for line in text.splitlines() if re.match(r"(a|left|right)  ", line)]
     assert len(table) == 3
     assert len({len(line) for line in table}) == 1, "columns end at the same place"

@@ -110,7 +110,7 @@ def test_everything_forbidden_is_an_error_that_says_what_to_do() -> None:
     policy = model.policy(2, forbid=["rest", "press when map > 80"])
     assert policy.act({"map": 70}) == "press"
     message = (
-        "everything that the model knows in the state map=90 is forbidden: press: press when map > "
+        "all known actions in the state map=90 are forbidden: press: press when map > "
         "80; rest: rest; relax a constraint"
     )
     with pytest.raises(EvidenceError, match=message):
@@ -132,7 +132,7 @@ def test_everything_forbidden_is_an_error_that_says_what_to_do() -> None:
     [
         ({"forbid": "pres"}, "forbid: 'drug' never has the value 'pres': did you mean 'press'"),
         ({"only": "x when map > 3"}, "only: 'drug' never has the value 'x'"),
-        ({"forbid": "press when age > 80"}, "has none of the variables that are known before"),
+        ({"forbid": "press when age > 80"}, "has none of the variables observed before"),
         ({"forbid": "press when map >"}, "forbid: press: 'map >' is not an expression"),
         ({"min_support": -1}, "min_support: expected 0 or more steps, found -1"),
     ],

@@ -183,7 +183,7 @@ def test_where_nothing_is_allowed() -> None:
     assert policy.act({"x": 1}) == "stay"
     assert not any(a.best for a in policy.action_values({"x": 1}))
     assert not policy.value({"x": 1}).supported
-    with pytest.raises(EvidenceError, match="knows no decision in the state x=1"):
+    with pytest.raises(EvidenceError, match="no decision is known in the state x=1"):
         model.policy(3, criterion=rule).act({"x": 1})
 
 

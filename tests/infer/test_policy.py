@@ -160,7 +160,7 @@ def test_single_shot_models_have_policies() -> None:
                 assert one.utility == pytest.approx(other.utility)
     assert policy.value() == pytest.approx(model.meu())
     assert policy.act_many({"x": [2, 0], "y": ["l", "r"]}).tolist() == [2, 0]
-    with pytest.raises(EvidenceError, match="knows no decision in the state x=7"):
+    with pytest.raises(EvidenceError, match="no decision is known in the state x=7"):
         policy.act({"x": 7, "y": "l"})
     assert model.policy(otherwise=9).act({"x": 7, "y": "l"}) == 9
     unseen = {"x": [7], "y": ["l"]}

@@ -85,7 +85,7 @@ def test_passes_are_part_of_learning_and_need_sequences() -> None:
     assert info.em.converged
     plain, _ = learn_rspmn(log)
     assert model.values(20) == pytest.approx(plain.values(20), abs=1e-12)
-    with pytest.raises(DataError, match="em_passes need the episodes"):
+    with pytest.raises(DataError, match="em_passes: expected Episodes"):
         learn_rspmn(Windows.from_episodes(log), LearnConfig(em_passes=2))
     with pytest.raises(DataError, match="1 or more passes"):
         em(model, log, passes=0)

@@ -262,7 +262,7 @@ def test_a_state_that_was_never_acted_in() -> None:
     frontier = model.meu({"x": 1}, horizon=2)
     assert math.isnan(frontier)
     assert frontier.supported == 0
-    with pytest.raises(ValueError, match="knows no decision in the state x=1"):
+    with pytest.raises(ValueError, match="no decision is known in the state x=1"):
         model.policy(2).act({"x": 1})
     assert model.policy(2, otherwise="left").act({"x": 1}) == "left"
     assert [a.supported for a in model.policy(2).action_values({"x": 1})] == [0, 0]

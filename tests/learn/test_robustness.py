@@ -128,7 +128,7 @@ def test_weights() -> None:
         learn_spmn({**table, "n": [0, 0]}, SCHEMA, weights="n")
     with pytest.raises(DataError, match="row 1: weight 'n' must be from 0 to 1e15, found -1"):
         learn_spmn({**table, "n": [1, -1]}, SCHEMA, weights="n")
-    with pytest.raises(DataError, match="add up to 0.5 for 2 rows, but they say how often"):
+    with pytest.raises(DataError, match="add up to 0.5 for 2 rows: expected the number of times"):
         learn_spmn({**table, "n": [0.25, 0.25]}, SCHEMA, weights="n")
     rng = np.random.default_rng(0)
     shares = {**base(3000), "n": rng.uniform(0.5, 2, 3000)}

@@ -242,5 +242,5 @@ def test_outside_a_checkout_it_says_how_to_get_it(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
     )  # fmt: skip
     assert done.returncode == 2
-    assert "get the source of rspmn" in done.stderr
+    assert "clone the repository of rspmn" in done.stderr
     assert done.stderr.count("\n") == 1

@@ -167,7 +167,7 @@ def test_pages_and_descriptions(client: Client) -> None:
     ("path", "body", "status", "said"),
     [
         ("lake/act", {"state": {"cel": 1}}, 422, "cel"),
-        ("lake/act", {"state": {"cell": 99}}, 422, "knows no decision"),
+        ("lake/act", {"state": {"cell": 99}}, 422, "no decision is known"),
         ("lake/act", {"stat": {}}, 422, "stat"),
         ("lake/act", {"t": HORIZON}, 422, "expected 0 to 7"),
         ("lake/simulate", {"episodes": 10**9}, 422, "episodes"),
@@ -240,5 +240,5 @@ def test_a_model_is_replaced_without_a_gap(folder: Path, tmp_path: Path) -> None
 
 
 def test_two_models_of_one_name(folder: Path) -> None:
-    with pytest.raises(RspmnError, match="two models are called 'x'"):
+    with pytest.raises(RspmnError, match="two models have the name 'x'"):
         make_app([Served("x", folder / "lake.json"), Served("x", folder / "oil.json")])

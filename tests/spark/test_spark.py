@@ -116,7 +116,7 @@ def test_faults_are_named(times: list[Any], message: str, spark: Any) -> None:
     with pytest.raises(DataError) as caught:
         rspmn.windows(table, schema, ending="cut")
     assert message in str(caught.value)
-    with pytest.raises(DataError, match="rows of this table have no order of their own"):
+    with pytest.raises(DataError, match="the rows of this table have no order"):
         rspmn.windows(table, schema, time=None, ending="cut")
 
 

@@ -120,7 +120,7 @@ def test_one_episode_of_one_step_cut_or_not() -> None:
     assert model.policy(1).how_sure({"s": "x"}).actions[0].mean == 2
     (go,) = model.policy(2).how_sure({"s": "x"}).actions
     assert math.isnan(go.mean)
-    assert go.notes == ("unsupported: the log does not know what follows",)
+    assert go.notes == ("unsupported: the successors are unknown",)
 
 
 def test_later_decisions_and_models_without_counts() -> None:

@@ -189,5 +189,5 @@ def test_a_branch_that_led_to_one_place_only_is_not_certain_where_others_are_not
 
 
 def test_a_model_without_counts_is_refused() -> None:
-    with pytest.raises(EvidenceError, match="no counts behind its weights: learn it again"):
+    with pytest.raises(EvidenceError, match="no counts: learn it again"):
         Posterior(replace(learned("FrozenLake", 100), counts=None))

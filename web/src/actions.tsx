@@ -22,7 +22,7 @@ export function Actions(props: { decision: string; actions: Any[]; here?: number
       {rows.length > 1 && (
         <Chart
           deps={[actions]}
-          label={`What the values of ${decision} are worth`}
+          label={`Values of the actions of ${decision}`}
           options={() => ({
             height: 46 + 26 * rows.length,
             marginLeft: 100,
@@ -89,7 +89,7 @@ function later(action: Any): number | null {
 export function why(actions: Any[]): string {
   const taken = actions.find((action) => action.taken);
   if (!taken || taken.utility === null) {
-    return "No decision with a known outcome was logged here: the policy says nothing.";
+    return "No decision with a known outcome was logged here: the policy is not defined.";
   }
   const others = actions.filter((action) => !action.taken && action.utility !== null);
   if (!others.length) return `${shown(taken.value)} is the only action with a known outcome here.`;
@@ -97,17 +97,17 @@ export function why(actions: Any[]): string {
   const ties = others.filter((action) => action.best);
   const margin = taken.utility - next.utility!;
   const parts = ties.length
-    ? [`${shown(taken.value)} is worth as much as ${ties.map((each) => shown(each.value)).join(" and ")}, and earns it sooner or as soon.`]
-    : [`${shown(taken.value)} is worth ${number(margin)} more than the next best, ${shown(next.value)}.`];
+    ? [`${shown(taken.value)} has the same value as ${ties.map((each) => shown(each.value)).join(" and ")}, and earns it no later.`]
+    : [`The value of ${shown(taken.value)} is ${number(margin)} more than the next best, ${shown(next.value)}.`];
   if (OVER_TIME && !ties.length && taken.now !== null && next.now !== null) {
     const now = taken.now - next.now, after = margin - now;
     const tiny = 1e-3 * Math.abs(margin);
-    if (Math.abs(now) <= tiny) parts.push("Both earn the same now: the difference comes later.");
-    else if (Math.abs(after) <= tiny) parts.push("The difference is earned in this step.");
-    else parts.push(`Of that, ${number(now)} is earned in this step and ${number(after)} after it.`);
+    if (Math.abs(now) <= tiny) parts.push("Both have the same reward now: the difference comes later.");
+    else if (Math.abs(after) <= tiny) parts.push("The difference is in the reward of this step.");
+    else parts.push(`Of this, ${number(now)} is in this step and ${number(after)} after it.`);
   }
   if (taken.probability !== null) {
-    parts.push(`In ${drawnPercent(taken.probability)} of what the log leaves possible it is the best.`);
+    parts.push(`It is the best action with probability ${drawnPercent(taken.probability)}.`);
   }
   return parts.join(" ");
 }
@@ -117,7 +117,7 @@ function Leads(props: { actions: Any[]; here?: number }) {
   if (!told.length || !OVER_TIME) return null;
   return (
     <div class="leads">
-      <h4>Where it leads</h4>
+      <h4>Next states</h4>
       {told.map((action) => (
         <details open={action.taken}>
           <summary>{shown(action.value)}</summary>

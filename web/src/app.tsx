@@ -50,8 +50,8 @@ export function App() {
         {view.value === "episodes" && report.episodes && <Episodes />}
       </main>
       <footer>
-        Made by rspmn {model.version}. Values are expected sums of {model.utility}; intervals hold
-        90 % of what the log leaves possible, unless it says otherwise.
+        Made by rspmn {model.version}. Values are expected sums of {model.utility}. Intervals are
+        90 % intervals unless stated otherwise.
         {report.leftOut > 0 && (
           <> Of {plural(model.interfaceNodes, "interface node")}, the{" "}
             {number(report.nodes.length)} most visited are in this page.</>

@@ -17,8 +17,8 @@ export function Ask() {
   if (!report.states && !report.live) {
     return (
       <section>
-        <h2>Ask about a state</h2>
-        <p>This model is too large for its states to be answered in a page. Ask it on the command
+        <h2>Query a state</h2>
+        <p>This model is too large for queries in this page. Use the command
           line: <code>rspmn act MODEL --state NAME=VALUE</code>.</p>
       </section>
     );
@@ -27,9 +27,9 @@ export function Ask() {
   const asked: Asked = start ? START : known;
   return (
     <section aria-labelledby="about-ask">
-      <h2 id="about-ask">Ask about a state</h2>
-      <p>Enter what is known; leave the rest empty.{" "}
-        {!report.live && "The answer is computed here, from the numbers in this page."}</p>
+      <h2 id="about-ask">Query a state</h2>
+      <p>Enter the known values; leave the others empty.{" "}
+        {!report.live && "The answer is computed in this page."}</p>
       <form class="ask" onSubmit={(event) => event.preventDefault()}>
         {fields(known).map((variable) => (
           <Field
@@ -42,7 +42,7 @@ export function Ask() {
         <StepsLeft />
         <label class="check">
           <input type="checkbox" checked={start} onChange={(event) => setStart(event.currentTarget.checked)} />
-          {" "}at the start of an episode, before anything is seen
+          {" "}at the start of an episode, before anything is observed
         </label>
       </form>
       <div aria-live="polite"><Answered asked={asked} /></div>
@@ -135,13 +135,13 @@ function Answered(props: { asked: Asked }) {
   const found = served ?? here;
   if (!found) {
     const open = nextDecision(known ?? {}) !== undefined;
-    return <p>{open ? "The server is asked." : "Nothing is left to decide."}</p>;
+    return <p>{open ? "Waiting for the server." : "No decision is left to make."}</p>;
   }
   if (!found.places.length) {
     return (
       <p class="warnings warning">
-        The log never had {known && Object.keys(known).length ? stateText(known) : "such a state"}
-        {known && Object.keys(known).length > 1 ? " together" : ""}: the model knows nothing to do.
+        {known && Object.keys(known).length ? stateText(known) : "This state"} was never
+        observed{known && Object.keys(known).length > 1 ? " together" : ""}: no action is known.
       </p>
     );
   }
@@ -149,7 +149,7 @@ function Answered(props: { asked: Asked }) {
   return (
     <>
       <h3>
-        {best ? <>{found.decision}: <strong>{shown(best.value)}</strong></> : "Nothing is known to do"}
+        {best ? <>{found.decision}: <strong>{shown(best.value)}</strong></> : "No action is known"}
       </h3>
       {!served && <LaterNote />}
       {served && <p class="calm">Answered by the server, with intervals.</p>}
@@ -159,7 +159,7 @@ function Answered(props: { asked: Asked }) {
         actions={found.actions.filter((action) => action.available > 0)}
         here={found.certain ? found.places[0]!.node : undefined}
       />
-      <h4>Where it is</h4>
+      <h4>Interface nodes of the state</h4>
       <ul class="plain">
         {found.places.slice(0, 6).map(({ node, probability }) => (
           <li>{percent(probability)} <NodeLink id={node} /></li>
@@ -176,13 +176,13 @@ function Doubts(props: { found: Answer }) {
   const doubts = [];
   const unseen = found.averagedOver.filter((name) => !report.model.setAside.includes(name));
   if (unseen.length) {
-    doubts.push(`Without knowing ${unseen.join(", ")}: averaged over the logged values`);
+    doubts.push(`Not given: ${unseen.join(", ")}; averaged over logged values`);
   }
   if (found.leftOut > 1e-9) {
-    doubts.push(`${percent(found.leftOut)} of where it may be is not in this page, which has only the most visited states: ask rspmn act`);
+    doubts.push(`${percent(found.leftOut)} of the probability is on states that are not in this page, which has only the most visited ones: use rspmn act`);
   }
   if (!found.certain && report.nodes.some((node) => node.tooClose || node.point !== null) && found.places.length > 1) {
-    doubts.push("It may be in several states: intervals are those of single states, and not shown here");
+    doubts.push("Several interface nodes are possible: intervals are not available");
   }
   return doubts.length ? <ul class="warnings">{doubts.map((text) => <li class="note">{text}.</li>)}</ul> : null;
 }

@@ -10,8 +10,8 @@ type Who = "policy" | "practice";
 const PAUSE = 900;
 const ENDS: Record<string, string> = {
   end: "The episode ends.",
-  state: "Here the horizon ends.",
-  cut: "Here the horizon ends.",
+  state: "The horizon ends here.",
+  cut: "The horizon ends here.",
 };
 
 export function Episodes() {
@@ -22,7 +22,7 @@ export function Episodes() {
   return (
     <section aria-labelledby="about-episodes">
       <h2 id="about-episodes">Likely episodes</h2>
-      <p>Drawn from the model, the commonest first. They show what it expects, not what was logged.</p>
+      <p>Simulated from the model, the most frequent first. These are not logged episodes.</p>
       <div class="tools">
         <fieldset>
           <legend class="hidden">Who decides</legend>
@@ -97,7 +97,7 @@ function Played(props: { episode: Episode }) {
           {decided.map((name) => <>{name}: <strong>{shown(step.values[name]!)}</strong> </>)}
           – earns {number(step.earned)}, {number(sums[at]!.sum)} so far.
           {differs(recommended, step.values, decided) && (
-            <> <span class="mark">At the start of an episode the policy would do {Object.values(recommended!).map(shown).join(", ")} here.</span></>
+            <> <span class="mark">At the start of an episode the policy would choose {Object.values(recommended!).map(shown).join(", ")} here.</span></>
           )}
           {at === last && <> {ENDS[ending] ?? ""}</>}
         </p>
@@ -105,12 +105,12 @@ function Played(props: { episode: Episode }) {
       </div>
       <Chart
         deps={[at]}
-        label="What was earned so far, by step"
+        label="Cumulative reward by step"
         options={() => ({
           height: 150,
           marginLeft: 56,
           x: { label: "step", tickFormat: "d", domain: [1, Math.max(2, steps.length)], ticks: Math.min(10, steps.length) },
-          y: { label: "earned so far", grid: true, nice: true },
+          y: { label: "cumulative reward", grid: true, nice: true },
           marks: [
             Plot.ruleY([0], { strokeOpacity: 0.3 }),
             Plot.lineY(sums, { x: (each) => each.t + 1, y: "sum", stroke: "var(--quiet)", strokeWidth: 1.5, curve: "step-after" }),

@@ -30,9 +30,9 @@ export function LaterNote() {
   if (left.value === null) return null;
   return (
     <p class="aside">
-      With {plural(left.value, "step")} to go, which is step{" "}
-      {report.model.horizon! - left.value + 1} of {report.model.horizon}. Intervals are those of the
-      start, and not shown here.
+      {plural(left.value, "step")} to go: step{" "}
+      {report.model.horizon! - left.value + 1} of {report.model.horizon}. Intervals are available
+      at the start only.
     </p>
   );
 }

@@ -25,7 +25,7 @@ function Warnings() {
   return (
     <section aria-labelledby="about-warnings">
       <h2 id="about-warnings">Before you use it</h2>
-      {grave.length === 0 && <p class="calm">Nothing was found that speaks against using it.</p>}
+      {grave.length === 0 && <p class="calm">No problems found.</p>}
       <ul class="warnings">
         {grave.map((each) => (
           <li class={each.level}>
@@ -64,7 +64,7 @@ function Worth() {
   const over = model.kind === "spmn" ? "" : ` over ${plural(worth.steps, "step")}`;
   return (
     <section aria-labelledby="about-worth">
-      <h2 id="about-worth">What it is worth</h2>
+      <h2 id="about-worth">Value of the policy</h2>
       <p class="lead">{sentence(over)}</p>
       <Chart
         deps={[]}
@@ -107,12 +107,12 @@ function Worth() {
       </table>
       <p class="aside">
         {policy && (
-          <>The honest value is what the log supports, without the optimism of choosing the best of
-            many estimates. The model itself promises {number(policy.promise)}. </>
+          <>The honest value corrects the bias of choosing the best of many estimates. The
+            uncorrected value (MEU) is {number(policy.promise)}. </>
         )}
-        Intervals are of 90 %.
+        90 % intervals.
         {worth.agreement !== undefined && (
-          <> The log already does what is recommended in {percent(worth.agreement)} of its steps.</>
+          <> The recommended action was taken in {percent(worth.agreement)} of the logged steps.</>
         )}
       </p>
     </section>
@@ -122,13 +122,13 @@ function Worth() {
 function sentence(over: string): string {
   const { practice, policy, better, promise } = report.worth;
   const value = policy ? policy.point : promise;
-  if (value === null) return "The model does not know what its decisions are worth.";
-  const start = policy ? "The log supports" : "The model promises";
-  const first = `${start} ${number(value)} for the policy${over}`;
+  if (value === null) return "The value of the policy is unknown.";
+  const start = policy ? "The honest value" : "The value in the model (MEU)";
+  const first = `${start} of the policy${over} is ${number(value)}`;
   if (!practice || practice.value === null) return `${first}.`;
-  const beside = `${first}, where current practice earns ${number(practice.value)}.`;
+  const beside = `${first}; current practice earns ${number(practice.value)}.`;
   if (better === undefined) return beside;
-  return `${beside} It is better with a probability of ${drawnPercent(better)}.`;
+  return `${beside} The policy is better with probability ${drawnPercent(better)}.`;
 }
 
 function ByHorizon() {
@@ -141,10 +141,9 @@ function ByHorizon() {
   const last = rows.slice(-2);
   return (
     <section aria-labelledby="about-horizons">
-      <h2 id="about-horizons">By number of steps</h2>
+      <h2 id="about-horizons">Value by number of steps</h2>
       <p>
-        What the best decisions promise from the start of an episode if so many steps count, and
-        what current practice earns in them.
+        Values from the start of an episode, of the best decisions and of current practice.
       </p>
       <Chart
         deps={[]}
@@ -192,7 +191,7 @@ function Coverage() {
   const least = logged.some((count) => count < 1) ? "; 1 or less at the left" : "";
   return (
     <section aria-labelledby="about-coverage">
-      <h2 id="about-coverage">What the log covers</h2>
+      <h2 id="about-coverage">Coverage of the log</h2>
       <dl class="facts">
         {log && <Fact name="Episodes" value={`${number(log.episodes)}, of ${spread(log.lengths)} steps`} />}
         {log && (
@@ -203,7 +202,7 @@ function Coverage() {
           />
         )}
         <Fact name="Logged steps in a state" value={spread(coverage.visits)} />
-        <Fact name="Logged steps behind a recommendation" value={spread(coverage.stepsBehindRecommendation)} />
+        <Fact name="Logged steps of the recommended action" value={spread(coverage.stepsBehindRecommendation)} />
         <Fact
           name={`States with fewer than ${coverage.few}`}
           value={`${number(coverage.nodesWithFew)} of ${number(nodes.length)}, ${percent(coverage.shareWithFew)} of the steps`}
@@ -216,7 +215,7 @@ function Coverage() {
       {visits.length > 2 && (
         <Chart
           deps={[]}
-          label="How many interface nodes have how many logged steps"
+          label="Number of interface nodes by number of logged steps"
           options={() => ({
             height: 170,
             marginLeft: 56,
@@ -237,7 +236,7 @@ function Coverage() {
       {log && Object.entries(log.decisions).map(([name, counts]) => (
         <Chart
           deps={[]}
-          label={`How often each value of ${name} was logged`}
+          label={`Number of logged steps by value of ${name}`}
           options={() => ({
             height: 50 + 24 * counts.length,
             marginLeft: 130,
@@ -265,7 +264,7 @@ function logThresholds(counts: number[]): number[] {
 function spread(found: Spread): string {
   if (found.least === undefined) return "–";
   if (found.least === found.most) return steps(found.least);
-  return `${steps(found.least)} to ${steps(found.most)}, half of them up to ${steps(found.median)}`;
+  return `${steps(found.least)} to ${steps(found.most)}, median ${steps(found.median)}`;
 }
 
 function Fact(props: { name: string; value: string }) {
@@ -276,14 +275,14 @@ function Differs() {
   const rows = report.log!.differs!;
   return (
     <section aria-labelledby="about-differs">
-      <h2 id="about-differs">Where it differs most from current practice</h2>
+      <h2 id="about-differs">Largest differences to current practice</h2>
       <div class="scroll">
         <table>
           <thead>
             <tr>
               {Object.keys(rows[0]!.state).map((name) => <th>{name}</th>)}
               <th class="n">steps</th><th>practice</th><th>policy</th>
-              <th class="n">already done</th><th class="n">gain each time</th>
+              <th class="n">agreement</th><th class="n">gain per visit</th>
               <th class="n">gain per episode</th>
             </tr>
           </thead>
@@ -312,7 +311,7 @@ function Card() {
   const { model, variables } = report;
   return (
     <section aria-labelledby="about-card">
-      <h2 id="about-card">What was learned from what</h2>
+      <h2 id="about-card">About the model</h2>
       <dl class="facts">
         {model.file && <Fact name="File" value={`${model.file}, ${number(model.bytes)} bytes`} />}
         {model.sha256 && <div><dt>SHA-256</dt><dd><code>{model.sha256}</code></dd></div>}
@@ -322,8 +321,8 @@ function Card() {
           value={number(model.interfaceNodes)}
         />
         {model.loggedSteps > 0 && <Fact name={model.kind === "rspmn" ? "Logged steps" : "Rows"} value={number(model.loggedSteps)} />}
-        {model.kind === "rspmn" && <Fact name="Episodes end" value={model.ends ? "yes, at an end that was logged" : "no: the log has no end"} />}
-        {model.setAside.length > 0 && <Fact name="Set aside, as nothing depends on them" value={model.setAside.join(", ")} />}
+        {model.kind === "rspmn" && <Fact name="Episodes end" value={model.ends ? "yes" : "no: no logged episode terminated"} />}
+        {model.setAside.length > 0 && <Fact name="Ignored, as nothing depends on them" value={model.setAside.join(", ")} />}
         {model.laws.length > 0 && <Fact name="Laws" value={model.laws.join("; ")} />}
       </dl>
       <div class="scroll">

@@ -12,7 +12,7 @@ export function Policy() {
   return (
     <>
       <section aria-labelledby="about-tree">
-        <h2 id="about-tree">The policy in words</h2>
+        <h2 id="about-tree">The policy as a decision tree</h2>
         <InWords />
         {report.model.horizon !== null && report.later.length > 0 && (
           <p class="aside">At the start of an episode; the table below has later steps, too.</p>
@@ -35,9 +35,9 @@ function InWords() {
     <>
       <p>
         {agrees > 0.9999
-          ? "It says the same as the policy in all states."
-          : <>An abridgement: it says what the policy says in {percent(agrees)} of all logged
-              steps. {agrees < 0.8 && "The policy depends on more than a small tree can say: use the table, or ask for a state."}</>}
+          ? "The tree agrees with the policy in all states."
+          : <>A simplification: it agrees with the policy in {percent(agrees)} of all logged
+              steps. {agrees < 0.8 && "The policy is too complex for a small tree: use the table, or query a state."}</>}
       </p>
       <ul class="tree"><Branch tree={tree} /></ul>
     </>
@@ -160,7 +160,7 @@ function Table() {
       {rows.length > ROWS && <p>The first {number(ROWS)} are shown; search for others.</p>}
       <p class="aside">
         Each row is an interface node: states that behave alike. “visits” are the logged steps in
-        it, “steps” those that did what is recommended.
+        it, “steps” those with the recommended action.
       </p>
     </>
   );

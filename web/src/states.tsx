@@ -37,11 +37,11 @@ export function States() {
   const node = selected.value === null ? undefined : nodeById.get(selected.value);
   return (
     <section class="states" aria-labelledby="about-states">
-      <h2 id="about-states">{GRAPH ? "States and where the policy leads" : "States"}</h2>
+      <h2 id="about-states">{GRAPH ? "States and transitions under the policy" : "States"}</h2>
       <p>
         {GRAPH
-          ? <>Each circle stands for states that behave alike, the larger the more often they were
-              logged. Arrows follow the recommended action; a double rim is where episodes start.</>
+          ? <>Each circle is a group of states that behave alike; its size is the number of logged
+              steps. Arrows follow the recommended action. Episodes start at nodes with a double rim.</>
           : "Parts of the model: rows of the table that behave alike."}
         {report.leftOut > 0 && (
           <strong> Only the {number(report.nodes.length)} most visited of{" "}
@@ -80,9 +80,9 @@ export function States() {
         <div>
           {GRAPH ? <><Graph nodes={drawn} by={by} /><Legend by={by} /></> : <Found nodes={found} all />}
         </div>
-        <aside aria-live="polite" aria-label="The chosen state">
+        <aside aria-live="polite" aria-label="The selected state">
           {node ? <Details node={node} /> : (
-            <p class="calm">Choose a state: click it, search for it{GRAPH && ", or focus the graph and use the arrow keys"}.</p>
+            <p class="calm">Select a state: click it, search for it{GRAPH && ", or focus the graph and use the arrow keys"}.</p>
           )}
         </aside>
       </div>
@@ -155,7 +155,7 @@ function Graph(props: { nodes: StateNode[]; by: By }) {
     <div class="frame">
       <div
         class="graph" ref={place} tabIndex={0} role="application" onKeyDown={press}
-        aria-label="Graph of states. Arrow keys choose a state, plus and minus zoom, 0 shows all, Escape chooses none."
+        aria-label="Graph of states. Arrow keys select a state, plus and minus zoom, 0 shows all, Escape clears the selection."
       />
       <div class="zoom">
         <button type="button" aria-label="Zoom in" onClick={() => graph.current?.zoom(1.3)}>+</button>
@@ -215,7 +215,7 @@ function Details(props: { node: StateNode }) {
       <p class="aside">
         {node.visits > 0 && <>Logged steps here: {steps(node.visits)}. </>}
         {node.start > 0 && <>{percent(node.start)} of episodes start here. </>}
-        {node.supported !== null && node.supported < 1 && <>Known to the end: {percent(node.supported)}. </>}
+        {node.supported !== null && node.supported < 1 && <>Supported: {percent(node.supported)}. </>}
         Interface node {node.id}.
       </p>
       <LaterNote />

@@ -53,7 +53,7 @@ def show_actions(arguments: Arguments) -> int:
 
         return decide_table(arguments)
     if arguments.output is not None:
-        raise EvidenceError("--output is for --table: without it, --json prints what can be kept")
+        raise EvidenceError("--output needs --table; for a single state, use --json")
     model = load(arguments.model)
     state = state_of(model, arguments.state)
     found = _answered(model, state, arguments)
@@ -145,7 +145,7 @@ def _print(
 def _print_actions(found: Answered, caveats: Sequence[str]) -> None:
     intervals, best = _intervals(found), found.best
     if not best:
-        print(_forbidden(found.answers) or "unsupported: the log does not know what follows")
+        print(_forbidden(found.answers) or "unsupported: the successors are unknown")
         return
     longest = max(12, *(len(str(a.value)) for a in found.answers))
     for a in found.answers:
@@ -157,7 +157,7 @@ def _print_actions(found: Answered, caveats: Sequence[str]) -> None:
         for never in a.never_taken:
             print(f"    {never}")
     if best[0].averaged_over:
-        print(f"not given: {', '.join(best[0].averaged_over)}; averaged over the logged values")
+        print(f"not given: {', '.join(best[0].averaged_over)}; averaged over logged values")
     if found.sure is not None:
         _print_sure(found.sure, caveats)
 
@@ -170,7 +170,7 @@ def _print_next(schema: Schema, last: Answered, known: State) -> None:
         return
     names = [name for name in schema.information_sets[after] if name not in known]
     be = "is" if len(names) == 1 else "are"
-    print(f"next: {schema.decisions[after]}, when {', '.join(names)} {be} known")
+    print(f"next: {schema.decisions[after]}, once {', '.join(names)} {be} observed")
 
 
 def _intervals(found: Answered) -> dict[Value, ActionInterval]:
@@ -212,7 +212,7 @@ def _interval_facts(found: ActionInterval | None) -> dict[str, object]:
 def _forbidden(answers: Sequence[ActionValue]) -> str:
     """Return that everything is forbidden, and why; nothing if it is not."""
     found = [f"{a.value}: {a.forbidden}" for a in answers if a.forbidden]
-    return f"everything that is known here is forbidden: {'; '.join(found)}" if found else ""
+    return f"all known actions are forbidden here: {'; '.join(found)}" if found else ""
 
 
 def _note(answer: ActionValue) -> str:
@@ -222,12 +222,12 @@ def _note(answer: ActionValue) -> str:
     if not answer.tried:
         return "  (never tried here: extrapolated)"
     if not answer.available:
-        return "  (not offered)"
+        return "  (not available)"
     if math.isnan(answer.utility):
-        return "  (unsupported: the log does not know what follows)"
+        return "  (unsupported: the successors are unknown)"
     if answer.available < 1:
-        offered = f"offered with probability {show_share(answer.available)}"
-        return support(answer.steps, answer.supported, offered)
+        available = f"available with probability {show_share(answer.available)}"
+        return support(answer.steps, answer.supported, available)
     return support(answer.steps, answer.supported)
 
 

@@ -49,9 +49,7 @@ def recurrent(model: Model, arguments: Arguments, option: str) -> RSPMN:
     """Return a recurrent model; an option that only these have is refused for others."""
     if isinstance(model, RSPMN):
         return model
-    raise EvidenceError(
-        f"{arguments.model} is a model of a single decision problem: leave {option} out"
-    )
+    raise EvidenceError(f"{arguments.model} is a model of single decisions: omit {option}")
 
 
 def state_of(
@@ -110,11 +108,11 @@ def unsupported(model: Model, state: dict[str, Value | None] | None) -> str:
         known = _known(model, name)
         if known and value not in known:
             listed = ", ".join(map(str, known[:12])) + (", ..." if len(known) > 12 else "")
-            return f"unsupported: the model never saw {name}={value}; it knows {name} = {listed}"
+            return f"unsupported: {name}={value} was never observed; known values: {listed}"
     together = " with ".join(f"{name}={value}" for name, value in given.items())
     network = model.from_anywhere if isinstance(model, RSPMN) else model.network
     if log_likelihood(network, given) == -math.inf:
-        return f"unsupported: the model never saw {together}"
+        return f"unsupported: {together} was never observed"
     certain = all(name in given for name in model.schema.information_sets[0])
     where = together if certain else f"some states with {together}" if given else "some states"
     return f"unsupported: no decision with a known outcome was ever made in {where}"
@@ -164,5 +162,5 @@ def print_doubts(honest: HonestValue | None) -> None:
     for caveat in () if honest is None else honest.caveats:
         warn(caveat)
     if honest is not None and not honest.kept:
-        beyond = "more" if honest.promise > honest.point else "less"
-        warn(f"the model promises {beyond} than its log supports")
+        beyond = "higher" if honest.promise > honest.point else "lower"
+        warn(f"the MEU is {beyond} than the log supports")

@@ -51,14 +51,14 @@ def propose_schema(arguments: Arguments) -> None:
     if arguments.output:
         write_atomically(arguments.output, found.toml().encode())
         if not arguments.json and not arguments.quiet:
-            print(f"{arguments.output}: a schema to edit")
+            print(f"{arguments.output}: proposed schema; check it before use")
 
 
 def _doctor_of_decisions(arguments: Arguments) -> int:
     """Print the contents of a table of single decisions and its problems."""
     if arguments.schema is None:
         raise EvidenceError(
-            "--single needs --schema: which columns are known before which decision"
+            "--single needs --schema: the columns that are observed before each decision"
         )
     found = examine_decisions(arguments.log, Schema.load(arguments.schema))
     if arguments.json:

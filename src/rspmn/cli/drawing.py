@@ -19,7 +19,7 @@ def draw(arguments: Arguments) -> None:
     """Draw a network of a model, a part of it, or the graph of states."""
     model = load(arguments.model)
     if arguments.state is not None and arguments.part not in (None, "template"):
-        raise EvidenceError("--state is for the template: leave --part out")
+        raise EvidenceError("--state and --part cannot be combined")
     if arguments.part == "states":
         nodes, picture = _states(model, arguments)
     elif arguments.state is not None:
@@ -42,9 +42,7 @@ def _written(network: Network, arguments: Arguments) -> bytes:
 def _part(model: Model, part: str | None, steps: int) -> Network:
     if isinstance(model, SPMN):
         if part is not None:
-            raise EvidenceError(
-                f"a model of a single decision problem has no {part}: leave --part out"
-            )
+            raise EvidenceError(f"a model of single decisions has no {part}: omit --part")
         return model.network
     if part == "top":
         return model.top
@@ -56,7 +54,7 @@ def _nodes_of_state(model: Model, arguments: Arguments) -> tuple[int, bytes]:
     policy = recurrent(model, arguments, "--state and --part").policy(arguments.horizon)
     nodes = policy.nodes(state_of(model, arguments.state)).nonzero()[0].tolist()
     if not nodes:
-        raise EvidenceError("--state: the model never saw such a state")
+        raise EvidenceError("--state: this state was never observed")
     template, states = policy.model.template, policy.index.network
     network = template.part([template.roots[node] for node in nodes])
     if arguments.output.lower().endswith(".dot"):

@@ -28,7 +28,7 @@ def evaluate(arguments: Arguments) -> None:
     horizon, discount = arguments.horizon, arguments.discount
     if arguments.policy is None:
         if behaviour is not None:
-            raise EvidenceError("--probability is for --policy: practice is compared by the model")
+            raise EvidenceError("--probability needs --policy; practice is evaluated in the model")
         found = compare(model, log, horizon, discount, **options)
         _show_comparison(found, arguments)
         return
@@ -78,12 +78,12 @@ def _show_comparison(found: Comparison, arguments: Arguments) -> None:
     names = ("", "value", "low", "high")
     print_table({name: [line[k] for line in lines] for k, name in enumerate(names)})
     print(
-        f"the policy promises {short(policy.promise)}; it is better than practice with "
+        f"the policy's MEU is {short(policy.promise)}; it is better than current practice with "
         f"probability {found.better:.3g}"
     )
-    print(f"the log does what is recommended in {found.agreement:.1%} of its steps")
+    print(f"the recommended action was taken in {found.agreement:.1%} of the logged steps")
     if nodes:
-        print("\nwhere they differ most:")
+        print("\nlargest differences:")
         print_table(_table(nodes, found.episodes))
     for note in found.notes:
         print(f"note: {note}")
@@ -121,9 +121,9 @@ def _show_estimates(found: OffPolicy, arguments: Arguments) -> None:
                                for e in estimates],
     })  # fmt: skip
     print(f"coverage {found.coverage:.2%}")
-    column = f"read from the column {arguments.probability}"
+    column = f"from the column {arguments.probability}"
     source = column if found.behaviour_given else "estimated from the log"
-    print(f"the probabilities of logged decisions are {source}")
+    print(f"probabilities of logged decisions: {source}")
     for note in found.notes:
         print(f"note: {note}")
 

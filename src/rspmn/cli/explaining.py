@@ -37,7 +37,7 @@ def show_returns(arguments: Arguments) -> None:
     tail = None
     if arguments.tail is not None:
         if arguments.t:
-            raise EvidenceError("--tail: a policy for the worst returns starts at -t 0")
+            raise EvidenceError("--tail needs -t 0: the policy depends on earlier rewards")
         tail = policy.tail(arguments.tail)
     if arguments.json:
         facts = found.to_dict()
@@ -46,7 +46,7 @@ def show_returns(arguments: Arguments) -> None:
         return
     print(found)
     if tail is not None:
-        print(f"\nif the worst {100 * tail.share:g} % matter most:\n{tail.returns(state)}")
+        print(f"\nif the worst {100 * tail.share:g} % are optimised:\n{tail.returns(state)}")
 
 
 def show_information(arguments: Arguments) -> None:
@@ -62,9 +62,9 @@ def show_information(arguments: Arguments) -> None:
         print(json.dumps([each.to_dict() for each in found]))
         return
     if not found:
-        print("everything that is observed before the decision is in --state")
+        print("all variables observed before the decision are given in --state")
         return
-    print(f"without it: {show(found[0].decided)}, worth {found[0].unseen:.4g}")
+    print(f"without observing: {show(found[0].decided)}, value {found[0].unseen:.4g}")
     print_table({
         "variable": [each.variable for each in found],
         "gain": [each.gain for each in found],
@@ -84,7 +84,7 @@ def show_sensitivity(arguments: Arguments) -> None:
     for each in found:
         print(each)
     if not found:
-        print("no probability of what follows changes the best action")
+        print("no change of a single probability changes the best action")
 
 
 def _asked(arguments: Arguments) -> tuple[Policy, dict[str, Value | None] | None]:

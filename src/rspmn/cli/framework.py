@@ -26,11 +26,11 @@ from rspmn.files import refuse_unwritable
 
 #: What the help says about exit codes.
 EXIT_CODES = [
-    ("0", "answered"),
-    ("1", "the doctor found problems that keep a model from being learned"),
-    ("2", "options, files or values that make no sense"),
-    ("3", "unsupported: the log says nothing about the question"),
-    ("130, 141", "interrupted; the reader of a pipe has ended"),
+    ("0", "success"),
+    ("1", "rspmn doctor found errors that prevent learning"),
+    ("2", "invalid options, files or values"),
+    ("3", "unsupported: the log has no data for the query"),
+    ("130, 141", "interrupted; broken pipe"),
 ]
 #: The variable by which a shell asks for completions.
 COMPLETION = "_RSPMN_COMPLETE"
@@ -102,7 +102,7 @@ class Command(click.Command):
         params = [*declared.parameters(), *_of_every_command()]
         writes = any(isinstance(param.type, OutputFile) for param in params)
         if writes and all(param.name != "force" for param in params):
-            force = Option("--force", is_flag=True, help="overwrite files that exist",
+            force = Option("--force", is_flag=True, help="overwrite existing files",
                            section="Output")  # fmt: skip
             params.append(force)
         super().__init__(name, params=params, help=_sentence(declared.summary))
@@ -141,7 +141,7 @@ class Command(click.Command):
         """Refuse files that must not or cannot be written before anything is computed."""
         for path in self._outputs(ctx):
             if path.is_file() and not ctx.params["force"]:
-                raise RspmnError(f"{path}: exists already; --force overwrites it")
+                raise RspmnError(f"{path} already exists; use --force to overwrite it")
             refuse_unwritable(path)
 
     @contextmanager
@@ -291,9 +291,9 @@ def _repeated(args: Sequence[str], several: Mapping[str, re.Pattern[str]]) -> It
 def _of_every_command() -> list[click.Parameter]:
     return [
         Option("--json", is_flag=True, help="print JSON", section="Output"),
-        Option("-q", "--quiet", is_flag=True, help="print the answer and nothing else",
+        Option("-q", "--quiet", is_flag=True, help="print only the answer",
                section="Output"),
-        Option("-v", "--verbose", is_flag=True, help="of errors, print where they arose",
+        Option("-v", "--verbose", is_flag=True, help="print the traceback of errors",
                section="Output"),
     ]  # fmt: skip
 

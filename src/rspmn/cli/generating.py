@@ -69,7 +69,7 @@ def generate(arguments: Arguments) -> None:
     paths = _paths(arguments.output, arguments.files)
     for path in paths[1:] and paths:
         if Path(path).is_file() and not arguments.force:
-            raise DataError(f"{path}: exists already; --force overwrites it")
+            raise DataError(f"{path} already exists; use --force to overwrite it")
     first = np.linspace(0, episodes, len(paths) + 1).astype(np.int64)
     for k, path in enumerate(paths):
         seed = arguments.seed if len(paths) == 1 else np.random.default_rng([arguments.seed, k])
@@ -99,8 +99,8 @@ def reproduce(arguments: Arguments) -> None:
     """Run `reproductions/paper_tables` of the checkout that rspmn is imported from."""
     if not (CHECKOUT / "reproductions" / "paper_tables").is_dir():
         raise DataError(
-            "the reproductions are not part of the installed package: get the source of rspmn, "
-            "run `pip install --editable '.[plot]'` in it, and repeat the command"
+            "the reproductions are not part of the installed package: clone the repository of "
+            "rspmn, run `pip install --editable '.[plot]'` in it, and repeat the command"
         )
     sys.path.append(str(CHECKOUT))
     importlib.import_module("reproductions.paper_tables.command").reproduce(arguments)

@@ -27,7 +27,7 @@ def learn(arguments: Arguments) -> None:
     passes, is_soft = arguments.em_passes, arguments.soft_em
     config = replace(config, em_passes=passes, soft_em=is_soft, successors=successors)
     if config.em_passes and arguments.time_limit is not None:
-        raise DataError("--time-limit and --em-passes do not go together: pass one of them")
+        raise DataError("--time-limit and --em-passes cannot be combined")
     with store_windows(
         arguments.log, schema, successor=config.successor, time_limit=arguments.time_limit,
         memory_limit=arguments.memory_limit, max_windows=config.max_windows,
@@ -81,19 +81,19 @@ def _about_log(info: RSPMNInfo, stored: StoredWindows) -> Iterator[str]:
     )
     yield (
         f"episodes: {lengths.ended_by(Followed.END)} terminated, "
-        f"{lengths.ended_by(Followed.STATE)} cut after a final state, "
-        f"{lengths.ended_by(Followed.UNKNOWN)} cut without one"
+        f"{lengths.ended_by(Followed.STATE)} truncated with a final state, "
+        f"{lengths.ended_by(Followed.UNKNOWN)} truncated without one"
     )
     late = int(lengths.counts[(lengths.endings == Followed.END) & (lengths.lengths == limit)].sum())
     if late:
         yield (
-            f"time limit: episodes were cut after {limit} steps; for the {late} that terminated in "
-            "that step the successor counts as unknown (--time-limit 0: as the end)"
+            f"time limit: episodes were truncated after {limit} steps; {late} that terminated in "
+            "that step count as truncated, too (--time-limit 0: as terminated)"
         )
     if info.sample is not None:
         sample = info.sample
         yield (
-            f"sampled: the structure is learned from {sample.share:.2%} of {sample.steps} steps, "
+            f"sampled: the structure was learned from {sample.share:.2%} of {sample.steps} steps, "
             f"the parameters from all of them ({sample.steps_placed} fit the structure)"
         )
 
@@ -103,15 +103,12 @@ def _about_variables(info: RSPMNInfo) -> Iterator[str]:
     if info.numbers.grid:
         boxes = (f"{name} ({len(knots)} knots)" for name, knots in info.numbers.knots.items())
         others = [name for name in info.numbers.relevant if name not in info.numbers.knots]
-        yield f"numbers: soft boxes of {', '.join([*boxes, *others])}"
+        yield f"continuous states: soft boxes of {', '.join([*boxes, *others])}"
         for pair in info.numbers.circles:
-            yield f"numbers: {' and '.join(pair)} are on a circle, and are divided by their angle"
+            yield f"continuous states: {' and '.join(pair)} are cosine and sine of an angle"
     if info.aside:
         them = "it" if len(info.aside) == 1 else "them"
-        yield (
-            f"set aside: {listed_by_reason(info.aside)}: nothing depends on {them}, and states do "
-            f"not differ by {them}"
-        )
+        yield f"ignored: {listed_by_reason(info.aside)}; nothing depends on {them}"
 
 
 def _about_edge(info: RSPMNInfo) -> Iterator[str]:
@@ -119,15 +116,15 @@ def _about_edge(info: RSPMNInfo) -> Iterator[str]:
     if info.unsupported_branches:
         yield (
             f"unsupported: {info.unsupported_branches} decisions were only made in steps with an "
-            "unknown successor (cut, or lacking values); they count in the last step of a horizon "
-            "only"
+            "unknown successor (truncated, or with missing values); they are used only in the last "
+            "step of a horizon"
         )
     if info.frontier_states:
-        lowest = "they get the lowest value of all states"
-        extrapolated = "what decisions do in them is extrapolated"
+        lowest = "they have the lowest value of all states"
+        extrapolated = "the effects of decisions there are extrapolated"
         yield (
-            f"frontier: {info.frontier_states} states have no decision with a known successor; "
-            f"{info.frontier_visits} steps led there; "
+            f"frontier: {info.frontier_states} states have no decision with a known successor "
+            f"({info.frontier_visits} steps led there); "
             f"{lowest if info.all_beyond is None else extrapolated}"
         )
     if info.each_state:
@@ -135,8 +132,8 @@ def _about_edge(info: RSPMNInfo) -> Iterator[str]:
     if info.beyond:
         left_out = "" if info.all_beyond else "; others were left out"
         yield (
-            f"beyond the log: {info.beyond} states that it does not have may follow; what "
-            f"decisions do in them is extrapolated{left_out}"
+            f"beyond the log: {info.beyond} possible successors were never observed; the effects "
+            f"of decisions there are extrapolated{left_out}"
         )
 
 
@@ -144,19 +141,19 @@ def _about_missing(info: RSPMNInfo, schema: Schema) -> Iterator[str]:
     """Return lines that say which values were missing, and how such steps were counted."""
     if info.lacking:
         shares = [
-            f"{name} {steps / info.steps:.1%}" + (", which tells" * (name in schema.informative))
+            f"{name} {steps / info.steps:.1%}" + (" (informative)" * (name in schema.informative))
             for name, steps in info.lacking.items()
         ]
-        yield f"missing, of {info.steps} steps: {'; '.join(shares)}"
+        yield f"missing values: {', '.join(shares)} of {info.steps} steps"
     if info.steps_completed:
         yield (
-            f"completed: for {info.steps_completed} steps that lack values, or lead to a state "
-            "that does, values were drawn from what the log says of them"
+            f"imputed: missing values of {info.steps_completed} steps or their successors were "
+            "drawn from their distribution in the log"
         )
     if info.steps_shared:
         yield (
-            f"shared: {info.steps_shared} steps that lack values count in all interface nodes that "
-            "agree with what is known of them, in part"
+            f"shared: {info.steps_shared} steps with missing values are divided among the "
+            "interface nodes that agree with their known values"
         )
     if info.steps_left_out:
         yield (
@@ -165,8 +162,8 @@ def _about_missing(info: RSPMNInfo, schema: Schema) -> Iterator[str]:
         )
     if info.steps_doubtful:
         yield (
-            f"doubtful: {info.steps_doubtful} steps lack values at both ends and agree with no "
-            "other step; it is not counted where they led"
+            f"ambiguous: the transitions of {info.steps_doubtful} steps with missing values before "
+            "and after, which agree with no other step, are not counted"
         )
 
 
@@ -178,7 +175,7 @@ def _never_taken(model: RSPMN) -> Iterator[str]:
         yield (
             f"never taken: {most.decision} = {most.value} is {most}"
             + (f" (and {_counted(more, 'case')} more)" if more else "")
-            + "; if it cannot be, say so in [available] of the schema"
+            + "; if it is impossible, declare that in [available] of the schema"
         )
 
 
@@ -190,17 +187,17 @@ def _about_successors(info: FutureInfo, steps: int) -> list[str]:
     )
     if info.given_up:
         what = shared if info.components else "a shared estimate"
-        return [f"successors: counts alone; {what} would take {info.given_up}"]
+        return [f"transitions: counts alone; {what} would take {info.given_up}"]
     if not info.components:
         return []
     if not info.strength:
-        return [f"successors: counts alone; {shared} predicts no better"]
-    weight = f"as much as {_counted(info.strength, 'step')} in every state"
+        return [f"transitions: counts alone; {shared} predicts no better"]
+    weight = f"the weight of {_counted(info.strength, 'step')} per state"
     if info.strength > steps:
-        weight = "more than all counts together"
+        weight = "more weight than all counts"
     return [
-        f"successors: counts, and {shared} that counts {weight}; "
-        f"{100 * info.outside:.2g} % of its probability is on states never seen"
+        f"transitions: counts, and {shared} with {weight}; "
+        f"{100 * info.outside:.2g} % of its probability is on states never observed"
         + (f"; {_counted(info.spread, 'product')} of factors are not multiplied out"
            if info.spread else "")
     ]  # fmt: skip

@@ -38,7 +38,7 @@ def show_likelihood(arguments: Arguments) -> None:
         f"{len(episodes)} episodes"
     )
     if impossible:
-        print(f"{impossible} of them contain a step that the model never saw (smoothed)")
+        print(f"{impossible} episodes contain a step that was never observed (smoothed)")
 
 
 def _show_row_likelihoods(model: SPMN, arguments: Arguments) -> None:
@@ -55,4 +55,4 @@ def _show_row_likelihoods(model: SPMN, arguments: Arguments) -> None:
         return
     print(f"log-likelihood {found.mean():.6g} per row, over {table.rows} rows")
     if impossible:
-        print(f"{impossible} of them hold something that the model never saw (smoothed)")
+        print(f"{impossible} rows contain values that were never observed (smoothed)")

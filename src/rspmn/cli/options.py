@@ -37,7 +37,7 @@ class Number(click.ParamType):  # type: ignore[type-arg] # generic since Click 8
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float | int:
-        """Return the number, or refuse it."""
+        """Return the number, or raise a usage error."""
         if not isinstance(value, str):  # a default
             return value  # type: ignore[no-any-return]
         try:
@@ -45,7 +45,7 @@ class Number(click.ParamType):  # type: ignore[type-arg] # generic since Click 8
         except ValueError:
             found = math.nan
         if math.isnan(found) or "_" in value:  # Python would read 1_0 as ten
-            what = "a whole number" if self.whole else "a number"
+            what = "an integer" if self.whole else "a number"
             self.fail(f"expected {what}, found {value!r}", param, ctx)
         if not self.least <= found <= self.most:
             up = "or more" if math.isinf(self.most) else f"to {self.most:g}"
@@ -86,7 +86,7 @@ def state() -> Option:
     return Option(
         "--state", "--given", several=r"[^=]+=.*", metavar="NAME=VALUE",
         help="observed values, as in --state x=0 y=1, including decisions already made; NAME= "
-        "means not observed; yes, no, true and false are read where values are true or false",
+        "for an unknown value; yes, no, true or false for booleans",
         shell_complete=_variables, section=POLICY,
     )  # fmt: skip
 
@@ -110,7 +110,7 @@ def plan() -> list[click.Parameter]:
 def horizon() -> Option:
     """Return the option of a horizon."""
     return Option("--horizon", type=Number(1), metavar="STEPS", section=POLICY,
-                  help="number of steps; without it, until the values converge")  # fmt: skip
+                  help="number of steps; default: until the values converge")  # fmt: skip
 
 
 def discount() -> Option:
@@ -138,27 +138,27 @@ def optimum() -> list[click.Parameter]:
         ),
         Option(
             "--forbid", multiple=True, metavar="RULE", section=POLICY,
-            help="a value that must not be chosen, or 'VALUE when CONDITION', as in 'vasopressor "
-            "when map > 80'; with several decisions, DECISION=VALUE; may be repeated",
+            help="an action to exclude, or 'ACTION when CONDITION', as in 'vasopressor when "
+            "map > 80'; with several decisions, DECISION=ACTION; can be repeated",
         ),
         Option(
             "--only", multiple=True, metavar="RULE", section=POLICY,
-            help="choose nothing but such values, or nothing else when the condition holds; may "
-            "be repeated",
+            help="an action to allow exclusively, always or when a condition holds; can be "
+            "repeated",
         ),
         Option(
             "--min-support", type=Number(0, whole=False), default=0.0, metavar="STEPS",
-            help="do not choose what fewer logged steps support", section=POLICY,
+            help="exclude actions with fewer logged steps", section=POLICY,
         ),
         Option(
             "--caution", type=Number(0, whole=False), metavar="DEVIATIONS", section=POLICY,
-            help="plan against the posterior, and depart from the maximum expected utility where "
-            "that gains more than so many deviations; such as 0.2",
+            help="plan with the posterior: deviate from the maximum expected utility if the gain "
+            "exceeds this number of standard deviations, such as 0.2",
         ),
     ]  # fmt: skip
 
 
-FILES = "CSV, TSV, Parquet or JSON lines files, one row per step; or a pattern of them"
+FILES = "CSV, TSV, Parquet or JSON lines files, one row per step, or a glob pattern"
 
 
 def log_files() -> Argument:
@@ -173,7 +173,7 @@ def log_files_option(about: str = FILES, *, required: bool = True) -> Option:
 
 
 def log_format() -> list[click.Parameter]:
-    """Return the options that say how a log is written."""
+    """Return the options for the format of a log."""
     return [
         Option(
             "--episode", metavar="COLUMN", section=LOG,
@@ -183,7 +183,7 @@ def log_format() -> list[click.Parameter]:
         Option("--time", metavar="COLUMN", section=LOG,
                help="column that orders the steps; same default, or time"),
         Option("--in-order", is_flag=True, section=LOG,
-               help="rows are in order: there is no time column"),
+               help="there is no time column: the rows are in order"),
         Option(
             "--terminated", metavar="COLUMN", section=LOG,
             help="column that is true in the last row of an episode that terminated; same "
@@ -191,18 +191,18 @@ def log_format() -> list[click.Parameter]:
         ),
         Option(
             "--ending", type=click.Choice(["end", "cut", "short", "final_row"]), section=LOG,
-            help="why episodes ended, if no column says so. end: all terminated; cut: all were "
-            "cut; short: those shorter than the longest terminated; final_row: those whose last "
-            "row has no decision terminated",
+            help="how episodes ended, if no column says so. end: all terminated; cut: all were "
+            "truncated; short: those shorter than the longest one terminated; final_row: those "
+            "whose last row has no decision terminated",
         ),
         Option("--gaps/--no-gaps", default=None, section=LOG,
-               help="accept gaps between whole-number times"),
+               help="accept gaps between integer times"),
         Option("--drop-duplicates/--no-drop-duplicates", default=None, section=LOG,
-               help="count rows once that are equal in all columns that are used"),
+               help="count duplicate rows once"),
         Option(
             "--step", metavar="LENGTH", section=LOG,
-            help="length of a step, if times are measured: a number in their unit or, for dates, "
-            "such as '4 hours'; the rows in one step are one",
+            help="length of a step, for measured times: a number in their unit or, for dates, "
+            "such as '4 hours'; rows within one step are joined",
         ),
         Option("--wide/--no-wide", default=None, section=LOG,
                help="each row is an episode, with a block of columns for each step"),
@@ -213,7 +213,7 @@ def memory_limit() -> Option:
     """Return the option that bounds the memory for reading files."""
     return Option(
         "--memory-limit", metavar="SIZE", section=LOG,
-        help="memory for reading files, such as 500MB; default 1GB; the rest goes to disk",
+        help="memory limit for reading files, such as 500MB; default 1GB; uses the disk beyond it",
     )  # fmt: skip
 
 

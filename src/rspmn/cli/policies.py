@@ -60,7 +60,7 @@ def show_policy(arguments: Arguments) -> None:
     for never in notes[:NOTES]:
         print(f"{never.decision} = {never.value}: {never}")
     if len(notes) > NOTES:
-        print(f"and {len(notes) - NOTES} more; rspmn act says them of a state")
+        print(f"and {len(notes) - NOTES} more; see rspmn act for a state")
 
 
 def _write_out(policy: Policy, arguments: Arguments) -> None:
@@ -77,7 +77,7 @@ def _write_out(policy: Policy, arguments: Arguments) -> None:
 def decide_table(arguments: Arguments) -> int:
     """Write or print what to do in each row of a table."""
     if arguments.state is not None:
-        raise EvidenceError("--table and --state do not go together: pass one of them")
+        raise EvidenceError("--table and --state cannot be combined")
     model, table = load(arguments.model), as_table(arguments.table)
     found: dict[str, Any]
     if isinstance(model, SPMN):
@@ -111,7 +111,7 @@ def sample(arguments: Arguments) -> None:
     if arguments.best:
         best = model.policy(**options(model, arguments))
     elif untried:
-        raise DataError("--allow-untried is for --best: without it decisions are drawn at random")
+        raise DataError("--allow-untried needs --best")
     log = model.sample(arguments.episodes, arguments.horizon, arguments.seed, best)
     table = log.to_long()
     write_table(arguments.output, table)

@@ -62,7 +62,7 @@ def _about_parameter(error: click.BadParameter) -> str:
 def _print_usage(ctx: click.Context | None) -> None:
     if ctx is not None:
         usage = ctx.get_usage().replace("Usage:", "usage:", 1)
-        print(f"{usage}\n{ctx.command_path} --help says more", file=sys.stderr)
+        print(f"{usage}\ntry {ctx.command_path} --help", file=sys.stderr)
 
 
 def _print_error(message: str) -> None:

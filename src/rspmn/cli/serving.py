@@ -27,7 +27,7 @@ def serve(arguments: Arguments) -> None:
         query = "" if token is None else f"?token={token}"
         print(f"serving {', '.join(each.name for each in models)} at "
               f"http://{host}:{arguments.port}/{query}", flush=True)  # fmt: skip
-        print("description: /openapi.json; Ctrl-C ends it", flush=True)
+        print("API description: /openapi.json; press Ctrl-C to stop", flush=True)
     uvicorn.run(
         app, host=arguments.host, port=arguments.port, log_level="warning", access_log=False
     )

@@ -72,14 +72,14 @@ def _decision_findings(balance: Mapping[str, Mapping[Value, int]]) -> Iterator[F
             only = next(iter(counts))
             yield Finding(
                 "warning", "decisions", f"decision {name!r} was always the same, {only}",
-                "Nothing is known about other choices: log some, or leave the decision out",
+                "Nothing is known about other choices: log some, or remove the decision",
             )  # fmt: skip
         rare = [str(value) for value, count in counts.items() if count < FEW]
         if rare and len(counts) > 1:
             yield Finding(
                 "note", "coverage",
                 f"values of {name!r} in fewer than {FEW} rows: {', '.join(rare[:12])}",
-                "Look at the standard error of what they are worth before they are chosen",
+                "Check the standard errors of their values",
             )  # fmt: skip
 
 
@@ -87,12 +87,12 @@ def _utility_findings(column: Column, name: str) -> Iterator[Finding]:
     if column.missing.any():
         yield Finding(
             "error", "missing", f"utility {name!r} is missing in {int(column.missing.sum())} rows",
-            "Leave these rows out, or enter what was earned",
+            "Remove these rows, or fill in the utility",
         )  # fmt: skip
     elif len(np.unique(column.data)) == 1:
         yield Finding(
             "warning", "utility", f"utility {name!r} was always the same, {column.data[0]:g}",
-            "No decision can be preferred: is it the right column?",
+            "All decisions would have the same value: check that it is the right column",
         )  # fmt: skip
 
 
@@ -102,19 +102,19 @@ def _state_findings(name: str, columns: Mapping[str, Column], schema: Schema) ->
     distinct = len(np.unique(known))
     if distinct <= 1:
         yield Finding(
-            "note", "constant", f"{name!r} has one value at most", "It says nothing: leave it out",
-            without,
+            "note", "constant", f"{name!r} has at most one value",
+            "It carries no information: remove it", without,
         )  # fmt: skip
         return
     if column.missing.any():
         yield Finding(
             "note", "missing", f"{name!r} is missing in {column.missing.mean():.1%} of rows",
-            "Classes of contexts average over it; intervals leave out rows that they divide by it",
+            "Soft classes average over it; intervals leave out rows where a split needs it",
         )  # fmt: skip
     if column.kind is Kind.CATEGORICAL and distinct > len(known) / 2 and len(known) >= FEW:
         yield Finding(
             "warning", "identifier", f"{name!r} has {distinct} values in {len(known)} rows",
-            "If it names the case, leave it out", without,
+            "If it is an identifier, remove it", without,
         )  # fmt: skip
     earned = columns[schema.utility].data[~column.missing]
     before = name in schema.information_sets[0]
@@ -122,6 +122,6 @@ def _state_findings(name: str, columns: Mapping[str, Column], schema: Schema) ->
         numbers = column.numbers()[~column.missing]
         if abs(np.corrcoef(numbers, earned)[0, 1]) > GIVEN_AWAY:
             yield Finding(
-                "warning", "leak", f"{name!r} gives the utility {schema.utility!r} away",
-                "It is likely to be known only after the decision: leave it out", without,
+                "warning", "leak", f"{name!r} determines the utility {schema.utility!r}",
+                "It is probably known only after the decision: remove it", without,
             )  # fmt: skip

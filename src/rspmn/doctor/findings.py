@@ -55,7 +55,7 @@ def column_findings(
             "note",
             "unused",
             f"columns that are not in the schema: {', '.join(unused)}",
-            "Add what was known before the decision to the schema; leave the rest",
+            "Add those that were observed before the decision to the schema",
         )
     for name in schema.state_variables:
         column = replace(found[name], kind=schema.kinds.get(name, found[name].kind))
@@ -65,10 +65,10 @@ def column_findings(
         yield Finding(
             "warning",
             "gaps",
-            f"times leave some out in {stats.gaps} rows; on average {stats.usual_gap:.3g} are "
-            "between two rows",
-            'Either no step is missing, which gaps = "allow" says; or times are measured, and '
-            "steps have a length",
+            f"times have gaps in {stats.gaps} rows; the mean difference between rows is "
+            f"{stats.usual_gap:.3g}",
+            'If no step is missing, write gaps = "allow"; if times are measured, give the length '
+            "of a step",
             f"step = {max(1, round(stats.usual_gap))}",
             "log",
         )
@@ -86,8 +86,8 @@ def column_findings(
             yield Finding(
                 "warning",
                 "decisions",
-                f"decision {name!r} was always the same, {found[name].examples[:1]}",
-                "Nothing is known about other choices: log some, or leave the decision out",
+                f"decision {name!r} is constant, {found[name].examples[:1]}",
+                "Nothing is known about other choices: log some, or remove the decision",
             )
 
 
@@ -96,13 +96,13 @@ def _missing(column: SurveyedColumn, rows: int, informative: bool) -> Finding:
     name, share = column.name, column.missing / rows
     what = f"{name!r} is missing in {column.missing} of {rows} rows ({share:.1%})"
     if informative:
-        return Finding("note", "missing", what, "Its absence is part of the state, as declared")
+        return Finding("note", "missing", what, "Its absence is part of the state (informative)")
     return Finding(
         "warning" if share > 0.05 else "note",
         "missing",
         what,
-        "What is known of such a step decides: it counts, in part, in all states that agree with "
-        "it. If the absence itself tells something, as of a lab that was not ordered, say so",
+        "Such steps are used with their known values. If the absence itself is informative, such "
+        "as a laboratory test that was not ordered, declare it",
         f'{json.dumps(name, ensure_ascii=False)} = "informative"',
         "missing",
     )
@@ -125,7 +125,7 @@ def _state_findings(
             "note",
             "constant",
             f"{name!r} has the same value in every row, {column.examples[:1]}",
-            "It carries no information: leave it out of the schema",
+            "It carries no information: remove it from the schema",
             without,
         )
     elif column.is_dates:
@@ -135,7 +135,7 @@ def _state_findings(
             "warning",
             "identifier",
             f"{name!r} has {column.distinct} values in {rows} rows: it looks like an identifier",
-            "Every state would be new: leave it out of the schema",
+            "Every state would be unique: remove it from the schema",
             without,
         )
     elif column.is_scarce(rows):
@@ -145,8 +145,7 @@ def _state_findings(
             "note",
             "attribute",
             f"{name!r} does not change within episodes",
-            "Learning uses it where something depends on it. If the log shows that nothing does, "
-            "it is set aside",
+            "Learning uses it if something depends on it, and ignores it otherwise",
         )
 
 
@@ -157,9 +156,9 @@ def _end(column: SurveyedColumn, values: Sequence[object]) -> Finding:
     return Finding(
         "warning",
         "ends",
-        f"{column.name!r} is {', '.join(map(repr, values))} in last rows only: it says that the "
-        "episode ends, which no decision can know",
-        "Leave it out of the order, and say that it is the end",
+        f"{column.name!r} is {', '.join(map(repr, values))} only in the last rows of episodes: it "
+        "reveals the end, which is not known before the decision",
+        "Remove it from the order, and declare it as the end",
         f"terminated = {json.dumps(rule, ensure_ascii=False)}",
         "log",
     )
@@ -170,9 +169,9 @@ def _dates(column: SurveyedColumn, is_time: bool, without: str) -> Finding:
     return Finding(
         "warning",
         "dates",
-        f"{column.name!r} holds {column.distinct} dates: as a state variable each is a class of "
-        "its own",
-        "If rows are ordered by it, it is the time; otherwise leave it out",
+        f"{column.name!r} contains {column.distinct} dates: as a state variable, each is a "
+        "separate category",
+        "If rows are ordered by it, it is the time; otherwise remove it",
         f"time = {json.dumps(column.name, ensure_ascii=False)}" if is_time else without,
         "log" if is_time else "",
     )
@@ -186,9 +185,9 @@ def _scarce(column: SurveyedColumn, rows: int, without: str) -> Finding:
     )
     if column.is_fine(rows):
         line = f'{json.dumps(column.name, ensure_ascii=False)} = "continuous"'
-        advice = "Learn it as a continuous number, so that states with close values are alike"
+        advice = "Declare it as continuous, so that states with similar values are treated alike"
         return Finding("warning", "cardinality", what, advice, line, "kinds")
-    advice = "Group values that mean the same for the decision, or leave it out"
+    advice = "Group values that are equivalent for the decision, or remove it"
     return Finding("warning", "cardinality", what, advice, without)
 
 
@@ -198,9 +197,9 @@ def _text_among_numbers(column: SurveyedColumn, rows: int) -> Finding:
     return Finding(
         "warning",
         "text",
-        f"{column.name!r} holds numbers, and text in {odd} of {rows} rows: {shown}; so each number "
-        "is read as a word",
-        "Read the column as numbers: 'limits' takes <0.5 as 0.5, 'missing' takes all text as "
+        f"{column.name!r} contains numbers, and text in {odd} of {rows} rows: {shown}; the column "
+        "is therefore read as text",
+        "Read the column as numbers: 'limits' reads <0.5 as 0.5, 'missing' treats all text as "
         "missing",
         f"numbers = {{{json.dumps(column.name, ensure_ascii=False)} = "
         f'"{limits_or_missing(column)}"}}',
@@ -216,7 +215,7 @@ def _utility_findings(column: SurveyedColumn, stats: EpisodeStats) -> Iterator[F
             "warning",
             "utility",
             f"utility {name!r} is {column.least} in every row",
-            "All policies have the same value then: check that it is the right column",
+            "All policies would have the same value: check that it is the right column",
         )
     elif column.missing > stats.episodes and not column.is_computed:
         yield Finding(
@@ -230,8 +229,8 @@ def _utility_findings(column: SurveyedColumn, stats: EpisodeStats) -> Iterator[F
         yield Finding(
             "warning",
             "utility",
-            f"utility {name!r} looks like a cost, from {column.least:g} to {column.most:g}: it "
-            "would be made as large as possible",
+            f"utility {name!r} looks like a cost, from {column.least:g} to {column.most:g}, but "
+            "would be maximised",
             "If less is better, change its sign",
             f"utility = {json.dumps(f'-{written(name)}')}",
         )

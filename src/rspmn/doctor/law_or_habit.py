@@ -25,7 +25,7 @@ BARE_KEY, BARE_NAME = re.compile(r"[A-Za-z0-9_-]+"), re.compile(r"[A-Za-z_]\w*")
 
 
 #: What is said before the line of a law.
-IF_LAW = ". If it is a law, declare it"
+IF_LAW = ". If an action is impossible there, declare it"
 
 
 def habit_findings(
@@ -50,27 +50,25 @@ def habit_findings(
         yield Finding(
             "note",
             "habit",
-            f"decisions were made by {name!r}, and nothing depends on it{examples}",
-            "It looks like a habit: states will not differ by it, and decisions are offered at all "
-            f"of its values{IF_LAW if lacking else ''}",
+            f"decisions depended on {name!r}, but nothing else does{examples}",
+            "It looks like a habit of the decision makers: learning ignores it, and all actions "
+            f"are available for all of its values{IF_LAW if lacking else ''}",
             *_law(lacking, two.schema),
         )
     if others:
         yield Finding(
             "note",
-            "set aside",
+            "ignored",
             f"nothing depends on {listed_by_reason(others)}",
-            "Learning sets them aside: states will not differ by them. Without these columns it is "
-            "the same, and faster",
+            "Learning ignores them; without these columns it is faster",
         )
     for name in dict.fromkeys(n.variable for n in never if n.variable not in aside):
         lacking = [n for n in never if n.variable == name]
         yield Finding(
             "note",
             "availability",
-            f"decisions were never made at values of {name!r}: {_shown(lacking)}",
-            "Is it a law or a habit? By habit, they are offered in states that do not differ "
-            f"otherwise{IF_LAW}",
+            f"actions were never taken for some values of {name!r}: {_shown(lacking)}",
+            f"They are assumed to be available wherever similar states have them{IF_LAW}",
             *_law(lacking, two.schema),
         )
 

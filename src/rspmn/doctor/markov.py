@@ -36,7 +36,7 @@ class MarkovTest:
         """The result as findings."""
         if self.not_tested:
             said = f"the Markov property was not tested: {self.not_tested}"
-            advice = "It is tested for variables of few values, in episodes of three steps or more"
+            advice = "The test needs variables with few values and episodes of three or more steps"
             return [Finding("note", "markov", said, advice)]
         return [
             Finding(
@@ -44,8 +44,8 @@ class MarkovTest:
                 "markov",
                 f"{after!r} of the next step depends on {before!r} of the previous one "
                 f"(p = {p:.1g}; it explains {share:.1%} of the remaining entropy)",
-                f"The state lacks a variable: add {before!r} of the previous step as a state "
-                "variable, or the cause of the dependence",
+                f"The state is incomplete: add {before!r} of the previous step, or the cause of "
+                "the dependence, as a state variable",
             )
             for before, after, p, share in self.dependences[:5]
         ]
@@ -63,7 +63,7 @@ def markov_test(log: Episodes, alpha: float = ALPHA, without: Collection[str] = 
     numbers = [n for n in state if log.columns[n].kind is Kind.CONTINUOUS]
     if numbers:
         # given a bin of a number, its exact value still matters: the test would always find that
-        return MarkovTest(0, 0, (), f"numbers that are not whole: {', '.join(numbers)}")
+        return MarkovTest(0, 0, (), f"continuous variables: {', '.join(numbers)}")
     inside = np.ones(log.num_steps, dtype=bool)
     inside[log.offsets[:-1]] = False
     inside[log.offsets[1:] - 1] = False

@@ -18,10 +18,10 @@ from rspmn.schema import Kind, Schema
 
 #: What to do where no column looks like what the format of a log needs.
 LACKING = {
-    "episode": "name it under [log], or by --episode",
-    "time": "name it under [log], or by --time; until then, rows are in order",
-    "terminated": 'name it under [log], or by --terminated; or write ending = "cut" there if '
-    'episodes went on when the log stopped, ending = "end" if each came to its end',
+    "episode": "name it under [log], or with --episode",
+    "time": "name it under [log], or with --time; otherwise, rows are assumed to be in order",
+    "terminated": 'name it under [log], or with --terminated; or write ending = "cut" there if '
+    'all episodes were truncated, ending = "end" if all terminated',
 }
 #: Columns about the log, not about the state.
 ASIDE = ["truncated", "timeout", "timeouts", "info", "index", "row"]
@@ -48,8 +48,8 @@ class Proposal:
         if not self.decisions or self.utility is None:
             lacking = "decisions" if not self.decisions else "a utility"
             raise DataError(
-                f"no column looks like {lacking}: write a schema.toml, which "
-                "`rspmn schema LOG -o schema.toml` begins"
+                f"no column looks like {lacking}: write a schema.toml, starting with "
+                "`rspmn schema LOG -o schema.toml`"
             )
         order = [list(self.state), *([name] for name in self.decisions)]
         return Schema(order, self.decisions, self.utility, dict(self.kinds), self.log)
@@ -60,26 +60,26 @@ class Proposal:
         decided = list(self.decisions)
         kinds = {name: str(kind) for name, kind in self.kinds}
         lines = [
-            "# A schema proposed from the columns' names and values: check it before you use it.",
-            "# order: what is known first comes first; a decision is a group of its own.",
+            "# A schema proposed from the columns' names and values: check it before use.",
+            "# order: groups of variables as they are observed; each decision is its own group.",
             tomli_w.dumps({"order": order}, multiline_strings=False).strip(),
             "# The decisions: the variables that can be chosen."
             + ("" if decided else " NAME THEM HERE: no column looks like it."),
             tomli_w.dumps({"decisions": decided}).strip(),
-            '# The reward of a step; more is better: a cost has a minus, "-cost".'
+            '# The reward of a step, to be maximised; write a cost with a minus, "-cost".'
             + ("" if self.utility else " NAME IT HERE: no column looks like it."),
             tomli_w.dumps({"utility": self.utility or ""}).strip(),
             *(
-                f"# {name} does not change in an episode: it is used if something depends on it"
+                f"# {name} is constant within episodes: it is used if something depends on it"
                 for name in self.attributes
             ),
             *(
-                f"# {name} has the values of {other}, beside it: if it was chosen, decide it, too"
+                f"# {name} has the same values as {other}: if it was chosen, make it a decision"
                 for name, other in self.alike
             ),
             *(f"# left out: {name}: {why}" for name, why in self.left_out),
             *(
-                f"# To value how episodes end: utility = [{json.dumps(self.utility)}, {worths}]"
+                f"# To reward how episodes end: utility = [{json.dumps(self.utility)}, {worths}]"
                 for worths in self.outcomes
                 if self.utility
             ),
@@ -89,7 +89,7 @@ class Proposal:
                 if what not in self.found
             ),
             *(
-                ["# Times leave some out: either no step is missing (gaps), or give their length"]
+                ["# Times have gaps: keep gaps if no step is missing, else give the step's length"]
                 if self.log.gaps == "allow"
                 else []
             ),
@@ -202,17 +202,17 @@ def limits_or_missing(column: SurveyedColumn) -> str:
 def _why_not(column: SurveyedColumn, rows: int) -> str:
     """Return why a column is not a state variable; empty if it is one."""
     if column.kind is None:
-        return f"holds {column.stored}"
+        return f"contains {column.stored}"
     if column.name.lower() in ASIDE:
-        return "is about the log, not about the state"
+        return "describes the log, not the state"
     if column.is_constant and column.missing:
         return f"is {column.examples[0]!r} or missing" if column.examples else "is always missing"
     if column.is_constant:
         return "has the same value in every row"
     if column.is_dates:
-        return "holds dates: as a state, each would be a class of its own"
+        return "contains dates: as a state, each would be a separate category"
     if column.odd:
         return ""  # numbers, some of them text
     if column.is_unique(rows):
-        return "has a value of its own in nearly every row: an identifier"
+        return "is different in nearly every row: an identifier"
     return ""

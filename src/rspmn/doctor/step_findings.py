@@ -92,15 +92,15 @@ def step_findings(windows: Windows, coverage: Coverage | None) -> Iterator[Findi
                 "balance",
                 f"decision {name!r}: {len(rare)} of {len(counts)} choices were made in less than "
                 f"{RARE:.0%} of steps: {shown}",
-                "Their value is known from few steps: check the number of steps behind an answer",
+                "Their values are based on few steps: check the logged steps of an answer",
             )
     if coverage is not None:
         yield from _coverage_findings(coverage)
         if coverage.states > 0.5 * steps:
-            said = f"{coverage.states} distinct states in {steps} steps: most were seen once"
+            said = f"{coverage.states} distinct states in {steps} steps: most occur once"
             yield _too_fine(windows, said)
     elif len(windows) > MOSTLY * steps >= FEW:
-        said = "no state occurs twice, and what follows is known from single steps"
+        said = "hardly any state occurs twice"
         yield _too_fine(windows, f"{len(windows)} of {steps} steps are distinct: {said}")
     unknown = int(windows.counts[windows.followed == Followed.UNKNOWN].sum())
     if unknown > 0.02 * steps:
@@ -108,8 +108,8 @@ def step_findings(windows: Windows, coverage: Coverage | None) -> Iterator[Findi
             "warning" if unknown > 0.2 * steps else "note",
             "successors",
             f"{unknown} of {steps} steps ({unknown / steps:.1%}) have no known successor",
-            "Keep the state after the last step as a row without decisions, and say which episodes "
-            "terminated",
+            "Log the state after the last step as a row without decisions, and declare which "
+            "episodes terminated",
         )
 
 
@@ -118,8 +118,8 @@ def _too_fine(windows: Windows, found: str) -> Finding:
     schema, conditions = windows.schema, {}
     real = [n for n in schema.state_variables if schema.kinds.get(n) == Kind.CONTINUOUS]
     if real:
-        advice = f"Of {', '.join(real)}, those that matter are learned as soft boxes"
-        return Finding("note", "distinct", found, f"{advice}; `rspmn learn` says which")
+        advice = f"The relevant ones of {', '.join(real)} are learned as soft boxes"
+        return Finding("note", "distinct", found, f"{advice}; `rspmn learn` lists them")
     for name in schema.state_variables:
         numbers = _numbers(windows.columns[name])
         if numbers is not None and len(np.unique(numbers)) > MANY_NUMBERS:
@@ -127,7 +127,7 @@ def _too_fine(windows: Windows, found: str) -> Finding:
     groups = [[conditions.get(name, name) for name in group] for group in schema.order]
     advice = "Use fewer or coarser state variables"
     if conditions:
-        advice += ": conditions instead of numbers, at limits that mean something (here: medians)"
+        advice += ": conditions instead of numbers, with meaningful limits (here: medians)"
     line = f"order = {json.dumps(groups, ensure_ascii=False)}" if conditions else ""
     return Finding("warning", "distinct", found, advice, line)
 
@@ -139,15 +139,15 @@ def _coverage_findings(coverage: Coverage) -> Iterator[Finding]:
             "warning",
             "coverage",
             f"in {alone} of {coverage.states} states only one choice was ever made",
-            "No choices can be compared there: a policy can only repeat it",
+            "Choices cannot be compared there: a policy can only repeat the logged one",
         )
     if coverage.states_never_acted_in:
         yield Finding(
             "note",
             "frontier",
             f"{coverage.states_never_acted_in} states were reached, in {coverage.steps_to_them} "
-            "steps, but never acted in",
-            "They are valued as the worst state",
+            "steps, but no decision was logged in them",
+            "They have the value of the worst state",
         )
 
 
@@ -161,8 +161,8 @@ def leak_findings(windows: Windows) -> Iterator[Finding]:
             yield Finding(
                 "warning",
                 "leak",
-                f"{name!r} gives the utility of the same step away: {how}",
-                "If it was not known before the decision, leave it out of the order",
+                f"{name!r} determines the utility of the same step: {how}",
+                "If it was not known before the decision, remove it from the order",
                 order_without(schema, name),
             )
     known = windows.followed <= Followed.STATE
@@ -177,7 +177,7 @@ def leak_findings(windows: Windows) -> Iterator[Finding]:
                     "warning",
                     "leak",
                     f"{name!r} equals {after!r} of the next step",
-                    "It was not known before the decision: leave it out of the schema",
+                    "It was not known before the decision: remove it from the schema",
                     order_without(schema, name),
                 )
 
@@ -190,11 +190,12 @@ def _gives_away(windows: Windows, column: Column, earned: Column) -> str:
         return ""
     numbers = _numbers(column)
     if numbers is not None and _agree(windows, numbers == earned.data, known):
-        return "it is the same number"
+        return "they are equal"
     if numbers is not None:
         slope, start = _line(numbers[known], utility, counts)
         if slope and _agree(windows, _near(start + slope * numbers, earned.data), known):
-            return f"it is {start:.6g} {'-' if slope < 0 else '+'} {abs(slope):.6g} times this"
+            sign = "-" if slope < 0 else "+"
+            return f"the utility is {start:.6g} {sign} {abs(slope):.6g} times it"
     values, codes = np.unique(utility, return_inverse=True)
     if column.kind is Kind.CONTINUOUS or not 1 < len(values) <= MAX_WORTHS:
         return ""

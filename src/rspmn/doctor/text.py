@@ -20,7 +20,7 @@ def _contents(found: Diagnosis) -> Iterator[str]:
     name = f"{found.log}: " if found.log else ""
     yield f"{name}{found.survey.rows} rows of {stored} columns"
     if found.is_proposed:
-        yield "no schema was given: one is guessed from the names; `rspmn schema` writes it down"
+        yield "no schema was given: one was inferred from the columns; `rspmn schema` writes it"
     if found.episodes:
         lengths = ", ".join(f"{name} {value:g}" for name, value in found.lengths.items())
         ends = ", ".join(f"{number} {how}" for how, number in found.endings.items())
@@ -37,9 +37,9 @@ def _columns(found: Diagnosis, width: int | None) -> list[str]:
         "kind": [str(kinds.get(c.name) or c.kind or c.stored) for c in columns],
         "values": [column.distinct for column in columns],
         "missing": [column.missing for column in columns],
-        "least": [column.least for column in columns],
-        "most": [column.most for column in columns],
-        "such as": [", ".join(map(cell_text, column.examples)) for column in columns],
+        "min": [column.least for column in columns],
+        "max": [column.most for column in columns],
+        "examples": [", ".join(map(cell_text, column.examples)) for column in columns],
     }, width)  # fmt: skip
 
 
@@ -53,14 +53,14 @@ def _steps(found: Diagnosis) -> Iterator[str]:
         yield (
             f"\ncoverage: {seen.states} states, {seen.choices} choices; {seen.pairs} of "
             f"{seen.states * seen.choices} pairs were tried; "
-            f"{seen.steps_in_fully_tried:.1%} of steps are in states where all were"
+            f"{seen.steps_in_fully_tried:.1%} of steps are in states where all choices were"
         )
     if found.markov is not None and not found.markov.not_tested:
         verdict = "does not hold" if found.markov.dependences else "no evidence against it"
         looked_at = f"{found.markov.steps} steps, {found.markov.tests} tests"
         yield f"Markov property: {verdict} ({looked_at})"
     if found.duplicates:
-        yield f"{found.duplicates} rows have an episode and a time that another row has"
+        yield f"{found.duplicates} rows have the same episode and time as another row"
 
 
 def _findings(found: Diagnosis) -> list[str]:

@@ -99,14 +99,14 @@ class ModelEnv(CodedEnv):
     def _check_order(self) -> None:
         schema = self.model.schema
         if not schema.decisions:
-            raise self.refusal("the model has no decision, so there is no action")
+            raise self.refusal("the model has no decision")
         for place, between in enumerate(schema.information_sets[1:-1]):
             if between:
                 before, after = schema.decisions[place : place + 2]
                 raise self.refusal(
-                    f"{between[0]!r} is seen between the decisions {before!r} and {after!r}, but "
-                    "an action makes all decisions of a step at once: models of this kind are not "
-                    "supported; RSPMN.sample asks for each decision by itself"
+                    f"{between[0]!r} is observed between the decisions {before!r} and {after!r}, "
+                    "but an action makes all decisions of a step at once: this is not supported; "
+                    "use RSPMN.sample"
                 )
 
     def _check_starts(self) -> None:
@@ -142,7 +142,7 @@ class ModelEnv(CodedEnv):
             return CategoryCode(in_order(ends))
         numbers = [value for value in ends if isinstance(value, int | float)]
         if len(numbers) < len(ends):
-            raise self.refusal(f"{name!r} has numbers and text for values")
+            raise self.refusal(f"{name!r} has both numbers and text as values")
         whole = not continuous and all(isinstance(number, int) for number in numbers)
         return NumberCode(min(numbers), max(numbers), np.int64 if whole else np.float64)
 

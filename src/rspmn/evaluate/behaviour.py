@@ -90,10 +90,9 @@ def given_behaviour(log: LoggedSteps, probabilities: Array) -> Array:  # [steps]
     if len(odd):
         first = int(odd[0])
         raise DataError(
-            f"behaviour: {len(odd)} logged decisions have a probability that is not above 0 and "
-            f"at most 1, the first of them {found[first]:g} in episode {log.episode[first]}, step "
-            f"{log.time[first]}: a decision that was taken was possible. Leave the probabilities "
-            "out to have them estimated"
+            f"behaviour: expected probabilities above 0 and at most 1 for logged decisions, found "
+            f"{found[first]:g} in episode {log.episode[first]}, step {log.time[first]} ({len(odd)} "
+            "such decisions); omit the probabilities to have them estimated"
         )
     return found
 

@@ -145,8 +145,8 @@ def _about_practice(found: Estimate, logged: Estimate | None) -> list[str]:
     if logged is None or not (found.low > logged.high or found.high < logged.low):
         return []
     return [
-        f"logged episodes earned {short(logged.value)}, and the model says {short(found.value)}: "
-        "it is off for practice, and may be off for the policy"
+        f"the mean logged return is {short(logged.value)}, but the model's value of current "
+        f"practice is {short(found.value)}: the policy's value may be wrong, too"
     ]
 
 

@@ -100,8 +100,8 @@ def logged_steps(model: RSPMN, log: Episodes) -> LoggedSteps:
     if schema.state_variables != schema.information_sets[0]:
         later = [n for n in schema.state_variables if n not in schema.information_sets[0]]
         raise EvidenceError(
-            f"{later[0]!r} is observed between decisions: only policies that decide on what is "
-            "known before the first decision are evaluated"
+            f"{later[0]!r} is observed between decisions: only policies that depend on variables "
+            "observed before the first decision can be evaluated"
         )
     if schema.variables != log.schema.variables:
         raise DataError(

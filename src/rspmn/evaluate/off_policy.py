@@ -183,15 +183,15 @@ def _about_model(found: TargetOnLog) -> list[str]:
     if found.model.is_counted:
         notes += found.model.source.caveats
     else:
-        notes.append("the model has no counts behind its weights: its value has no interval")
+        notes.append("the model has no counts: its value has no interval")
     if isinstance(found.target, Planned) and found.target.policy.model is found.model:
         notes.append(
-            "the policy is the best in this model: its value there is a promise; its honest value "
-            "(RSPMN.honest_value, rspmn meu) says what is left of it"
+            "the policy was optimised in this model, where its value is biased; its honest value "
+            "(RSPMN.honest_value, rspmn meu) is not"
         )
     lost = float(situations.steps @ situations.places.nowhere / situations.steps.sum())
     if lost:
-        notes.append(f"{_share(lost)} of the logged steps are in states that the model lacks")
+        notes.append(f"{_share(lost)} of the logged steps are in states that are not in the model")
     return notes
 
 
@@ -202,18 +202,18 @@ def _about_log(found: TargetOnLog) -> list[str]:
     rare = len(steps.reward) - int(np.unique(steps.reward, return_counts=True)[1].max())
     if 0 < rare < FEW and steps.episodes >= FEW:
         notes.append(
-            f"all but {rare} of the logged rewards are equal: the value rests on rare events, and "
-            "intervals may be too short"
+            f"all but {rare} of the logged rewards are equal: the value depends on rare events, "
+            "and intervals may be too narrow"
         )
     if found.cut.any():
         notes.append(
-            f"{_share(found.cut.mean())} of the episodes were cut before step {found.horizon}: "
-            "what follows them is the model's, as if it were certain"
+            f"{_share(found.cut.mean())} of the episodes were truncated before step "
+            f"{found.horizon}: the model's values are used for the rest, without their error"
         )
         if found.horizon > steps.longest:
             notes.append(
-                f"no episode has more than {steps.longest} of {found.horizon} steps: the rest is "
-                "the model's alone"
+                f"no episode has more than {steps.longest} of {found.horizon} steps: the rest "
+                "depends on the model alone"
             )
     return notes
 
@@ -224,20 +224,20 @@ def _about_policy(found: TargetOnLog) -> list[str]:
     silent = float(total[found.silent].sum() / total.sum())
     if silent:
         notes.append(
-            f"the policy says nothing of {_share(silent)} of the logged steps, such as "
-            f"{_example(steps, found.silent)}: there it does what the log does"
+            f"the policy is not defined in {_share(silent)} of the logged steps, such as "
+            f"{_example(steps, found.silent)}: current practice is used there"
         )
     strange = np.asarray((found.of_time(0).sum(axis=1) < 1 - 1e-6) & (total > 0))
     if strange.any():
         notes.append(
-            "the policy takes decisions that neither the log nor the model has, such as in "
+            "the policy takes actions that are neither in the log nor in the model, such as in "
             f"{_example(steps, strange)}"
         )
     if found.coverage < 1 - 1e-9:
         notes.append(
-            f"{_share(1 - found.coverage)} of the policy's decisions were never logged where it "
-            "takes them: the model extrapolates what they are worth or, where it cannot, leaves "
-            "them out; importance sampling leaves them out"
+            f"{_share(1 - found.coverage)} of the policy's decisions were never logged in these "
+            "states: the model extrapolates their values if it can; importance sampling leaves "
+            "them out"
         )
     return notes
 
@@ -246,14 +246,14 @@ def _about_weights(estimates: Sequence[Estimate], lost: float) -> list[str]:
     notes = []
     undefined = [e.method for e in estimates if np.isnan(e.value)]
     if undefined:
-        notes.append(f"{', '.join(undefined)}: no logged episode does what the policy does")
+        notes.append(f"{', '.join(undefined)}: no logged episode follows the policy")
     few = [e.method for e in estimates if e.effective < FEW and e.method not in undefined]
     if few:
         notes.append(f"{', '.join(few)}: fewer than {FEW} effective episodes; do not rely on them")
     if lost > 1e-9:
         notes.append(
-            f"marginalised: {_share(lost)} of the policy's episodes meet states without a logged "
-            "decision of it"
+            f"marginalised: {_share(lost)} of the policy's episodes reach states in which its "
+            "action was never logged"
         )
     return notes
 
@@ -264,8 +264,8 @@ def _about_agreement(found: TargetOnLog, estimates: Sequence[Estimate]) -> list[
     error = float(weights.std()) / np.sqrt(len(weights))
     if weights.mean() > 1 + SURE * error + 1e-9:
         notes.append(
-            f"weights of episodes are {weights.mean():.3g} on average, and should be 1: the "
-            "probabilities of the logged decisions are not right, nor is importance sampling"
+            f"the mean weight of episodes is {weights.mean():.3g}, expected 1: the probabilities "
+            "of the logged decisions, and importance sampling, are unreliable"
         )
     model = estimates[0]
     weighted = next(e for e in estimates if e.method == "weighted importance sampling")
@@ -273,8 +273,8 @@ def _about_agreement(found: TargetOnLog, estimates: Sequence[Estimate]) -> list[
     apart = low > weighted.high or high < weighted.low
     if weighted.effective >= MANY and apart:
         notes.append(
-            f"the model and weighted importance sampling, which has {weighted.effective:.0f} "
-            "effective episodes, do not agree: the state may lack something that matters"
+            f"the model and weighted importance sampling, with {weighted.effective:.0f} effective "
+            "episodes, disagree: the state may be incomplete"
         )
     return notes
 

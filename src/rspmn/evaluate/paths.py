@@ -29,7 +29,7 @@ class Paths:
         lone[[number for number in (model.end, model.unknown) if number is not None]] = False
         if lone.any():
             raise EvidenceError(
-                f"interface node {int(np.argmax(lone))} has something between its state and its "
+                f"interface node {int(np.argmax(lone))} has other nodes between its state and its "
                 "first decision: policies cannot be evaluated in this model"
             )
         at = np.repeat(offers.first[:, None], len(situations.decisions), axis=1)

@@ -105,7 +105,9 @@ class RuleTable:
                 raise DataError(f"{self.name}: column {name!r}: {did_you_mean(name, valid)}")
         for name in schema.decisions:
             if name not in self.columns:
-                raise DataError(f"{self.name}: no column {name!r}: a rule says all decisions")
+                raise DataError(
+                    f"{self.name}: no column {name!r}: expected a column for each decision"
+                )
             blank = [k for k, cell in enumerate(self.columns[name]) if _is_blank(cell)]
             if blank:
                 raise DataError(f"{self.name}: rule {blank[0] + 1} has no {name!r}")

@@ -62,8 +62,7 @@ class Explainer:
         """Return at which probabilities of what follows the best action changes."""
         if self._outcomes is None:
             raise EvidenceError(
-                "sensitivity: the template has utilities that are not beside an S_L: what follows "
-                "cannot be told apart by outcome"
+                "sensitivity: templates with utilities that are not beside an S_L are not supported"
             )
         return sensitivities(self.policy, self._outcomes, self.words, state, t, event)
 

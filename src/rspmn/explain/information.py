@@ -77,7 +77,7 @@ def value_of_information(
             + np.log(widths)
         )
     if np.isneginf(logs).all():
-        raise EvidenceError("value of information: the model never saw this state")
+        raise EvidenceError("value of information: this state was never observed")
     joint = np.exp(logs - logs.max())  # [interfaces, values]
     shares = joint.sum(axis=0)
     joint, tried = joint[:, shares > 0], [v for v, s in zip(tried, shares, strict=True) if s > 0]
@@ -109,7 +109,7 @@ def _best(policy: Policy, joint: Array, t: int) -> tuple[Array, list[Value | Non
     beliefs = Beliefs.of_logs(np.full(states, len(joint)), nodes, logs)
     codes, is_open = decide(planned, beliefs, after)
     if is_open.any():
-        raise EvidenceError("value of information: something is earned beside the decision")
+        raise EvidenceError("value of information: rewards beside the decision are not supported")
     decision = planned.together[0]
     situation = Situation(planned.offers, beliefs, planned.offers.first[beliefs.nodes], decision)
     worth, offered = situation.averages(planned.at(after)).utility, planned.offers.values(decision)
@@ -134,10 +134,10 @@ def _check(policy: Policy, known: dict[str, Value], variable: str) -> None:
     first = policy.model.schema.decisions[0]
     if variable not in before:
         raise EvidenceError(
-            f"value of information: {variable!r} is no variable observed before {first!r}: "
+            f"value of information: {variable!r} is not observed before {first!r}: "
             f"{did_you_mean(variable, before)}"
         )
     if variable in known:
-        raise EvidenceError(f"value of information: {variable!r} is given in the state already")
+        raise EvidenceError(f"value of information: {variable!r} is already given in the state")
     if any(name not in before for name in known):
         raise EvidenceError(f"value of information: expected a state before {first!r}")

@@ -144,7 +144,7 @@ def known_part(planned: Plan, after: int, start: Array) -> Array:  # [interfaces
     known = planned.model.bellman.roots(choices.values, choices.shares)[1]
     found = start if known is None else start * known
     if not found.any():
-        raise EvidenceError("it is not known what follows any decision in this state")
+        raise EvidenceError("the successors of all decisions in this state are unknown")
     return np.asarray(found / found.sum())
 
 

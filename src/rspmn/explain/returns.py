@@ -37,7 +37,7 @@ def policy_returns(
         raise EvidenceError(f"returns: expected {expected} as horizon, found {horizon}")
     start = policy.nodes(state)
     if not start.any():
-        raise EvidenceError("returns: the model never saw this state")
+        raise EvidenceError("returns: this state was never observed")
     if episodes is None and OutcomeRows.serves(policy.model.template):
         afters = [planned.after(t + k) for k in range(steps)]
         rows = OutcomeRows(policy.model, planned.offers)

@@ -65,7 +65,7 @@ def sensitivities(
     """Return where the best action changes, the nearest first; see `Policy.sensitivity`."""
     situation, after = policy.situation(state), policy.planned.after(t)
     if situation is None:
-        raise EvidenceError("sensitivity: expected a state before a decision, and nothing after it")
+        raise EvidenceError("sensitivity: expected only variables observed before the decision")
     answers = policy.action_values(state, t)
     best = best_among(answers)
     if not best:
@@ -143,12 +143,12 @@ def _events(
         return [("the episode ends", ended)]
     for name in event:
         if name not in policy.index.names:
-            raise EvidenceError(f"sensitivity: {name!r} is no variable of the next state")
+            raise EvidenceError(f"sensitivity: {name!r} is not a variable of the next state")
     rows = {name: Distinct([value], np.zeros(1, np.int64)) for name, value in event.items()}
     found = np.exp(compile_likelihood(policy.index.network)(rows, 1)[:, 0])
     if (found > 1 + LEAST).any():
         raise EvidenceError(
-            f"sensitivity: {state_text(event)} has a density, not a probability: give an event of "
-            "listed values"
+            f"sensitivity: {state_text(event)} has a density, not a probability: give values of "
+            "discrete variables"
         )
     return [(state_text(event), np.minimum(found, 1.0))]

@@ -44,7 +44,7 @@ class TailPolicy:
         if policy.criterion is not MEU:
             raise EvidenceError("tail: expected a policy that maximises the expected utility")
         if policy.horizon is None:
-            raise EvidenceError("tail: a policy for ever has no return: make it with a horizon")
+            raise EvidenceError("tail: the policy needs a horizon")
         self.policy, self.share, self.horizon = policy, share, policy.horizon
         self._rows = OutcomeRows(policy.model, policy.planned.offers)
         self._afters = [policy.planned.after(t) for t in range(policy.horizon)]
@@ -98,7 +98,7 @@ class TailPolicy:
             made = self._decisions(node, t, self.budget - earned)
             votes[made] = votes.get(made, 0.0) + float(nodes[node])
         if not any(votes):
-            raise EvidenceError("the model knows no decision in this state")
+            raise EvidenceError("no decision is known in this state")
         best = dict(max(votes.items(), key=lambda each: each[1])[0])
         return best if len(self.policy.model.schema.decisions) > 1 else next(iter(best.values()))
 

@@ -38,7 +38,7 @@ def _lines(found: Explanation) -> Iterator[str]:
 
 def _decision(found: Explanation) -> Iterator[str]:
     if found.decided is None:
-        yield "decision: none; no decision with a known outcome was logged in such a state"
+        yield "decision: none; no decision with a known outcome was logged in this state"
         return
     margin = "" if math.isnan(found.margin) else f", by {short(found.margin)}"
     if found.ties:
@@ -46,7 +46,7 @@ def _decision(found: Explanation) -> Iterator[str]:
     close = "; too close to call" if found.too_close and not found.ties else ""
     yield f"decision: {decided_text(found.decided)}{margin}{close}"
     if found.averaged_over:
-        yield f"  without knowing {', '.join(found.averaged_over)}: averaged over logged values"
+        yield f"  not given: {', '.join(found.averaged_over)}; averaged over logged values"
 
 
 def _actions(found: Explanation) -> Iterator[str]:
@@ -72,7 +72,7 @@ def _next(found: Explanation, following: NextState) -> str:
     if not same or len(found.state) < 2:
         return following.text
     other = {n: value for n, value in following.state.items() if n not in same}
-    return f"{state_text(other)}; the rest as it is" if other else "the same state"
+    return f"{state_text(other)}; other variables unchanged" if other else "the same state"
 
 
 def _percent(share: float) -> str:
@@ -115,7 +115,7 @@ def _places(found: Explanation) -> Iterator[str]:
     if not found.places:
         return
     yield ""
-    yield "where it is"
+    yield "interface nodes of the state"
     for place in found.places[:SHOWN]:
         visits = f", {show_steps(place.visits)}" if place.visits else ""
         yield f"  {_percent(place.probability)}  node {place.node}: {place.text}{visits}"
@@ -127,24 +127,24 @@ def _influences(found: Explanation) -> Iterator[str]:
     if not found.influences:
         return
     yield ""
-    yield "what decides"
+    yield "effect of each variable"
     changes = {change.variable: change for change in found.changes}
     for influence in found.influences:
         given = f"{influence.variable}={show(influence.value)}"
         if influence.variable in changes:
             yield f"  {given}: {change_text(changes[influence.variable])}"
         elif influence.moves:
-            yield f"  {given}: another value may be another state, but the decision stays"
+            yield f"  {given}: other values lead to other nodes, but not to another decision"
         else:
-            yield f"  {given}: makes no difference"
+            yield f"  {given}: no effect"
     if found.smallest_change:
-        yield f"smallest change: {change_text(found.smallest_change)}"
+        yield f"smallest change that matters: {change_text(found.smallest_change)}"
 
 
 def change_text(change: Change) -> str:
     """Return a change in words."""
     after = _away(change.before, change.after)
-    return f"with {change.variable}={after} it would be {decided_text(change.decided)}"
+    return f"{change.variable}={after} would change the decision to {decided_text(change.decided)}"
 
 
 def _away(before: Value, after: Value) -> str:
@@ -167,7 +167,7 @@ def _similar(found: Explanation) -> Iterator[str]:
     if not found.similar:
         return
     yield ""
-    yield "logged steps like this"
+    yield "similar logged steps"
     for step in found.similar:
         made, earned = state_text(step.decided), short(step.utility)
         yield (

@@ -30,7 +30,7 @@ class NodeWords:
         if node == self.model.end:
             return "the episode ends"
         if node == self.model.unknown:
-            return "not known: the log does not say what follows"
+            return "unknown successor"
         return state_text(self.values(node))
 
 

@@ -60,14 +60,14 @@ def scores_of(policy: BasePolicy, t: int = 0) -> Scores:
     planned, schema = policy.planned, policy.model.schema
     if len(planned.together) < len(schema.decisions):
         raise EvidenceError(
-            "decisions after further observations on numbers cannot be written as a formula"
+            "policies over numbers with decisions after further observations cannot be exported"
         )
     always, conditions = _conditions(policy)
     index, offers = policy.index, planned.offers
     prior = np.exp(index.prior - index.prior.max())
     interfaces = np.flatnonzero(prior > 0).tolist()
     if (offers.first[interfaces] < 0).any():
-        raise EvidenceError("a model with utilities beside its decisions cannot be written out")
+        raise EvidenceError("a model with utilities beside its decisions cannot be exported")
     points = _Points(policy, t, always)
     nodes, factors = _factors(index.network, [index.network.roots[each] for each in interfaces])
     rows = [
@@ -106,10 +106,12 @@ def _conditions(policy: BasePolicy) -> tuple[set[tuple[str, str]], list[Conditio
     rules: Sequence[Forbidden] = ()
     if isinstance(policy.criterion, Constraints):
         if policy.criterion.min_support or policy.criterion.criterion is not MEU:
-            raise EvidenceError("caution and least support on numbers cannot be a formula")
+            raise EvidenceError(
+                "policies over numbers with caution or min_support cannot be exported"
+            )
         rules = policy.criterion.forbidden
     elif policy.criterion is not MEU:
-        raise EvidenceError("caution on numbers cannot be written as a formula")
+        raise EvidenceError("policies over numbers with caution cannot be exported")
     always = {(rule.decision, rule.value) for rule in rules if rule.condition is None}
     by_state = [rule for rule in rules if rule.condition is not None]
     model = policy.model
@@ -198,7 +200,7 @@ def _plain(node: object) -> list[Any]:
             return ["product", list(node.children)]
         case Sum():
             return ["sum", list(node.children), list(node.weights)]
-    raise EvidenceError(f"a node of kind {type(node).__name__} cannot be written out")
+    raise EvidenceError(f"a node of kind {type(node).__name__} cannot be exported")
 
 
 def _numbers(distribution: Distribution) -> list[Any]:
@@ -208,7 +210,7 @@ def _numbers(distribution: Distribution) -> list[Any]:
         pairs = [[v, p] for v, p in named.items() if not isinstance(v, Mark)]
         return ["values", pairs, distribution.unlisted()]
     if distribution.family not in FORMULAS:
-        raise EvidenceError(f"leaves of the family {distribution.family} cannot be written out")
+        raise EvidenceError(f"leaves of the family {distribution.family} cannot be exported")
     return FORMULAS[distribution.family](distribution)
 
 

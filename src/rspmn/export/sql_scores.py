@@ -26,8 +26,8 @@ def by_scores(scores: Scores, table: str) -> str:
     columns = len(nodes) + len(rows) + sum(24 * len(values) for values in scores.values)
     if columns > MOST_COLUMNS:
         raise EvidenceError(
-            f"the formula has {len(nodes)} nodes, more than a query can have columns "
-            f"({MOST_COLUMNS}): write a Python file"
+            f"the query would have {len(nodes)} columns, more than {MOST_COLUMNS}: export a "
+            "Python file"
         )
     steps = [
         [f"{_density(scores, leaf)} AS n{k}" for k, leaf in enumerate(nodes) if leaf[0] == "leaf"]

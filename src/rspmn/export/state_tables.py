@@ -84,8 +84,7 @@ def stages_of(policy: BasePolicy, t: int = 0) -> list[Stage]:
         size = prod(map(len, cells.values()))
         if size > most:
             raise EvidenceError(
-                f"{', '.join(decisions)}: {size} states are more than the {most} that a policy is "
-                "written out for"
+                f"{', '.join(decisions)}: expected at most {most} states to export, found {size}"
             )
         codes = np.array([*product(*(range(len(own)) for own in cells.values()))], dtype=np.int64)
         found.append(decided(policy, t, cells, decisions, codes.reshape(size, len(cells)), number))

@@ -158,7 +158,7 @@ class _Fold:
         term = self._present(self.of(node))
         if term.sort == "text":
             raise self._error(
-                f"{ast.unparse(node)} holds text: expected numbers; give its words values, "
+                f"{ast.unparse(node)}: expected numbers, found text; map its values to numbers, "
                 f'utility = {{{ast.unparse(node)} = {{word = 1, "other word" = -1}}}}'
             )
         if term.sort == "condition":
@@ -169,9 +169,7 @@ class _Fold:
         """Return a condition; a number holds where it is not 0."""
         term = self._present(self.of(node))
         if term.sort == "text" or term.is_constant:
-            raise self._error(
-                f"{ast.unparse(node)!r} is neither true nor false: compare it with something"
-            )
+            raise self._error(f"{ast.unparse(node)!r} is not a condition: compare it with a value")
         if term.sort == "number":
             return self.algebra.compare(operator.ne, term.value, 0.0)
         return term.value
@@ -182,7 +180,9 @@ class _Fold:
     def _arithmetic(self, node: ast.BinOp) -> Term:
         one, other = self._number(node.left), self._number(node.right)
         if isinstance(node.op, ast.Div) and (not isinstance(other, float) or other == 0):
-            raise self._error(f"{ast.unparse(node)!r}: only constants other than 0 divide")
+            raise self._error(
+                f"{ast.unparse(node)!r}: expected division by a constant other than 0"
+            )
         return Term("number", ARITHMETIC[type(node.op)](one, other))
 
     def _comparison(self, left: ast.expr, sign: ast.cmpop, right: ast.expr) -> Any:
@@ -197,7 +197,7 @@ class _Fold:
             raise self._error(f"{ast.unparse(left)} and {ast.unparse(right)} are both constants")
         if "text" in (one.sort, other.sort):
             if not isinstance(sign, ast.Eq | ast.NotEq):
-                raise self._error("text is compared by == and != only")
+                raise self._error("text can be compared by == and != only")
             text, than = (one, other) if one.sort == "text" else (other, one)
             found = self._is_one_of(text, [than])
             return found if isinstance(sign, ast.Eq) else self.algebra.negate(found)
@@ -222,8 +222,8 @@ class _Fold:
             return self.algebra.is_in(term.value, [other.value])
         if other.sort != "text":
             raise self._error(
-                "text is compared with a number: write the number in quotes, and text that is "
-                "the name of a column as well"
+                "text is compared with a number: quote the number, and text that is the name of a "
+                "column"
             )
         return self.algebra.is_same(term.value, other.value)
 

@@ -57,7 +57,7 @@ class Expression:
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise DataError(
                 f'{text!r} is not an expression of columns: write one as in Python, "status in '
-                "(died, 'sent home')\"; a name that is not one word stands in backquotes"
+                "(died, 'sent home')\"; put names that are not identifiers in backquotes"
             ) from None
         names = {f"backquoted_{k}_": name for k, name in enumerate(quoted)}
         seen: dict[str, None] = {}

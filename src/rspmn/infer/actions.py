@@ -216,16 +216,16 @@ def decision_asked(network: Network, known: Known, decision: str | None) -> str:
         if len(waiting) == 1:
             return waiting[0]
         if waiting:
-            raise EvidenceError(f"several decisions come next, {waiting}: name the one you ask for")
+            raise EvidenceError(f"several decisions come next, {waiting}: give the decision")
         if not decisions:
-            raise EvidenceError("no decision is left to make: there are none")
-        raise EvidenceError("no decision is left to make: the evidence holds them all")
+            raise EvidenceError("there are no decisions")
+        raise EvidenceError("no decision is left to make: all are given in the evidence")
     if decision not in decisions:
         raise EvidenceError(f"{decision!r} is not a decision: {did_you_mean(decision, decisions)}")
     if decision in known:
-        raise EvidenceError(f"{decision!r} is asked for, but the evidence says it is made")
+        raise EvidenceError(f"{decision!r} is already given in the evidence")
     if decision not in waiting:
-        raise EvidenceError(f"{decision!r} comes after {waiting}: add what was decided there")
+        raise EvidenceError(f"{decision!r} comes after {waiting}: give their values")
     return decision
 
 

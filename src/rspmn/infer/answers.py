@@ -69,7 +69,7 @@ class Answers:
         schema = self.model.schema
         decision = next((name for name in schema.decisions if name not in (known or ())), None)
         if decision is None:
-            raise EvidenceError("no decision is left to make: the evidence holds them all")
+            raise EvidenceError("no decision is left to make: all are given in the evidence")
         return decision, self.planned.offers.values(decision)
 
     def beliefs(self, known: Known | None) -> Beliefs | None:
@@ -169,14 +169,13 @@ class Answers:
         refused = [a for a in self._worths(known, 0) if a.forbidden] if limited else []
         if refused:
             raise EvidenceError(
-                f"everything that the model knows in the state {given or '(nothing known)'} is "
-                f"forbidden: {'; '.join(f'{show(a.value)}: {a.forbidden}' for a in refused)}; "
-                "relax a constraint, or make the policy with otherwise=..., which it returns there"
+                f"all known actions in the state {given or '(nothing known)'} are forbidden: "
+                f"{'; '.join(f'{show(a.value)}: {a.forbidden}' for a in refused)}; relax a "
+                "constraint, or give the policy a default action with otherwise=..."
             )
         raise EvidenceError(
-            f"the model knows no decision in the state {given or '(nothing known)'}: see "
-            "action_values for what it knows; a policy made with otherwise=... returns that in "
-            "such states"
+            f"no decision is known in the state {given or '(nothing known)'}: see action_values, "
+            "or give the policy a default action with otherwise=..."
         )
 
     # ---- values --------------------------------------------------------------------

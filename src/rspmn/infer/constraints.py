@@ -244,7 +244,7 @@ def _rule(
         raise EvidenceError(f"{name}: {value}: {error}") from None
     if not variables:
         raise EvidenceError(
-            f"{name}: {value}: {condition!r} has none of the variables that are known before "
+            f"{name}: {value}: {condition!r} has none of the variables observed before "
             f"{decision!r}: {list(known)}"
         )
     return Forbidden(decision, value, condition.strip(), variables)
@@ -261,8 +261,8 @@ def _decision(
     if len(having) == 1 or len(values) == 1:
         return (having or list(values))[0], text
     raise EvidenceError(
-        f"{name}: {text!r}: which of the decisions {list(schema.decisions)} has this value: write "
-        f"DECISION={text}"
+        f"{name}: {text!r}: expected DECISION={text}, as there are several decisions: "
+        f"{list(schema.decisions)}"
     )
 
 

@@ -110,9 +110,7 @@ def known_values(evidence: Evidence, network: Network) -> Known:
     known: Known = {}
     for name, raw in evidence.items():
         if name in utilities:
-            raise EvidenceError(
-                f"{name!r} is the utility: it is computed and cannot be evidence; leave it out"
-            )
+            raise EvidenceError(f"{name!r} is the utility: it is computed and cannot be evidence")
         _check_name(name, types)
         if is_missing(raw):
             continue

@@ -65,7 +65,7 @@ def decide(model: SPMN, table: object) -> dict[str, NDArray[Any]]:
     asked = _next_decision(model, dict.fromkeys(names))
     compiled = None if asked is None else model.compiled(asked)
     if compiled is None:
-        raise EvidenceError("no decision is left to make, or not all is earned after it")
+        raise EvidenceError("no decision is left to make, or there are rewards before it")
     known = [name for name in names if name in compiled.variables]
     columns = {name: rows.coded(name, model.schema.kinds.get(name)) for name in known}
     found = _lawful(model, compiled(compiled.contexts(columns, rows.rows)), columns)

@@ -168,8 +168,8 @@ def _learn_soft(
     """Learn where numbers matter: interface nodes are soft boxes."""
     if config.em_passes:
         raise DataError(
-            "em_passes: the interface nodes of numbers are soft boxes, which EM does not "
-            'improve; learn without em_passes, or with numbers="intervals"'
+            "em_passes: EM is not supported for soft boxes of numbers; learn without em_passes, or "
+            'with numbers="intervals"'
         )
     with info.timing("numbers"):
         model = learn_on_grid(windows, config, info.numbers, config.deadline(started))
@@ -214,16 +214,16 @@ def _check_arguments(log: object, config: object) -> None:
     """Refuse a table where its windows are expected, and a schema where a config is."""
     if not isinstance(log, Episodes | Windows) and not _is_stored(log):
         raise DataError(
-            f"expected Episodes or Windows, found {type(log).__name__}: of a table or a file, "
-            "rspmn.windows(log, schema, ...) makes them"
+            f"expected Episodes or Windows, found {type(log).__name__}: for a table or a file, use "
+            "rspmn.windows(log, schema, ...)"
         )
     if not isinstance(config, LearnConfig):
         raise DataError(
-            f"expected a LearnConfig, found {type(config).__name__}: the schema goes with the log, "
+            f"expected a LearnConfig, found {type(config).__name__}: pass the schema with the log, "
             "rspmn.windows(log, schema, ...)"
         )
     if config.em_passes and not isinstance(log, Episodes):
-        raise DataError("em_passes need the episodes: windows do not say what came before")
+        raise DataError("em_passes: expected Episodes, found Windows; EM needs whole sequences")
 
 
 def _is_stored(log: object) -> bool:
@@ -240,7 +240,7 @@ def _windows(log: "Episodes | Windows | StoredWindows", config: LearnConfig) -> 
     else:
         windows = log if isinstance(log, Windows) else log.read()
     if not windows.schema.decisions:
-        raise DataError("the schema has no decisions: there is nothing to decide, only to predict")
+        raise DataError("the schema has no decisions: expected at least one")
     return windows
 
 

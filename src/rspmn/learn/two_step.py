@@ -55,8 +55,8 @@ def wrap(windows: Windows, config: LearnConfig) -> TwoSteps:
     known = windows.followed != Followed.UNKNOWN
     if not known.any():
         raise DataError(
-            f"of {len(windows)} distinct steps none has a known successor: every episode is one "
-            "step and was cut after it; say how episodes ended, or log longer ones"
+            f"none of {len(windows)} distinct steps has a known successor: every episode has one "
+            "step and was truncated; declare how episodes ended, or log longer ones"
         )
     schema = windows.schema
     columns = {name: windows.columns[name] for name in schema.variables}

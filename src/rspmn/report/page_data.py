@@ -109,7 +109,7 @@ def _policy(model: RSPMN | SPMN, horizon: int | None, discount: float) -> Policy
     if isinstance(model, RSPMN):
         return model.policy(horizon, discount)
     if horizon not in (None, 1) or discount != 1:
-        raise EvidenceError("a model of a single decision problem has no horizon and no discount")
+        raise EvidenceError("a model of single decisions: omit horizon and discount")
     return model.policy()
 
 

@@ -36,18 +36,17 @@ def _of_values(worth: Mapping[str, Any]) -> Iterator[Warned]:
     if policy is None:
         yield _warned(
             "warning",
-            "The value of the policy has no interval: the model keeps no counts of logged steps",
-            "Read it as a promise: it is the highest of many estimates",
+            "The value of the policy has no interval: the model has no counts of logged steps",
+            "It is a maximum over many estimates and therefore too optimistic",
         )
         return
     for caveat in policy["caveats"]:
-        yield _warned("warning", caveat, "The interval of the policy's value may not hold")
+        yield _warned("warning", caveat, "The interval of the policy's value may be wrong")
     if not policy["kept"]:
         yield _warned(
             "warning",
-            f"The model promises {policy['promise']:.4g}, but its log supports "
-            f"{policy['point']:.4g}",
-            "Use the honest value; log more episodes where the policy acts",
+            f"The MEU is {policy['promise']:.4g}, but the log supports only {policy['point']:.4g}",
+            "Use the honest value, and log more episodes in the states of the policy",
         )
     if gap is not None and gap["low"] <= 0:
         yield _warned(
@@ -63,7 +62,7 @@ def _of_intervals(no_intervals: str) -> Iterator[Warned]:
         yield _warned(
             "warning",
             f"Actions have no intervals: {no_intervals}",
-            "How sure the decisions are is not known",
+            "The uncertainty of the decisions is unknown",
         )
 
 
@@ -72,24 +71,24 @@ def _of_coverage(coverage: Mapping[str, Any]) -> Iterator[Warned]:
     if few:
         yield _warned(
             "warning" if share > MANY else "note",
-            f"In {few} interface nodes, {_percent(share)} of all logged steps, fewer than "
-            f"{coverage['few']} logged steps support the recommended action",
-            "There the recommendation is a guess: see the column “steps” of the policy",
+            f"In {few} interface nodes, with {_percent(share)} of all logged steps, the "
+            f"recommended action was logged fewer than {coverage['few']} times",
+            "The recommendation is a guess there; see the column “steps” of the policy",
         )
     close, share = coverage["nodesTooClose"], coverage["shareTooClose"] or 0.0
     if close:
         yield _warned(
             "warning" if share > MANY else "note",
-            f"In {close} interface nodes, {_percent(share)} of all logged steps, the decision "
-            "is too close to call: another action may well be better",
-            "There the choice matters little, or the log is too short to tell",
+            f"In {close} interface nodes, with {_percent(share)} of all logged steps, the decision "
+            "is too close to call: another action may be better",
+            "The choice matters little there, or the log is too short",
         )
     if coverage["nodesWithoutDecision"]:
         yield _warned(
             "note",
             f"In {coverage['nodesWithoutDecision']} interface nodes no decision with a known "
-            "outcome was logged: the policy says nothing there",
-            "Decide there by other means",
+            "outcome was logged: the policy is not defined there",
+            "Decide by other means there",
         )
 
 
@@ -97,15 +96,15 @@ def _of_model(model: RSPMN) -> Iterator[Warned]:
     for name in model.set_aside:
         yield _warned(
             "note",
-            f"{name} was set aside: nothing in the log depends on it",
-            "If it should matter, the log does not vary it enough",
+            f"{name} is ignored: nothing in the log depends on it",
+            "If it should matter, it may not vary enough in the log",
         )
     if model.never_taken:
         yield _warned(
             "note",
             f"{len(model.never_taken)} combinations of an action and a value of the state were "
-            "never logged, although they were to be expected",
-            "The actions say where",
+            "never logged, although they were expected",
+            "They are listed with the actions",
         )
 
 

@@ -53,7 +53,7 @@ class Loaded:
             policy = model.policy(served.horizon, served.discount)
         elif served.horizon not in (None, 1) or served.discount != 1:
             raise EvidenceError(
-                f"{served.path} is a model of a single decision problem: no horizon, no discount"
+                f"{served.path} is a model of single decisions: omit horizon and discount"
             )
         else:
             policy = model.policy()

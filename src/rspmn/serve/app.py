@@ -60,7 +60,7 @@ def make_app(
     names = [each.name for each in served]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise RspmnError(f"two models are called {twice!r}: name them, NAME=FILE")
+        raise RspmnError(f"two models have the name {twice!r}: give other names, NAME=FILE")
     models = {each.name: Answering(each) for each in served}
     app = FastAPI(
         title="rspmn", version=__version__, description=DESCRIPTION, docs_url=None,

@@ -73,8 +73,7 @@ class BranchEvidence:
         counts = model.counts
         if counts is None:
             raise EvidenceError(
-                "the model has no counts behind its weights: learn it again with this version of "
-                "rspmn"
+                "the model has no counts: learn it again with this version of rspmn"
             )
         self.model, self.counts, self.bellman = model, counts, model.bellman
         found = outcomes_of(model.template)

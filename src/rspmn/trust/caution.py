@@ -72,8 +72,8 @@ class CautiousPlan(Plan):
             raise EvidenceError(f"caution: expected a number of 0 or more, found {caution!r}")
         if model.counts is None:
             raise EvidenceError(
-                "caution: the model has no counts behind its weights, so there are no draws of it: "
-                "leave caution and allow_untried out, or learn the model again"
+                "caution: expected a model with counts and a policy without allow_untried: learn "
+                "the model again, or omit caution"
             )
         self.caution = float(caution)
         posterior = model.posterior
@@ -114,7 +114,7 @@ class CautiousPlan(Plan):
             if np.abs(values - before).max() <= SETTLED * max(1.0, float(np.abs(values).max())):
                 return values
         raise ConvergenceError(
-            "caution: the values of draws do not settle without a horizon: give a horizon, or a "
+            "caution: the values of draws do not converge without a horizon: give a horizon, or a "
             "discount below 1"
         )
 

@@ -81,8 +81,8 @@ def honest_value(
         raise EvidenceError(f"draws: expected 2 or more, found {draws!r}")
     if policy.allow_untried:
         raise EvidenceError(
-            "honest value: what was never tried is extrapolated, and no log says how sure that is: "
-            "make the policy without allow_untried"
+            "honest value: what was never tried is extrapolated, and its uncertainty is unknown: "
+            "use a policy without allow_untried"
         )
     rng, promise = np.random.default_rng(rng), policy.value(state, t)
     plan = _Plan(policy.planned, policy.planned.after(t))
@@ -178,7 +178,7 @@ class _Plan:
             if change == 0 or left <= SETTLED * max(1.0, float(np.abs(values).max())):
                 return values
         raise ConvergenceError(
-            "honest value: the values of draws do not settle without a horizon: make the policy "
+            "honest value: the values of draws do not converge without a horizon: make the policy "
             "with a horizon, or a discount below 1"
         )
 
@@ -225,7 +225,7 @@ def _caveats(posterior: Posterior, supported: float) -> tuple[str, ...]:
     """Return what no interval can make up for."""
     found = [*posterior.caveats]
     if supported < LEAST_KNOWN:
-        found.append(f"only {show_share(supported)} of what follows is known")
+        found.append(f"only {show_share(supported)} of the future is known")
     return tuple(found)
 
 

@@ -219,9 +219,9 @@ def _notes(answer: ActionValue) -> tuple[str, ...]:
         return ("not offered",)
     found = [] if answer.tried else ["never tried here: extrapolated"]
     if math.isnan(answer.utility):
-        found.append("unsupported: the log does not know what follows")
+        found.append("unsupported: the successors are unknown")
     elif answer.supported < 1:
         found.append(f"supported {show_share(answer.supported)}")
     if answer.available < 1:
-        found.append(f"offered with probability {show_share(answer.available)}")
+        found.append(f"available with probability {show_share(answer.available)}")
     return (*found, *map(str, answer.never_taken))

@@ -29,7 +29,7 @@ class SoftPosterior:
     """
 
     caveats: tuple[str, ...] = (
-        "states are interpolated between interface nodes: errors of that are not known",
+        "states are interpolated between interface nodes: interpolation errors are not included",
     )
 
     def __init__(self, model: RSPMN) -> None:

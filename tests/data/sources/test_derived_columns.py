@@ -150,10 +150,10 @@ def test_what_is_refused_alike(how: str, tmp_path: Path) -> None:
     for utility, terminated, message in (
         ("-csot", "status == died", "no column '-csot' in the table"),
         ("bonus - csot", "status == died", "no column 'csot': did you mean 'cost'"),
-        ("2*status", "status == died", "status holds text: expected numbers"),
+        ("2*status", "status == died", "status: expected numbers, found text"),
         ("cost", "status = died", "no terminated column 'status = died' in the table"),
         ("cost", "staus == died", "no terminated column 'staus == died'"),
-        ("cost", "status == cost", "write the number in quotes"),
+        ("cost", "status == cost", "quote the number"),
         ("cost", "cost - 1", "terminated 'cost - 1': expected a column, or a condition"),
     )[:: 1 if how == "polars" else 3]:
         schema = Schema([["x"], ["drug"]], ["drug"], utility).with_log(terminated=terminated)
@@ -176,5 +176,5 @@ def test_questions_give_what_variables_are_computed_from() -> None:
     assert len(model.best_decisions({"x": None, "kind": "a"})) == 2
     with pytest.raises(EvidenceError, match="unknown variable 'y'"):
         model.best_decisions({"x": 3, "y": 1})
-    with pytest.raises(EvidenceError, match="text is compared by == and != only"):
+    with pytest.raises(EvidenceError, match="text can be compared by == and != only"):
         model.best_decisions({"x": "three"})

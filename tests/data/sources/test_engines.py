@@ -349,7 +349,7 @@ def test_names_that_are_patterns() -> None:
     schema = Schema([["*", "y"], ["a"]], ["a"], "u")
     table = {("*" if name == "x" else name): column for name, column in PLAIN.items()}
     for engine in ("mapping", "polars", "duckdb"):
-        with pytest.raises(DataError, match="engines take this name for a pattern: rename it"):
+        with pytest.raises(DataError, match="this name is reserved by engines: rename it"):
             rspmn.windows(ENGINES[engine](table), schema, ending="cut")
 
 

@@ -7,7 +7,7 @@ from rspmn.cli.framework import Option, Section
 from rspmn.cli.options import OUTPUT, Number
 from rspmn.cli.streams import InputFile
 
-ASK = Section("Ask a model")
+ASK = Section("Query a model")
 
 
 @ASK.command(
@@ -23,12 +23,11 @@ def _act() -> list[click.Parameter]:
     return [
         options.model(),
         Option("--table", type=InputFile(), metavar="FILE",
-               help="a file of states: what to do in each row; - is standard input"),
+               help="a file of states, one per row; - is standard input"),
         Option("--sure", is_flag=True,
-               help="also print how sure it is: 90 % intervals, and how probably each action is "
-               "best"),
+               help="also print 90 % intervals and the probability that each action is best"),
         *options.question(),
-        options.output(".csv", "a .csv file to write what --table asks for"),
+        options.output(".csv", "a .csv file to write the decisions for --table to"),
     ]  # fmt: skip
 
 
@@ -37,7 +36,7 @@ ASK.commands["decide"] = ASK.commands["act"]._replace(summary="the same as act")
 
 @ASK.command(
     "explaining.explain",
-    "why an action is best in a state, and what decides it",
+    "explain why an action is best in a state",
     "rspmn explain lake.json --state cell=14 --horizon 30",
     "rspmn explain lake.json --state cell=14 --horizon 30 --log log.csv -o why.svg",
 )
@@ -49,13 +48,13 @@ def _explain() -> list[click.Parameter]:
         options.log_files_option(
             "files of the log: also show the logged steps nearest to the state", required=False
         ),
-        options.output(".svg", "a .svg or .png to draw what the actions are worth"),
+        options.output(".svg", "an .svg or .png file to plot the values of the actions to"),
     ]
 
 
 @ASK.command(
     "explaining.show_returns",
-    "the distribution of what is earned: quantiles, worst tail",
+    "distribution of the return: quantiles and CVaR",
     "rspmn returns lake.json --horizon 30",
     "rspmn returns lake.json --state cell=14 --horizon 30 --tail 0.1",
 )
@@ -65,20 +64,20 @@ def _returns() -> list[click.Parameter]:
         *options.question(),
         options.time_step(),
         Option("--tail", type=Number(0, 1, whole=False), metavar="SHARE",
-               help="also the policy whose worst share of returns has the highest mean"),
+               help="also plan for the mean of this share of worst returns (CVaR)"),
     ]  # fmt: skip
 
 
 @ASK.command(
     "explaining.show_information",
-    "what it is worth to observe a variable first",
+    "value of observing a variable before the decision",
     "rspmn information lake.json --horizon 30 --observe cell",
 )
 def _information() -> list[click.Parameter]:
     return [
         options.model(),
         Option("--observe", several=".+", metavar="NAME",
-               help="variables, each observed alone; default: all that are not in --state"),
+               help="variables to observe, one at a time; default: all that are not in --state"),
         *options.question(),
         options.time_step(),
     ]  # fmt: skip
@@ -96,9 +95,9 @@ def _sensitivity() -> list[click.Parameter]:
         *options.question(),
         options.time_step(),
         Option("--event", several=r"[^=]+=.*", metavar="NAME=VALUE",
-               help="what may follow, as in --event cell=14; default: each next interface node"),
+               help="event in the next step, as in --event cell=14; default: each interface node"),
         Option("--top", type=Number(1), default=10, metavar="N",
-               help="number of thresholds to list, the nearest first, default 10"),
+               help="number of thresholds to list, nearest first, default 10"),
     ]  # fmt: skip
 
 
@@ -114,7 +113,7 @@ def _meu() -> list[click.Parameter]:
 
 @ASK.command(
     "policies.show_policy",
-    "the best decision in every state, as a table",
+    "best decision in every state, as a table or in other formats",
     "rspmn policy lake.json --horizon 100",
     "rspmn policy lake.json --horizon 100 -o policy.csv",
     "rspmn policy lake.json --horizon 100 --to python -o lake_policy.py",
@@ -126,15 +125,15 @@ def _policy() -> list[click.Parameter]:
         *options.plan(),
         options.time_step(),
         Option("--to", type=click.Choice(["csv", "json", "python", "tree", "sql"]), section=OUTPUT,
-               help="write the policy out, for use without rspmn: its decisions in each state as "
-               "CSV or JSON, a Python file, a decision tree in words, or a query"),
-        options.output(".csv", "a file to write: .csv unless --to says otherwise"),
+               help="format to export the policy to, for use without rspmn: a CSV table, JSON, a "
+               "Python module, a decision tree as text, or an SQL query"),
+        options.output(".csv", "the file to write, .csv by default"),
     ]  # fmt: skip
 
 
 @ASK.command(
     "evaluating.evaluate",
-    "what a policy is worth, by a model and a log",
+    "estimate the value of a policy from a model and a log",
     "rspmn evaluate lake.json --log log.csv --draws 50",
     "rspmn evaluate lake.json --log log.csv --policy uniform --draws 50 --level 0.95",
 )
@@ -144,18 +143,18 @@ def _evaluate() -> list[click.Parameter]:
         options.log_files_option(),
         Option(
             "--policy", metavar="POLICY",
-            help="a .csv file of rules, uniform, practice or recommended; without it, the "
-            "recommended policy is compared with current practice",
+            help="a .csv file of rules, uniform, practice or recommended; default: compare the "
+            "recommended policy with current practice",
         ),
         Option("--horizon", type=Number(1), metavar="STEPS",
-               help="number of steps; default: the longest episode's"),
+               help="number of steps; default: length of the longest episode"),
         options.discount(),
         Option("--probability", metavar="COLUMN",
                help="column with the probability of each logged decision; default: estimated"),
         Option("--draws", type=Number(1), default=300, metavar="N",
-               help="draws from the posterior, default 300"),
+               help="number of draws from the posterior, default 300"),
         Option("--level", type=Number(0, 1, whole=False), default=0.9, metavar="SHARE",
-               help="share of intervals that are meant to hold the value, default 0.9"),
+               help="confidence level of the intervals, default 0.9"),
         options.seed(),
         Option("--top", type=Number(0), default=10, metavar="N",
                help="number of states to list without --policy, default 10"),

@@ -21,7 +21,7 @@ def _doctor() -> list[click.Parameter]:
         options.log_files(),
         Option("--schema", type=InputFile(), metavar="FILE",
                help="a schema.toml; default: one proposed from the columns"),
-        Option("--single", is_flag=True, help="a table of single decisions, one in each row"),
+        Option("--single", is_flag=True, help="a table of single decisions, one per row"),
         *options.log_format(),
         options.memory_limit(),
     ]  # fmt: skip
@@ -29,7 +29,7 @@ def _doctor() -> list[click.Parameter]:
 
 @FROM_LOG.command(
     "doctoring.propose_schema",
-    "propose a schema.toml for a log, to be edited",
+    "propose a schema.toml for a log",
     "rspmn schema log.csv",
     "rspmn schema log.csv -o proposed.toml",
 )
@@ -54,8 +54,8 @@ def _learn() -> list[click.Parameter]:
         *_learning(),
         Option(
             "--successors", "--future", type=click.Choice(["factored", "counts"]),
-            help="estimate of the next state: factors shared by all branches, refined by counts "
-            "(the default), or counts alone", section=LEARNING,
+            help="estimate of the next state. factored (default): factors shared by all branches, "
+            "refined by counts; counts: counts alone", section=LEARNING,
         ),
         Option("--em-passes", type=Number(0), default=0, metavar="N", section=LEARNING,
                help="additional passes of EM, default 0"),
@@ -63,7 +63,8 @@ def _learn() -> list[click.Parameter]:
                help="use soft EM instead of hard EM"),
         Option(
             "--time-limit", type=Number(0), metavar="STEPS", section=LOG,
-            help="steps after which all episodes were cut; default: detected in the log; 0: none",
+            help="number of steps after which episodes were truncated; default: detected in the "
+            "log; 0: none",
         ),
         *options.log_format(),
         options.memory_limit(),
@@ -109,8 +110,8 @@ def _learning() -> list[click.Parameter]:
                help="use the paper's settings: RDC and k-means"),
         Option(
             "--availability", type=click.Choice(["declared", "observed"]), section=LEARNING,
-            help="which decisions a state offers: those taken in states alike, unless the schema "
-            "says otherwise (declared, the default), or only those taken in it (observed)",
+            help="actions that are available in a state: declared (default): those taken in "
+            "similar states, or as declared in the schema; observed: only those taken in it",
         ),
         options.seed(section=LEARNING),
         Option("--max-nodes", type=Number(0), metavar="N", section=LEARNING,

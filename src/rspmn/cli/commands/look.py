@@ -6,7 +6,7 @@ from rspmn.cli import options
 from rspmn.cli.framework import Argument, Option, Section
 from rspmn.cli.options import Number
 
-LOOK = Section("Look at a model")
+LOOK = Section("Inspect and share a model")
 
 
 @LOOK.command(
@@ -31,7 +31,7 @@ def _info() -> list[click.Parameter]:
 
 @LOOK.command(
     "reporting.report",
-    "write a page about a model, to look at and to explore",
+    "write an interactive HTML page about a model",
     "rspmn report lake.json --horizon 30 -o lake.html",
     "rspmn report lake.json --horizon 30 --log log.csv --title 'A lake' -o report.html",
 )
@@ -39,21 +39,21 @@ def _report() -> list[click.Parameter]:
     return [
         options.model(),
         options.log_files_option(
-            "files of the log: also compare the policy with what they do", required=False
+            "files of the log, to compare the policy with current practice", required=False
         ),
         *options.log_format(),
         options.horizon(),
         options.discount(),
         Option("--title", help="title of the page; default: the name of the model's file"),
         Option("--most-nodes", type=Number(1), default=1000, metavar="N",
-               help="interface nodes in the page, the most visited; default 1000"),
+               help="number of interface nodes in the page, the most visited ones; default 1000"),
         options.output(".html", "the page to write", required=True),
     ]  # fmt: skip
 
 
 @LOOK.command(
     "serving.serve",
-    "answer questions about models over HTTP, with the page of each",
+    "serve models over HTTP: JSON API and HTML pages",
     "rspmn serve lake.json --horizon 30",
     "rspmn serve lake=lake.json oil.json --port 8080",
 )
@@ -64,16 +64,16 @@ def _serve() -> list[click.Parameter]:
         options.horizon(),
         options.discount(),
         Option("--host", default="127.0.0.1", metavar="ADDRESS",
-               help="address to listen at; default 127.0.0.1: only this machine can ask"),
+               help="address to listen on; default 127.0.0.1: local connections only"),
         Option("--port", type=Number(0, 65535), default=8000, metavar="N",
-               help="port to listen at, default 8000"),
+               help="port to listen on, default 8000"),
         Option("--token", metavar="TEXT", envvar="RSPMN_TOKEN",
-               help="what requests must bring; made up if another address than this machine's is "
-               "listened at; also read from RSPMN_TOKEN"),
+               help="token that requests must send; generated if --host is not local; also read "
+               "from RSPMN_TOKEN"),
         Option("--max-bytes", type=Number(1), default=8_000_000, metavar="N",
-               help="largest body of a request, default 8000000"),
+               help="maximum size of a request, default 8000000"),
         Option("--max-seconds", type=Number(0, whole=False), default=5.0, metavar="SECONDS",
-               help="longest time of a decision or a batch, default 5"),
+               help="maximum time of a request for decisions, default 5"),
     ]  # fmt: skip
 
 
@@ -89,11 +89,11 @@ def _draw() -> list[click.Parameter]:
     return [
         options.model(),
         Option("--part", type=click.Choice(["template", "top", "unfolded", "states"]),
-               help="of a recurrent model: a network, by default the template, or the graph of its "
-               "most visited states"),
+               help="part of a recurrent model, default template; states: a graph of the most "
+               "visited states"),
         options.state(),
         Option("--horizon", type=Number(1), metavar="STEPS",
-               help="number of steps that best actions are for; default: until values converge"),
+               help="number of steps of the policy; default: until the values converge"),
         Option("--steps", type=Number(1), default=2, metavar="N",
                help="number of steps of the unfolded network, default 2"),
         options.output(".svg", "the picture to write: .svg, .png or .dot", required=True),

@@ -14,7 +14,7 @@ TRY = Section("Try it out")
 
 @TRY.command(
     "generating.list_domains",
-    "list the domains that logs can be generated of",
+    "list the domains for which logs can be generated",
     "rspmn domains",
 )
 def _domains() -> list[click.Parameter]:
@@ -23,13 +23,13 @@ def _domains() -> list[click.Parameter]:
 
 @TRY.command(
     "generating.generate",
-    "generate a log of a domain",
+    "generate a log for a domain",
     "rspmn generate FrozenLake --episodes 300 --schema lake.toml -o lake.csv",
     "rspmn generate Maze --episodes 9 --files 3 -o maze.csv",
 )
 def _generate() -> list[click.Parameter]:
     return [
-        Argument("domain", "a name that `rspmn domains` lists"),
+        Argument("domain", "name of a domain, see `rspmn domains`"),
         Option("--files", type=int, default=1, metavar="N",
                help="number of files to divide the log into: NAME-0, NAME-1, …"),
         Option("--episodes", type=Number(1), metavar="N",
@@ -40,9 +40,9 @@ def _generate() -> list[click.Parameter]:
         Option(
             "--layout", type=click.Choice(["flags", "final", "padded", "terminal_row"]),
             default="flags",
-            help="how an episode's end is logged. flags (default): a column terminated; final: "
-            "also a row with the state after the last step; padded: episodes of one length that "
-            "stay in the terminal state; terminal_row: one row in the terminal state",
+            help="how the end of an episode is logged. flags (default): a column terminated; "
+            "final: also a row with the state after the last step; padded: episodes of equal "
+            "length that stay in the terminal state; terminal_row: one row in the terminal state",
         ),
         Option("--wide", is_flag=True, help="one row per episode, as in the paper"),
         Option("--schema", type=OutputFile(".toml"), metavar="FILE",
@@ -73,30 +73,30 @@ def _sample() -> list[click.Parameter]:
 
 @TRY.command(
     "generating.reproduce",
-    "the paper's tables, beside the exact optimum",
+    "reproduce the paper's tables and compare with the exact optimum",
     "rspmn reproduce --domains GridUniverse --scale 0.01 --seeds 1 -o reproduction",
 )
 def _reproduce() -> list[click.Parameter]:
     return [
-        Option("--domains", several=".+", metavar="DOMAIN", help="default: the paper's seven"),
+        Option("--domains", several=".+", metavar="DOMAIN",
+               help="domains, default: all seven of the paper"),
         Option("--scale", type=Number(0, whole=False), default=1.0, metavar="FACTOR",
-               help="factor for the numbers of episodes, default 1"),
+               help="factor for the number of episodes, default 1"),
         Option("--seeds", type=Number(1), default=5, metavar="N",
                help="number of logs for each cell, default 5"),
         Option("--baselines", several=".+", default=["table", "clone", "paper"], metavar="NAME",
-               help="table, clone, paper (its own learner), spmn (of whole sequences), bcq (needs "
-               "d3rlpy), none; default: table clone paper"),
+               help="table, clone, paper (the paper's learner), spmn (of whole sequences), bcq "
+               "(needs d3rlpy) or none; default: table clone paper"),
         Option("--jobs", type=Number(1), default=os.cpu_count() or 1, metavar="N",
-               help="processes, default: all cores"),
+               help="number of processes, default: all cores"),
         Option("-o", "--output", required=True, metavar="FOLDER", section=OUTPUT,
-               help="a folder to write; finished cells are kept there, and the same command "
-               "resumes"),
+               help="a folder to write to; running the same command again resumes"),
     ]  # fmt: skip
 
 
 @TRY.command(
     "completing.completion",
-    "completion of names by the shell, as a script",
+    "print a script for shell completion",
     'eval "$(rspmn completion bash)"  # in ~/.bashrc',
     "rspmn completion fish > ~/.config/fish/completions/rspmn.fish",
 )

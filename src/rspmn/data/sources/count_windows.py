@@ -164,8 +164,8 @@ def windows(
     with stored as kept:
         if len(kept) > max_windows:
             raise DataError(
-                f"the log has {len(kept)} distinct windows, more than {max_windows}: raise "
-                "max_windows, or learn from the log itself, which needs only some of them at a time"
+                f"the log has {len(kept)} distinct windows, more than {max_windows}: increase "
+                "max_windows, or use rspmn.store_windows, which does not keep them in memory"
             )
         return kept.read()
 

@@ -210,7 +210,7 @@ def _split(header: str, sign: str, path: str) -> list[str]:
         return next(csv.reader([header], delimiter=sign, skipinitialspace=True), [])
     except csv.Error as error:
         raise DataError(
-            f"{path}: its first line is not a header: {error}: save it with a line for each row"
+            f"{path}: its first line is not a header: {error}: save it with one line per row"
         ) from None
 
 

@@ -140,14 +140,14 @@ class Engine:
     def numbered(self) -> Self:
         """Return the same log with row numbers."""
         if ROW in self.names:
-            raise DataError(f"a column is called {ROW!r}, as row numbers are here: rename it")
+            raise DataError(f"the column name {ROW!r} is reserved for row numbers: rename it")
         return replace(self, frame=self.with_row_numbers())
 
     def with_row_numbers(self) -> Frame:
         """Return all rows with their numbers, from 0, in a column ROW; refused by default."""
         raise DataError(
-            "rows of this table have no order of their own: name the column that orders the steps "
-            "by the option time"
+            "the rows of this table have no order: name the column that orders the steps with the "
+            "option time"
         )
 
     def row_ranges(self) -> Sequence[RowRange]:

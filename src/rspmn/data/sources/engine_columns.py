@@ -27,7 +27,7 @@ def plain_column(types: dict[str, Any], name: str, what: str = "column") -> nw.E
         names = [found for found in types if found != ROW]
         raise no_column(what, name, names)
     if name == "*" or (name.startswith("^") and name.endswith("$")):
-        raise DataError(f"column {name!r}: engines take this name for a pattern: rename it")
+        raise DataError(f"column {name!r}: this name is reserved by engines: rename it")
     found, dtype = nw.col(name), types[name]
     if dtype in (nw.Categorical, nw.Enum, nw.Unknown):  # the type of a column without values
         return found.cast(nw.String)

@@ -88,7 +88,7 @@ def supports_of_limit(
         Chain(np.zeros(size + 2), follows), np.append(np.ones(size), [0.0, 1.0])
     )
     if settled is None:
-        raise ConvergenceError(f"how much is supported for ever is not known: {reason}")
+        raise ConvergenceError(f"the support without a horizon is unknown: {reason}")
     return np.clip(settled[:size], 0.0, 1.0)
 
 
@@ -156,7 +156,7 @@ def _without_discount(greedy: Update) -> tuple[Array, float]:
         if greedy.takes_means_and_maxima and (settled >= values - near).all():
             values = np.maximum(values, settled)
     raise ConvergenceError(
-        f"no limit was found within {steps} steps: give a horizon or a discount below 1"
+        f"the values did not converge within {steps} steps: give a horizon or a discount below 1"
     )
 
 

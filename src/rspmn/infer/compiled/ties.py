@@ -63,8 +63,8 @@ def delays_of_limit(
         if discount < 1 or _earns(bellman, tied.choose(delays), values, bound):
             return delays
     raise ConvergenceError(
-        "no policy without a horizon was found that earns the limit of the values: it takes "
-        "knowing how many steps are left; give a horizon or a discount below 1"
+        "no stationary policy attains the limit of the values: the best actions depend on the "
+        "number of steps to go; give a horizon or a discount below 1"
     )
 
 

@@ -33,7 +33,7 @@ def _refuse_broken(law: Law, made: Column, holds: Bools, counts: Array) -> None:
     broken = np.isin(made.data, taken) & ~holds
     if broken.any():
         raise DataError(
-            f"{law}, but the log has it in {counts[broken].sum():g} other steps: correct the "
+            f"{law}, but it occurs in {counts[broken].sum():g} other steps: correct the "
             "schema's condition, or the log"
         )
 

@@ -292,8 +292,8 @@ def _weights(cells: Cells, name: str) -> Array:
         )
     if 0 < column.data.sum() < (column.data > 0).sum() / 2:
         raise DataError(
-            f"weights {name!r} add up to {column.data.sum():g} for {len(column.data)} rows, but "
-            "they say how often each row occurred: scale them so that they count rows"
+            f"weights {name!r} add up to {column.data.sum():g} for {len(column.data)} rows: "
+            "expected the number of times that each row occurred"
         )
     return np.asarray(column.data, dtype=np.float64)
 
