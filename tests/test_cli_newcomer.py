@@ -57,7 +57,7 @@ def test_a_flag_is_not_known_before_the_decision(
     known.save(schema)
     options = [f"--{name}={column}" for name, column in columns.items()]
     assert main(["learn", log, "--schema", str(schema), "-o", model, "--force", *options]) == 2
-    assert "take it out of the schema" in said(capsys)
+    assert "remove it from the schema" in said(capsys)
 
 
 def test_an_edited_schema_is_not_written_over(

@@ -99,7 +99,7 @@ def test_a_column_called_terminated_is_found(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="the table does not say why episodes ended"):
         rspmn.windows(table(t="done"), SCHEMA)
     known = Schema([["x", "terminated"], ["a"]], ["a"], "u")
-    with pytest.raises(DataError, match="take it out of the schema"):
+    with pytest.raises(DataError, match="remove it from the schema"):
         rspmn.windows(log, known)
 
 

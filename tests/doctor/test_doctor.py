@@ -49,7 +49,7 @@ def test_a_log_that_is_well() -> None:
     assert found.lengths["longest"] == 8
     assert found.lengths["shortest"] == log.lengths.min()
     assert found.lengths["median"] == np.median(log.lengths)
-    assert found.endings["terminated"] + found.endings["in a state that was kept"] == 4000
+    assert found.endings["terminated"] + found.endings["truncated with a final state"] == 4000
     assert found.coverage is not None
     assert found.coverage.pairs == found.coverage.states * 4
     assert found.coverage.steps_in_fully_tried == 1.0

@@ -201,9 +201,9 @@ def passes(found: Any, how: str, value: Any) -> bool:
 def test_the_tree_names_all_that_is_decided(finite: Finite) -> None:
     policy, _ = finite
     text = to_tree(policy)
-    assert "right in" not in text  # all of it
+    assert "agrees with the policy in" not in text  # all of it
     assert text.count("yes: ") == text.count("no:  ")
-    assert "right in" in to_tree(policy, leaves=2) or text.count("yes: ") < 3
+    assert "agrees with the policy in" in to_tree(policy, leaves=2) or text.count("yes: ") < 3
 
 
 # ---- numbers ----------------------------------------------------------------------------------
@@ -369,7 +369,7 @@ def test_formulas_in_a_query(engine: str) -> None:
 
 def test_the_tree_of_numbers_says_how_good_it_is() -> None:
     policy, _ = numbers(0)
-    assert "right in" in to_tree(policy, leaves=3)
+    assert "agrees with the policy in" in to_tree(policy, leaves=3)
     assert to_csv(policy).startswith("node,x0,x1,D0,value")
     assert json.loads(to_json(policy))["scores"]["decisions"] == ["D0"]
 

@@ -173,8 +173,8 @@ def _look_at_steps(found: Diagnosis, source: Engine) -> None:
         found.lengths = _summary(lengths)
         found.endings = {
             "terminated": lengths.ended_by(Followed.END),
-            "in a state that was kept": lengths.ended_by(Followed.STATE),
-            "cut": lengths.ended_by(Followed.UNKNOWN),
+            "truncated with a final state": lengths.ended_by(Followed.STATE),
+            "truncated without one": lengths.ended_by(Followed.UNKNOWN),
         }
         if len(stored) > MAX_WINDOWS:
             found.findings.append(

@@ -13,6 +13,8 @@ from rspmn.schema import Kind, Schema
 
 #: An error: nothing can be learned. A warning: what is learned may be wrong. A note: good to know.
 Level = Literal["error", "warning", "note"]
+#: Integers of more values than this may be meant as numbers.
+MANY_INTEGERS = 50
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,8 @@ def _state_findings(
         )
     elif column.is_scarce(rows):
         yield _scarce(column, rows, without)
+    elif column.kind is Kind.INTEGER and column.distinct > MANY_INTEGERS:
+        yield _many_integers(column)
     if stats.is_constant(name) and not column.is_constant:
         yield Finding(
             "note",
@@ -189,6 +193,17 @@ def _scarce(column: SurveyedColumn, rows: int, without: str) -> Finding:
         return Finding("warning", "cardinality", what, advice, line, "kinds")
     advice = "Group values that are equivalent for the decision, or remove it"
     return Finding("warning", "cardinality", what, advice, without)
+
+
+def _many_integers(column: SurveyedColumn) -> Finding:
+    return Finding(
+        "note",
+        "cardinality",
+        f"{column.name!r} has {column.distinct} integer values, learned one by one",
+        "If close values behave alike, declare it as continuous",
+        f'{json.dumps(column.name, ensure_ascii=False)} = "continuous"',
+        "kinds",
+    )
 
 
 def _text_among_numbers(column: SurveyedColumn, rows: int) -> Finding:

@@ -17,7 +17,7 @@ EPISODES = [
 ]  # fmt: skip
 TIMES = [
     "time", "t", "step", "timestep", "time_step", "date", "datetime", "timestamp", "day", "hour",
-    "minute", "minutes", "visit", "seq", "order",
+    "minute", "minutes", "week", "month", "visit", "seq", "order",
 ]  # fmt: skip
 TERMINATED = ["terminated", "terminal", "done", "is_terminal", "end", "ended"]
 #: Those of decisions, a group of words at a time: the first group that the table has is used.
@@ -34,6 +34,7 @@ DECISIONS = [
         "vasopressors", "fluid", "fluids", "insulin", "steroid", "steroids", "sedation",
         "ventilation", "dialysis", "transfusion", "surgery",
     ),
+    ("order", "offer", "purchase", "bid"),
     ("a",),
     ("d",),
 ]  # fmt: skip
@@ -89,7 +90,8 @@ def keys_of(found: Survey, log: LogFormat) -> tuple[str | None, str | None]:
         episode = next((c.name for c in found.columns if _repeats_an_id(c, found.rows)), None)
     if log.time is None or log.time in found.names:
         return episode, log.time
-    time = _named(names, TIMES, [episode])
+    words = [c.name for c in found.columns if c.kind is Kind.CATEGORICAL and not c.is_dates]
+    time = _named(names, TIMES, [episode, *words])
     dates = [c.name for c in found.columns if c.is_dates and c.name != episode]
     return episode, time or next(iter(dates), None)
 

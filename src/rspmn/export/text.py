@@ -61,7 +61,7 @@ def to_tree(policy: BasePolicy, t: int = 0, leaves: int | None = None) -> str:
         share = agreement(stage, root)
         lines += ["", f"{', '.join(stage.decisions)}, by {', '.join(stage.cells)}:"]
         if share < 1:
-            lines.append(f"(right in {share:.1%} of {len(root.states)} states)")
+            lines.append(f"(agrees with the policy in {share:.1%} of {len(root.states)} states)")
         lines += _lines(stage, root)
     return "\n".join(lines) + "\n"
 

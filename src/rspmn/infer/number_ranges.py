@@ -45,11 +45,15 @@ def joined(ranges: Iterable[Range]) -> list[Range]:
 
 
 def range_text(low: float, high: float) -> str:
-    """Return a range as text, with two digits of its width.
+    """Return a range as text, with two digits of its width; integers without a point.
 
     >>> range_text(2.3912, 2.5749), range_text(69.65, 1347.2), range_text(1.00012, 1.00034)
     ('2.39 to 2.57', '70 to 1347', '1.00012 to 1.00034')
+    >>> range_text(0.0, 8.0)
+    '0 to 8'
     """
+    if float(low).is_integer() and float(high).is_integer():
+        return f"{low:.0f} to {high:.0f}"
     width = high - low
     digits = max(0, 1 - math.floor(math.log10(width))) if width > 0 else 6
     return f"{low:.{digits}f} to {high:.{digits}f}"
