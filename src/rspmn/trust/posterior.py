@@ -85,8 +85,8 @@ class Posterior:
         if logged.mean.any() or logged.pooled or not len(logged.mean):
             return ()
         return (
-            "all logged utilities are 0 where it is known what followed: the log does not say what "
-            "is worth anything",
+            "all logged utilities with a known successor are 0: the log has no information about "
+            "values",
         )
 
     def only(self, branches: Ints) -> "Posterior":
