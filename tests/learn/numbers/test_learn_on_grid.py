@@ -105,6 +105,13 @@ def test_refit_on_the_same_log_changes_nothing(walk: Walk) -> None:
     assert check.fits
 
 
+def test_refit_fills_gaps_as_learning_does() -> None:
+    model, info = learned(*corridor(60, seed=8, missing=0.35))
+    assert info.windows_used is not None
+    again, _ = refit(model, info.windows_used)
+    assert again.template == model.template
+
+
 def test_refit_reports_numbers_beyond_the_knots(walk: Walk) -> None:
     model, _ = walk
     log, schema = corridor(20, seed=3, noise=5)

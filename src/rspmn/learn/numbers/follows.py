@@ -1,49 +1,22 @@
 """What follows a node and an action: the successor's numbers, categories, the end, the reward.
 
-Steps of all nodes share one model of each: displacements (next value minus this one) are a
-polynomial of the state, the end and the reward are means in boxes of this state and the expected
-next one. Each node adds what its own steps say beyond that, shrunk by how few they are.
+Steps of all nodes share one model of each: `displacements` give the next numbers, the end and the
+reward are means in boxes of this state and the expected next one. Each node adds what its own steps
+say beyond that, shrunk by how few they are.
 """
 
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
-from math import comb
 
 import numpy as np
 
 from rspmn.data.keys import group_weights
+from rspmn.learn.numbers.displacements import Displacements, Logged
 from rspmn.learn.numbers.grid import Grid, Membership
 from rspmn.learn.numbers.tree import fit_tree
-from rspmn.types import Array, Bools, Ints
+from rspmn.types import Array, Bools
 
-#: Ridge penalty of regressions on standardised features, in steps.
-RIDGE = 1.0
-#: A shared regression is worth this many steps to the regression of a single action.
-POOLED = 10.0
-#: The highest degree of polynomials of the state, and the most terms that one has.
-MOST_DEGREE, MOST_TERMS = 4, 250
-#: A term of a polynomial has at least this many steps.
-STEPS_PER_TERM = 40
-#: A higher degree, which extrapolates worse, leaves at most this share of the error of a lower one.
-WORTH = 0.75
 #: The shared models are worth at least this many steps to a node.
 STRENGTH = 10.0
-
-
-@dataclass(frozen=True, eq=False)
-class Logged:
-    """Steps as the models see them."""
-
-    numbers: Array  # [n, numbers], gaps filled
-    next_numbers: Array  # [n, numbers], NaN at the end and where missing
-    codes: Ints  # [n, categories], -1 where missing
-    next_codes: Ints  # [n, categories], -1 at the end and where missing
-    action: Ints  # [n]
-    actions: int
-    ended: Bools  # [n]
-    utility: Array  # [n]
-    spread: Array  # [n], the variance within each
-    counts: Array  # [n]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,107 +31,30 @@ class Follows:
     noise: list[Array]  # of each action, [draws, numbers] around what is expected
 
 
-def expected_next(grid: Grid, membership: Membership, log: Logged) -> Follows:
+def expected_next(
+    grid: Grid, membership: Membership, log: Logged, displacements: Displacements
+) -> Follows:
     """Return what follows every node of a grid and every action."""
     on = ~log.ended
-    at_nodes, at_rows = _features(grid, log)
-    size, actions, d = grid.size, log.actions, grid.numbers
-    next_of_nodes, next_of_rows = np.empty((size, actions, d)), np.empty(log.numbers.shape)
+    at_nodes = displacements.features(grid.points, grid.nodes[:, : len(grid.sizes)])
+    at_rows = displacements.features(log.numbers, log.codes)
+    size, actions = grid.size, log.actions
+    next_of_nodes, next_of_rows = np.empty((size, actions, grid.numbers)), log.numbers.copy()
     steps = np.empty((size, actions))
     noise: list[Array] = []
-    moved = log.next_numbers - log.numbers
-    degree = _degree(at_rows, moved, log, on)
-    rows_wide, nodes_wide = _expanded(at_rows, degree), _expanded(at_nodes, degree)
-    shared = _fit(rows_wide, moved, log.counts, on)
+    moved_nodes, moved_rows = displacements(at_nodes), displacements.of_actions(at_rows, log.action)
     for a in range(actions):
         mine = log.action == a
-        weights = _fit(rows_wide, moved, log.counts, mine & on, shared)
-        left = np.where((mine & on)[:, None], moved - rows_wide @ weights, np.nan)
+        left = np.where((mine & on)[:, None], log.next_numbers - log.numbers - moved_rows, np.nan)
         local = _local(left, membership, log.counts)
         steps[:, a] = membership.sums(mine.astype(np.float64), log.counts)
-        next_of_nodes[:, a] = grid.points + nodes_wide @ weights + local
-        here = log.numbers + rows_wide @ weights + membership.at_rows(local)
-        next_of_rows[mine] = here[mine]
-        noise.append((log.next_numbers - here)[mine & on])
+        next_of_nodes[:, a] = grid.points + moved_nodes[:, a] + local
+        next_of_rows[mine] += moved_rows[mine] + membership.at_rows(local)[mine]
+        noise.append((log.next_numbers - next_of_rows)[mine & on])
     end, mean, variance = _end_and_utility(
         grid, membership, log, next_of_nodes, next_of_rows, at_nodes, at_rows
     )
     return Follows(steps, end, mean, variance, next_of_nodes, noise)
-
-
-# ---- displacements -------------------------------------------------------------------
-
-
-def _features(grid: Grid, log: Logged) -> tuple[Array, Array]:
-    """Return standardised numbers, then indicators of categories, of nodes and of steps."""
-    center, scale = log.numbers.mean(axis=0), log.numbers.std(axis=0) + 1e-300
-    nodes, rows = [(grid.points - center) / scale], [(log.numbers - center) / scale]
-    for k, size in enumerate(grid.sizes):
-        values = np.arange(size)
-        nodes.append((grid.nodes[:, k, None] == values).astype(np.float64))
-        rows.append((log.codes[:, k, None] == values).astype(np.float64))
-    return np.hstack(nodes), np.hstack(rows)
-
-
-def _expanded(features: Array, degree: int) -> Array:
-    """Return the products of at most so many features, that of none first."""
-    of = range(features.shape[1])
-    terms = [c for k in range(degree + 1) for c in combinations_with_replacement(of, k)]
-    return np.stack([features[:, list(c)].prod(axis=1) for c in terms], axis=1)
-
-
-def _fit(
-    features: Array, target: Array, counts: Array, rows: Bools, prior: Array | None = None
-) -> Array:  # [features, numbers]
-    """Return the weights of ridge regressions, each on the rows where its target is known."""
-    width, size = features.shape[1], target.shape[1]
-    penalty = np.full(width, RIDGE if prior is None else POOLED)
-    if prior is None:
-        prior, penalty[0] = np.zeros((width, size)), 1e-9
-    found = prior.copy()
-    known = ~np.isnan(target) & rows[:, None]
-    alike: dict[bytes, list[int]] = {}  # targets that are known in the same rows
-    for j in range(size):
-        alike.setdefault(known[:, j].tobytes(), []).append(j)
-    for mine in alike.values():
-        here = np.flatnonzero(known[:, mine[0]])
-        weighted = features[here] * counts[here, None]
-        left = weighted.T @ features[here] + np.diag(penalty)
-        right = weighted.T @ target[here][:, mine] + penalty[:, None] * prior[:, mine]
-        found[:, mine] = np.linalg.solve(left, right)
-    return found
-
-
-def _degree(features: Array, moved: Array, log: Logged, on: Bools) -> int:
-    """Return the degree of the polynomial that predicts displacements of held-out steps best.
-
-    A higher degree has to be worth it.
-    """
-    width = features.shape[1]
-    most = min(MOST_TERMS, len(features) // STEPS_PER_TERM)
-    degrees = [d for d in range(2, MOST_DEGREE + 1) if comb(width + d, d) <= most]
-    if not degrees or np.isnan(moved).all(axis=0).any():
-        return 1
-    best, least = 1, _held_out_error(features, moved, log, on, 1)
-    for degree in degrees:
-        error = _held_out_error(features, moved, log, on, degree)
-        if error < WORTH * least:
-            best, least = degree, error
-    return best
-
-
-def _held_out_error(features: Array, moved: Array, log: Logged, on: Bools, degree: int) -> float:
-    """Return the squared error of displacements, each half predicted from the other."""
-    half = np.arange(len(features)) % 2 == 0
-    scale = np.nanvar(moved, axis=0) + 1e-300
-    wide, error = _expanded(features, degree), 0.0
-    for a in range(log.actions):
-        mine = (log.action == a) & on
-        for train in (half, ~half):
-            weights = _fit(wide, moved, log.counts, mine & train)
-            test = mine & ~train
-            error += float(np.nansum((moved[test] - wide[test] @ weights) ** 2 / scale))
-    return error
 
 
 def _local(left: Array, membership: Membership, counts: Array) -> Array:  # [nodes, numbers]

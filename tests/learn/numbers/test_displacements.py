@@ -1,9 +1,9 @@
-"""What follows a node: displacements as polynomials of the state."""
+"""Displacements as polynomials of the state."""
 
 import numpy as np
 import pytest
 
-from rspmn.learn.numbers.follows import Logged, _degree
+from rspmn.learn.numbers.displacements import Logged, _degree
 from rspmn.types import Array
 
 
