@@ -111,6 +111,22 @@ def test_standard_errors() -> None:
     assert one.error == pytest.approx(math.sqrt(4 / 40))
 
 
+def test_standard_errors_of_several_parts() -> None:
+    """The first part is 4 of 5 where x = 0: variances 8/4 and 9/9 by .8² and .2²."""
+    b = NetworkBuilder()
+    network = b.build(b.sum([
+        b.product([b.leaf("x", Categorical((0, 1), (0.8, 0.2))),
+                   b.max("a", {"go": b.utility("u", 1.0, 4, 8.0)})]),
+        b.product([b.leaf("x", Categorical((0, 1), (0.2, 0.8))),
+                   b.max("a", {"go": b.utility("u", 6.0, 9, 9.0)})]),
+    ], [0.5, 0.5]))  # fmt: skip
+    (plain,) = action_values(network, {"x": 0})
+    (compiled,) = SPMN(Schema([["x"], ["a"]], ["a"], "u"), network).action_values({"x": 0})
+    for found in (plain, compiled):
+        assert found.utility == pytest.approx(0.8 * 1 + 0.2 * 6)
+        assert found.error == pytest.approx(math.sqrt(0.64 * 2 + 0.04 * 1))
+
+
 def test_decisions_of_a_table() -> None:
     model = SPMN(Schema([["c", "x"], ["a"]], ["a"], "u"), parts())
     found = model.decide({"c": ["l", "r", "never seen"], "x": [0.0, 9.0, 9.0]})

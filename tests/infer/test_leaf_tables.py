@@ -9,6 +9,7 @@ from rspmn.circuit import (
     NetworkBuilder,
     PiecewiseLinear,
 )
+from rspmn.infer.compiled.leaf_cells import Pieces
 from rspmn.infer.compiled.leaf_tables import leaf_tables
 from rspmn.values import END, Value
 
@@ -46,3 +47,16 @@ def test_values_that_are_not_listed_as_by_each_leaf() -> None:
     values: list[Value] = [1, 3, 9, "word", END]
     found = leaf_tables(builder.build(*leaves))["x"].log_probs(values)
     assert found.tolist() == [[each.log_prob(v) for v in values] for each in distributions]
+
+
+def test_leaves_that_are_possible_everywhere_between_their_ends() -> None:
+    """A density of 0 at an inner knot is impossible there; at an end it is not between them."""
+    heights = [
+        (1.0, 1.0, 1.0, 1.0),
+        (0.0, 1.0, 1.0, 0.0),
+        (1.0, 0.0, 1.0, 1.0),
+        (1.0, 1.0, 0.0, 1.0),
+    ]
+    leaves = [PiecewiseLinear.scaled((0.0, 1.0, 2.0, 3.0), each) for each in heights]
+    pieces = Pieces([*leaves, PiecewiseLinear((0.0, 4.0), (0.0, 0.5)), Categorical.certain(1)])
+    assert pieces.is_solid.tolist() == [True, True, False, False, True, False]
