@@ -1,5 +1,6 @@
 """Logs of many windows: sampled structure, parameters of all of them, moments of utilities."""
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import rspmn
 from effort import mostly_soak
 from rspmn import Episodes, Followed, Schema, Windows
+from rspmn.circuit import Utility
 from rspmn.data.sources.sample import sampled
 from rspmn.envs.domains import DOMAINS
 from rspmn.errors import DataError
@@ -78,6 +80,17 @@ def test_learning_from_moments() -> None:
     found, _ = learn_rspmn(rspmn.windows(table, SCHEMA, ending="cut", max_windows=15_000))
     assert float(found.meu(horizon=3)) == pytest.approx(float(exact.meu(horizon=3)), abs=1e-6)
     assert found.best_decisions({"x": 1}, horizon=1)[0].value == 1
+
+
+def test_one_window_may_hold_several_utilities() -> None:
+    """Its mean is the same for all steps, and still they differ: the deviation is .5."""
+    table = {"episode": [*range(80)], "time": [0] * 80, "x": [0] * 80, "a": [0, 1] * 40,
+             "u": [1.0, 3.0] * 40}  # fmt: skip
+    windows = Windows.from_episodes(Episodes.from_long(table, SCHEMA, ending="end"))
+    u = replace(windows.columns["u"], spread=np.where(windows.columns["u"].data == 1, 0.25, 0.0))
+    model, _ = learn_rspmn(replace(windows, columns={**windows.columns, "u": u}))
+    found = [(n.mean, n.count, n.variance) for n in model.template.nodes if isinstance(n, Utility)]
+    assert sorted(found) == [(0.0, 0.0, 0.0), (1.0, 40.0, 0.25), (3.0, 40.0, 0.0)]  # END earns 0
 
 
 def test_too_many_windows_are_refused() -> None:
