@@ -150,3 +150,12 @@ def test_members_of_a_family_together_as_one_by_one() -> None:
         one_by_one = [leaf.log_probs(row) for leaf, row in zip(leaves, numbers, strict=True)]
         together = type(leaves[0]).stacked(leaves)(numbers)
         np.testing.assert_allclose(together, np.array(one_by_one), atol=1e-12)
+
+
+def test_a_histogram_fills_the_interval_that_it_is_given() -> None:
+    values, weights = (3, 5, 9), np.array([1.0, 2.0, 1.0])
+    alone = IntegerHistogram.fit(values, weights).edges
+    assert (alone[0], alone[-1]) == (3, 10)
+    filled = IntegerHistogram.fit(values, weights, within=(-2.5, 20.2)).edges
+    assert filled == (-2, *alone[1:-1], 21)
+    assert IntegerHistogram.fit(values, weights, within=(4.0, 6.0)).edges == alone

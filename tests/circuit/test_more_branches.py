@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from effort import share_of_examples
 from network_order import in_one_order
 from random_models import random_rspmn, random_setting
-from rspmn.circuit import Leaf, Max, Network, NetworkBuilder, Product
+from rspmn.circuit import Categorical, Leaf, Max, Network, NetworkBuilder, Product
 from rspmn.circuit.more_branches import with_branches
 from rspmn.circuit.rewrite import graft
 
@@ -71,3 +71,22 @@ def test_all_at_once_as_one_by_one(seed: int) -> None:
     extra = other.part(chosen)
     found = with_branches(one, at, extra)
     assert in_one_order(found) == in_one_order(one_by_one(one, at.tolist(), extra))
+
+
+def test_edges_of_products_are_not_taken_for_branches() -> None:
+    """They have no value: they must not be found as the last value of the node before them."""
+
+    def x(builder: NetworkBuilder) -> int:
+        return builder.leaf("x", Categorical.certain(0))
+
+    own, more = NetworkBuilder(), NetworkBuilder()
+    left = own.max("a", {"left": own.utility("u", 1.0)})
+    network = own.build(left, own.product([x(own), own.max("a", {"left": own.utility("u", 2.0)})]))
+    below = more.product([x(more), more.max("a", {"left": more.utility("u", 3.0)})])
+    last = more.max("a", {"right": more.utility("u", 4.0)})
+    extra = more.build(last, below)
+    found = with_branches(network, np.array([0, 1]), extra)
+    assert in_one_order(found) == in_one_order(one_by_one(network, [0, 1], extra))
+    root = found.nodes[found.roots[0]]
+    assert isinstance(root, Max)
+    assert root.values == ("left", "right")

@@ -1,12 +1,12 @@
 """Codes of variables as a matrix that tables share."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rspmn.learn.structure.code_table import CodeTable
-from rspmn.types import Ints
 
 
-def codes(*numbers: int) -> Ints:
+def codes(*numbers: int) -> NDArray[np.int32]:
     return np.array(numbers, np.int32)
 
 
