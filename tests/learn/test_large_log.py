@@ -96,7 +96,7 @@ def test_one_window_may_hold_several_utilities() -> None:
 def test_too_many_windows_are_refused() -> None:
     table = measured(2000, 3)
     table["x"] = list(range(2000))
-    with pytest.raises(DataError, match="distinct windows, more than 100: raise max_windows"):
+    with pytest.raises(DataError, match="distinct windows, more than 100: increase max_windows"):
         rspmn.windows(table, SCHEMA, ending="cut", max_windows=100)
 
 
