@@ -3,9 +3,10 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from rspmn import learn_rspmn
+from rspmn import Schema, learn_rspmn, windows
 from rspmn.cli import main
 from rspmn.envs.domains import DOMAINS
 
@@ -81,3 +82,21 @@ def test_caution(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(capsys, "meu", model, "--horizon", 20, "--caution", -1)
     assert code == 2
     assert "--caution: expected 0 or more" in err
+
+
+def test_numbers_outside_the_log_are_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    x, a = rng.uniform(0, 10, 2000), rng.choice(["go", "stay"], 2000)
+    log = {"episode": np.repeat(np.arange(400), 5), "time": np.tile(np.arange(5), 400), "x": x,
+           "a": a, "u": np.where(a == "go", x, 5.0)}  # fmt: skip
+    schema = Schema([["x"], ["a"]], ["a"], "u", {"x": "continuous"})
+    path = tmp_path / "model.json"
+    learn_rspmn(windows(log, schema, ending="end"))[0].save(path)
+    for command in ("act", "meu"):
+        said = run(capsys, command, path, "--state", "x=50", "--horizon", 3)[1]
+        assert "warning: x=50 is outside the log, 0" in said
+        assert "outside" not in run(capsys, command, path, "--state", "x=5", "--horizon", 3)[1]
+    sure = run(capsys, "act", path, "--state", "x=50", "--horizon", 3, "--sure")[1]
+    assert sure.count("x=50 is outside the log") == 1

@@ -194,13 +194,13 @@ function Decides(props: { known: State }) {
   if (!found.length) return null;
   return (
     <>
-      <h4>What decides</h4>
+      <h4>Effect of each variable</h4>
       <ul class="plain">
         {found.map((each) => ({ ...each, each })).map(({ variable, value, change, each }) => (
           <li>
             {variable}={shown(value)}:{" "}
             {change
-              ? <>with {variable}={shown(change.value)} it would be <strong>{decidedText({ made: change.decided })}</strong></>
+              ? <>{variable}={shown(change.value)} would change the decision to <strong>{decidedText({ made: change.decided })}</strong></>
               : unchanged(each)}
           </li>
         ))}

@@ -100,12 +100,14 @@ function seeded(seed: number): () => number {
 }
 
 function layOut(graph: Core): void {
+  const dense = graph.edges().length / (2 * Math.max(1, graph.nodes().length));
+  const length = 70 * Math.max(1, Math.sqrt(dense)); // many edges pull nodes onto each other
   const random = Math.random;
   Math.random = seeded(7); // the layout has no seed of its own
   try {
     graph.layout({
       name: "fcose", quality: graph.nodes().length > 600 ? "draft" : "default", animate: false,
-      randomize: true, nodeSeparation: 90, idealEdgeLength: 70, nodeRepulsion: 6500,
+      randomize: true, nodeSeparation: 90, idealEdgeLength: length, nodeRepulsion: 6500,
       packComponents: true, padding: 24, fit: true,
     } as cytoscape.LayoutOptions).run();
   } finally {

@@ -57,7 +57,7 @@ function Worth() {
   const rows = [
     practice && { name: "Current practice", ...practice },
     policy
-      ? { name: "The policy, honestly", value: policy.point, low: policy.low, high: policy.high }
+      ? { name: "Policy, honest value", value: policy.point, low: policy.low, high: policy.high }
       : { name: "The policy, as promised", value: worth.promise, low: null, high: null },
   ].filter((row) => row !== null && row.value !== null);
   const as = alike(rows.flatMap((row) => [row!.value, row!.low, row!.high]));
@@ -196,7 +196,7 @@ function Coverage() {
         {log && <Fact name="Episodes" value={`${number(log.episodes)}, of ${spread(log.lengths)} steps`} />}
         {log && (
           <Fact
-            name="Their ends"
+            name="Ends of episodes"
             value={Object.entries(log.endings).filter(([, count]) => count > 0)
               .map(([name, count]) => `${number(count)} ${name}`).join(", ")}
           />
@@ -220,7 +220,7 @@ function Coverage() {
             height: 170,
             marginLeft: 56,
             x: { label: `logged steps in a state${least}`, type: "log", tickFormat: "~s" },
-            y: { label: "states", grid: true },
+            y: { label: "states", grid: true, tickFormat: wholeNumber },
             marks: [
               Plot.rectY(visits, {
                 ...Plot.binX({ y: "count" }, {
@@ -254,6 +254,11 @@ function Coverage() {
       ))}
     </section>
   );
+}
+
+/** A tick of a count: those between two whole numbers have no text. */
+function wholeNumber(tick: number): string {
+  return Number.isInteger(tick) ? number(tick) : "";
 }
 
 function logThresholds(counts: number[]): number[] {

@@ -52,7 +52,7 @@ function Branch(props: { tree: Tree }) {
         <strong>{tree.decision}</strong>{" "}
         <small>
           {plural(Math.round(tree.steps!), "step")}
-          {tree.share! < 0.9995 && `, right in ${percent(tree.share)}`}
+          {tree.share! < 0.9995 && `, agrees in ${percent(tree.share)}`}
         </small>
       </li>
     );

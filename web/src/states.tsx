@@ -13,7 +13,7 @@ import { decidedText, number, percent, plural, shown, steps } from "./words";
 
 const GRAPH = report.model.kind === "rspmn";
 const MOST = 400; // nodes that are drawn at first
-const MOST_ARROWS = 800; // arrows between them
+const MOST_ARROWS = 420; // arrows between them
 const byVisits = [...report.nodes].sort((a, b) => b.visits - a.visits || a.id - b.id);
 
 /** How many nodes are drawn at first: as many as stay readable, the most visited. */
@@ -223,12 +223,12 @@ function Details(props: { node: StateNode }) {
         : <p>No decision with a known outcome was logged here.</p>}
       {changes.length > 0 && (
         <>
-          <h4>What decides</h4>
+          <h4>Effect of each variable</h4>
           <ul class="plain">
             {changes.map((each) => ({ ...each, each })).map(({ variable, value, change, each }) => (
               <li>
                 {variable}={shown(value)}:{" "}
-                {change ? <>with {variable}={shown(change.value)} it would be <strong>{shown(change.decided)}</strong></>
+                {change ? <>{variable}={shown(change.value)} would change the decision to <strong>{shown(change.decided)}</strong></>
                   : unchanged(each)}
               </li>
             ))}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from rspmn.cli.asking import (
+    NEARLY_ALL,
     Model,
     honest_in,
     honest_line,
@@ -15,6 +16,7 @@ from rspmn.cli.asking import (
     state_of,
     support,
     unsupported,
+    warn_of_unseen,
 )
 from rspmn.cli.console import ExitCode, styled, warn
 from rspmn.cli.framework import Arguments
@@ -139,6 +141,8 @@ def _print(
             print(f"with {made}:")
         _print_actions(each, () if honest is None else honest.caveats)
     _print_next(model.schema, found[-1], state or {})
+    if not arguments.sure:  # which says it already
+        warn_of_unseen(model, state)
     print_doubts(honest)
 
 
@@ -225,7 +229,7 @@ def _note(answer: ActionValue) -> str:
         return "  (not available)"
     if math.isnan(answer.utility):
         return "  (unsupported: the successors are unknown)"
-    if answer.available < 1:
+    if answer.available < NEARLY_ALL:
         available = f"available with probability {show_share(answer.available)}"
         return support(answer.steps, answer.supported, available)
     return support(answer.steps, answer.supported)
@@ -274,6 +278,7 @@ def show_meu(arguments: Arguments) -> int:
         near = f" ± {answer.bound:.2g}" if answer.bound > 1e-6 * abs(answer) else ""
         found = f"{short(float(answer))}{near}{support(answer.steps, answer.supported)}"
         print(found if honest is None else f"{honest_line(honest)}\npromise (MEU) {found}")
+        warn_of_unseen(model, state)
         print_doubts(honest)
     return ExitCode.UNSUPPORTED if math.isnan(answer) else ExitCode.ANSWERED
 

@@ -15,10 +15,13 @@ from rspmn.infer.policy import Policy
 from rspmn.model import RSPMN
 from rspmn.spmn import SPMN
 from rspmn.trust import HonestValue
+from rspmn.trust.unseen import LoggedValues
 from rspmn.values import Mark, Value, short, show_steps
 
 Model = RSPMN | SPMN
 
+#: Shares above this are 1 to three digits, and not worth a note.
+NEARLY_ALL = 0.9995
 #: How somebody may write what is true or false.
 TRUTHS = {
     "yes": True, "y": True, "true": True, "1": True,
@@ -121,7 +124,7 @@ def unsupported(model: Model, state: dict[str, Value | None] | None) -> str:
 def support(steps: float, supported: float = 1.0, *others: str) -> str:
     """Return how far a number can be trusted, in brackets; nothing if there is nothing to say."""
     notes = [show_steps(steps)] if steps else []
-    notes += [f"supported {show_share(supported)}"] if supported < 1 else []
+    notes += [f"supported {show_share(supported)}"] if supported < NEARLY_ALL else []
     notes += others
     return f"  ({', '.join(notes)})" if notes else ""
 
@@ -155,6 +158,14 @@ def honest_line(honest: HonestValue) -> str:
     """Return an honest value as a line."""
     interval = f"{short(honest.low)} to {short(honest.high)}"
     return f"honest value {short(honest.point)}  (90 % interval {interval})"
+
+
+def warn_of_unseen(model: Model, state: dict[str, Value | None] | None) -> None:
+    """Print which values of a state are outside the log."""
+    if isinstance(model, RSPMN):
+        known = {name: value for name, value in (state or {}).items() if value is not None}
+        for note in LoggedValues(model).never(known, possible=True):
+            warn(note)
 
 
 def print_doubts(honest: HonestValue | None) -> None:

@@ -136,9 +136,9 @@ def log_facts(log: Episodes, found: Comparison | None) -> dict[str, Any]:
         "steps": log.num_steps,
         "lengths": _spread(lengths),
         "endings": {
-            "ended": int((log.endings == Followed.END).sum()),
-            "last state kept": int((log.endings == Followed.STATE).sum()),
-            "cut": int((log.endings == Followed.UNKNOWN).sum()),
+            "terminated": int((log.endings == Followed.END).sum()),
+            "truncated with a final state": int((log.endings == Followed.STATE).sum()),
+            "truncated": int((log.endings == Followed.UNKNOWN).sum()),
         },
         "decisions": {name: _counts(log, name) for name in log.schema.decisions},
     }
