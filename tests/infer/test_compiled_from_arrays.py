@@ -28,6 +28,7 @@ from rspmn.circuit import (
     walk_down,
 )
 from rspmn.infer.compiled import state_part as compiled
+from rspmn.infer.compiled.logged_steps import certain_steps, logged_steps
 from rspmn.infer.compiled.offers import Offers
 from rspmn.infer.compiled.state_part import products_below, state_part
 from rspmn.values import UNKNOWN, Mark, Value
@@ -51,7 +52,8 @@ def random_graph(seed: int) -> Network:
     for variable in "xy":
         for value in range(2):
             b.leaf(variable, Categorical.certain(value))
-    b.utility("u", 1.0)
+    for count in (1.0, 4.0):
+        b.utility("u", 1.0, count)
     b.latent(0)
     for _ in range(14):
         below = rng.choice(len(b), int(rng.integers(1, 4)), replace=False).tolist()
@@ -204,3 +206,18 @@ def test_too_many_products_are_not_expanded(monkeypatch: pytest.MonkeyPatch) -> 
     found = state_part(random_template(1))
     monkeypatch.setattr(compiled, "MOST_PRODUCTS", 0)
     assert products_below(found, np.array(found.roots), ["s"]) is None
+
+
+@given(seeds)
+def test_steps_are_certain_where_nothing_is_chosen_below(seed: int) -> None:
+    network = random_graph(seed)
+    found = certain_steps(network.arrays).tolist()
+    for index in range(len(network)):
+        chosen: list[int] = []
+
+        def first(at: int, chosen: list[int] = chosen) -> int:
+            chosen.append(at)
+            return 0
+
+        steps = logged_steps(network, index, first)
+        assert math.isnan(found[index]) if chosen else found[index] == steps

@@ -13,7 +13,13 @@ import numpy as np
 from rspmn.circuit import Network
 from rspmn.errors import EvidenceError
 from rspmn.infer import actions
-from rspmn.infer.actions import ActionValue, best_among, judged, mark_extrapolated, shown_share
+from rspmn.infer.actions import (
+    ActionValue,
+    best_among,
+    best_values,
+    mark_extrapolated,
+    shown_share,
+)
 from rspmn.infer.compiled.beliefs import Beliefs
 from rspmn.infer.compiled.mixture import Situation, decide_one, scores_of_one
 from rspmn.infer.compiled.offers import Offers
@@ -245,14 +251,15 @@ class Answers:
         unseen = open_variables(self.model.schema.known_before(situation.decision), known or {})
         values = planned.offers.values(situation.decision)
         steps = planned.steps_of_branches(situation.branches, after).sum(axis=0)
-        answers = [
-            ActionValue(situation.decision, value, worth, offered, 0.0 if math.isinf(n) else n,
-                        delay=late, averaged_over=unseen, known=shown_share(known_share),
+        best = best_values(*found[:3], scores, 2 * planned.bound)
+        return [
+            ActionValue(situation.decision, value, worth if worth > -math.inf else math.nan,
+                        offered, 0.0 if math.isinf(n) else n, best=k in best, delay=late,
+                        averaged_over=unseen, known=shown_share(share),
                         supported=shown_share(supported))
-            for value, n, offered, known_share, worth, late, supported
-            in zip(values, steps.tolist(), *found, strict=True)
+            for k, (value, n, offered, share, worth, late, supported)
+            in enumerate(zip(values, steps.tolist(), *found, strict=True))
         ]  # fmt: skip
-        return judged(answers, scores, 2 * planned.bound)
 
     def _by_network(self, network: Network, known: Known, t: int) -> list[ActionValue]:
         """Ask the network, for evidence that tables cannot take."""

@@ -16,14 +16,30 @@ def values_in_node(nodes: Sequence[Node], root: int) -> dict[str, Value]:
     `nodes` are those of a network of states. Numbers are ranges, "2.39 to 2.57", without the tails
     of their densities.
     """
-    found: dict[str, dict[Distribution, None]] = {}
-    waiting = [root]
-    for here in waiting:
-        node = nodes[here]
-        waiting.extend(node.children)
-        if isinstance(node, Leaf):
-            found.setdefault(node.variable, {})[node.distribution] = None
-    return {name: _shown(held) for name, held in found.items()}
+    return values_in_nodes(nodes, [root])[0]
+
+
+def values_in_nodes(nodes: Sequence[Node], roots: Sequence[int]) -> list[dict[str, Value]]:
+    """Return the same of several interface nodes."""
+    shown: dict[tuple[Distribution, ...], Value] = {}
+    rows = []
+    for root in roots:
+        found: dict[str, dict[Distribution, None]] = {}
+        waiting = [root]
+        for here in waiting:
+            node = nodes[here]
+            if isinstance(node, Leaf):
+                found.setdefault(node.variable, {})[node.distribution] = None
+            else:
+                waiting.extend(node.children)
+        row = {}
+        for name, several in found.items():
+            held = tuple(several)
+            if held not in shown:
+                shown[held] = _shown(held)
+            row[name] = shown[held]
+        rows.append(row)
+    return rows
 
 
 def _shown(held: Iterable[Distribution]) -> Value:

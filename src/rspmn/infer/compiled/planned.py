@@ -13,7 +13,7 @@ from rspmn.infer.compiled.bellman import Bellman, Choices
 from rspmn.infer.compiled.finite_horizon import StepValues, settled_over, values_over
 from rspmn.infer.compiled.infinite_horizon import limit, supports_of_limit
 from rspmn.infer.compiled.layers import ranges
-from rspmn.infer.compiled.logged_steps import logged_steps
+from rspmn.infer.compiled.logged_steps import certain_steps, logged_steps
 from rspmn.infer.compiled.offers import Offers
 from rspmn.infer.compiled.ties import delays_of_limit
 from rspmn.infer.criterion import Criterion
@@ -323,7 +323,14 @@ class Plan:
         steps = self._steps(index, after)
         return 0.0 if math.isinf(steps) else steps
 
+    @cached_property
+    def _certain_steps(self) -> Array:  # [nodes]
+        return certain_steps(self.model.template.arrays)
+
     def _steps(self, index: int, after: int) -> float:
+        certain = float(self._certain_steps[index])
+        if not math.isnan(certain):
+            return certain
         return logged_steps(self.model.template, index, lambda at: self.best_branch(at, after))
 
 

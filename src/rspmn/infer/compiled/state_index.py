@@ -18,7 +18,7 @@ from rspmn.infer.compiled.leaf_tables import Distinct
 from rspmn.infer.compiled.relations import ranges
 from rspmn.infer.compiled.state_part import products_below, state_part
 from rspmn.infer.compiled.state_products import Products
-from rspmn.infer.node_values import values_in_node
+from rspmn.infer.node_values import values_in_nodes
 from rspmn.schema import Schema
 from rspmn.types import Array, Ints
 from rspmn.values import Value
@@ -61,8 +61,7 @@ class StateIndex:
     @cached_property
     def node_values(self) -> list[dict[str, Value]]:
         """The values of the variables in each interface node, several as one string."""
-        nodes = self.network.nodes[:]
-        return [values_in_node(nodes, root) for root in self.network.roots]
+        return values_in_nodes(self.network.nodes[:], self.network.roots)
 
     def belief(self, known: Mapping[str, Value]) -> Beliefs:
         """Return which nodes a state, or part of one, may be in; each node is there once."""
