@@ -51,6 +51,8 @@ def as_value(raw: object, where: str, error: type[RspmnError] = RspmnError) -> V
     >>> as_value(np.int64(3), "x")
     3
     """
+    if type(raw) is int and -(2**63) < raw < 2**63:  # most of them
+        return raw
     plain = raw.item() if isinstance(raw, np.generic) else raw
     if isinstance(plain, float) and not math.isfinite(plain):
         raise error(f"{where}: expected a finite number, found {plain}")

@@ -202,17 +202,16 @@ class NetworkBuilder:
 
     def add(self, node: Node) -> int:
         """Return the index of this node, adding it if it is new."""
-        known = self._index.get(node)
-        if known is not None:
-            return known
+        size = len(self._nodes)
         for child in node.children:
-            if not 0 <= child < len(self._nodes):
+            if not 0 <= child < size:
                 raise CircuitError(
-                    f"{type(node).__name__}: child {child}, but {len(self._nodes)} nodes were added"
+                    f"{type(node).__name__}: child {child}, but {size} nodes were added"
                 )
-        self._nodes.append(node)
-        self._index[node] = len(self._nodes) - 1
-        return len(self._nodes) - 1
+        place = self._index.setdefault(node, size)
+        if place == size:
+            self._nodes.append(node)
+        return place
 
     def sum(self, children: Sequence[int], weights: Sequence[float]) -> int:
         """Add a sum node."""

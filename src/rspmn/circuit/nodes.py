@@ -11,6 +11,13 @@ from rspmn.circuit.latent_factors import LatentFactors
 from rspmn.errors import CircuitError
 from rspmn.values import LARGEST_UTILITY, MOST_STEPS, Value, as_value, show
 
+#: The numbers of a utility, and the range of each.
+UTILITY_RANGES = (
+    ("mean", -LARGEST_UTILITY, LARGEST_UTILITY),
+    ("count", 0.0, MOST_STEPS),
+    ("variance", 0.0, LARGEST_UTILITY**2),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Sum:
@@ -101,18 +108,18 @@ class Utility:
     variance: float = 0.0  # of the single rewards, not of the mean
 
     def __post_init__(self) -> None:
-        where = f"Utility({self.variable!r})"
         if not self.variable:
             raise CircuitError("Utility: expected the name of the utility, found ''")
-        ends = {"mean": (-LARGEST_UTILITY, LARGEST_UTILITY), "count": (0.0, MOST_STEPS),
-                "variance": (0.0, LARGEST_UTILITY**2)}  # fmt: skip
-        for name, (least, most) in ends.items():
-            number = float(getattr(self, name))
+        for name, least, most in UTILITY_RANGES:
+            found = getattr(self, name)
+            number = float(found)
             if not least <= number <= most:
                 raise CircuitError(
-                    f"{where}: expected a {name} from {least:.3g} to {most:.3g}, found {number}"
+                    f"Utility({self.variable!r}): expected a {name} from {least:.3g} to "
+                    f"{most:.3g}, found {number}"
                 )
-            object.__setattr__(self, name, number)
+            if number is not found:
+                object.__setattr__(self, name, number)
 
     @property
     def children(self) -> tuple[int, ...]:

@@ -111,6 +111,7 @@ class Windows:
         rows = len(state.codes)
         if is_countable(state.size, rows) and not is_countable(possible, rows):
             state = state.dense()  # so that pairs of states can be counted, too
+            state = replace(state, codes=state.codes.astype(narrowest(state.size)))
         steps = replace(state, codes=state.codes[: episodes.num_steps])
         whole = join([steps, *others, _followed_by(episodes, state)])
         distinct, counts = distinct_counts(whole.codes)

@@ -199,7 +199,9 @@ class _Suspect:
         level = LEVEL / max(1, len(found))
         signs = sorted((test for test in found if test.p < level), key=lambda test: -test.p)
         strongest = {test.other: test for test in signs}  # the last of each
-        return any(self._is_confirmed(sign, level) for sign in strongest.values())
+        utility = strongest.pop(self.two.schema.utility, None)  # is rarely due to anything else
+        first = [] if utility is None else [utility]
+        return any(self._is_confirmed(sign, level) for sign in [*first, *strongest.values()])
 
     def _targets(self) -> list[Later]:
         own = self.two.after_of(self.name)

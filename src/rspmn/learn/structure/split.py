@@ -65,7 +65,8 @@ class BehaviouralSplit:
     ) -> list[Rows]:
         """Split on the best variable that has more than one value."""
         del rng
-        varying = [name for name in on if len(np.unique(_present(rows.codes(name)))) > 1]
+        present = {name: _present(rows.codes(name)) for name in on}
+        varying = [n for n, codes in present.items() if len(codes) and codes.min() < codes.max()]
         if not varying:
             return [rows]
         worth = self._worth(rows, varying, targets)

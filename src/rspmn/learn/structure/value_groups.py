@@ -5,11 +5,12 @@ Values whose rows no test distinguishes are one group.
 """
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 
 import numpy as np
 
+from rspmn.data.distinct import distinct_integers
 from rspmn.learn.structure.contingency import xlogx
 from rspmn.learn.structure.laws import law_differs
 from rspmn.learn.structure.rows import Rows
@@ -69,8 +70,8 @@ class OutcomeTable:
 
     def __post_init__(self) -> None:
         # number blocks and owners without gaps
-        self.block = np.unique(self.block, return_inverse=True)[1]
-        self.owner = np.unique(self.owner, return_inverse=True)[1]
+        self.block = distinct_integers(self.block)[1]
+        self.owner = distinct_integers(self.owner)[1]
         self.blocks = int(self.block.max(initial=-1)) + 1
         self.owners = int(self.owner.max(initial=-1)) + 1
         self.owned = np.zeros((self.blocks, self.owners))  # [blocks, owners], 1 where it belongs
@@ -164,7 +165,7 @@ class OutcomeTable:
         """Return whether every two values are distinguished."""
         if len(self.counts) > FEW:
             return False
-        one, other = np.triu_indices(len(self.counts), 1)
+        one, other = _pairs(len(self.counts))
         known = self.observed_enough(self.counts[one], self.counts[other])
         if not known.any():
             return True
@@ -255,6 +256,12 @@ class Compared:
     logs: Array  # [groups, blocks], Σ v·log v + g·log g - (v + g)·log(v + g)
     crossed: Array  # [groups, blocks], Σ (v·G - g·V)²/(v + g)
     cells: Array  # [groups, blocks], in which either has any
+
+
+@cache
+def _pairs(count: int) -> tuple[Ints, Ints]:
+    """Return all pairs of so many numbers; few, so that they are kept."""
+    return np.triu_indices(count, 1)
 
 
 def _choices_differ(own: Array, others: Array, least: float) -> Bools:  # [groups]
