@@ -65,11 +65,16 @@ def habits_of(two: TwoSteps, config: LearnConfig) -> tuple[str, ...]:
 def _is_autonomous(two: TwoSteps, name: str, names: Sequence[str]) -> bool:
     """Return whether the next value of a variable depends on its value alone.
 
-    That is found out sooner than whether it was acted by.
+    That is found out sooner than whether it was acted by, and whether it depends on decisions
+    sooner than whether on other variables.
     """
-    causes = (*two.schema.decisions, *(other for other in names if other != name))
-    found = next_value_statistics(two, name, causes)
-    return found is None or not found.significant(LEVEL / len(causes)).any()
+    others = tuple(other for other in names if other != name)
+    level = LEVEL / (len(two.schema.decisions) + len(others))
+    for causes in (two.schema.decisions, others):
+        found = next_value_statistics(two, name, causes) if causes else None
+        if found is not None and found.significant(level).any():
+            return False
+    return True
 
 
 def acted_by(

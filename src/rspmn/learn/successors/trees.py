@@ -5,6 +5,7 @@ makes the data likelier. All trees grow at once, level by level: a level is a fe
 for each variable, however many nodes it has. Contexts in one leaf share a distribution.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,6 +20,8 @@ from rspmn.types import Array, Ints
 
 #: A `scipy.sparse.csr_array`.
 Sparse = Any
+#: Joint values are looked up if there are so many contexts for each.
+SPAN = 4
 #: More than the codes of any variable.
 BRANCHES = 2**32
 
@@ -34,20 +37,47 @@ class Trees:
     cells: tuple[Ints, Ints, Array]  # nodes, values, and how often they were seen there
 
     def find(self, contexts: Contexts, component: int) -> Ints:  # [contexts]
-        """Return the lowest node that each context reaches: a leaf, unless a value is new there."""
+        """Return the lowest node that each context reaches: a leaf, unless a value is new there.
+
+        Where the variables that a tree looks at have few joint values, these are looked up.
+        """
+        used = self._used[component]
+        sizes = contexts.sizes[used].tolist()
+        if SPAN * math.prod(sizes) > len(contexts):
+            return self._walk(contexts.codes, component)
+        left = np.arange(math.prod(sizes))
+        codes = np.zeros((len(left), len(contexts.sizes)), dtype=np.int64)
+        key = np.zeros(len(contexts), dtype=np.int64)
+        for variable, size in zip(used, sizes, strict=True):
+            left, codes[:, variable] = np.divmod(left, size)
+        for variable, size in zip(reversed(used), reversed(sizes), strict=True):
+            key *= size
+            key += contexts.columns[variable]
+        return self._walk(codes, component)[key]
+
+    def _walk(self, codes: Ints, component: int) -> Ints:  # [contexts]
+        """Go down a tree from its root, with the codes of each context."""
         children, keys = self._children
-        at = np.full(len(contexts), component)
-        moving = np.arange(len(contexts)) if len(keys) else np.empty(0, dtype=np.int64)
+        at = np.full(len(codes), component)
+        moving = np.arange(len(codes)) if len(keys) else np.empty(0, dtype=np.int64)
         while len(moving):
             moving = moving[self.variable[at[moving]] != LEAF]
             node = at[moving]
-            code = contexts.codes[moving, self.variable[node]]
-            key = _key(node, _branch(code, self.value[node]))
+            key = _key(node, _branch(codes[moving, self.variable[node]], self.value[node]))
             place = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
             known = keys[place] == key
             moving = moving[known]
             at[moving] = children[place[known]]
         return at
+
+    @cached_property
+    def _used(self) -> list[list[int]]:
+        """The variables that the tree of each component looks at."""
+        owner, split = self.owners(), self.variable != LEAF
+        components = int(np.count_nonzero(self.parent == np.arange(len(self.parent))))
+        return [
+            np.unique(self.variable[split & (owner == k)]).tolist() for k in range(components)
+        ]
 
     def owners(self) -> Ints:  # [nodes]
         """Return the component that each node is of."""
