@@ -60,10 +60,13 @@ def _of_variable(
     def counts(one: Ints, other: Ints, size: int, width: int) -> Array:  # [size, width]
         return group_weights(one * width + other, weights, size * width).reshape(size, width)
 
+    never = counts(value, choice, values, choices) == 0
+    if not never.any():
+        return []
     made = counts(node, choice, nodes, choices)
     share = made / np.maximum(made.sum(axis=1, keepdims=True), 1e-300)
     expected = counts(value, node, values, nodes) @ share  # [values, choices]
-    lacks = (counts(value, choice, values, choices) == 0) & (expected >= least)
+    lacks = never & (expected >= least)
     domain, options = rows.table.columns[name].domain, rows.table.columns[decision].domain
     return [
         NeverTaken(decision, options[b], name, domain[a], float(expected[a, b]))

@@ -127,6 +127,36 @@ def test_the_worth_of_a_split_by_hand() -> None:
     assert (variable.tolist(), value.tolist()) == ([0], [EVERY])
 
 
+def test_joint_values_of_variables_add_up_to_each() -> None:
+    """Both ways to count have the same cells and, as weights are whole numbers, the same sums."""
+    rng = np.random.default_rng(0)
+    sizes = (2, 3, 4)
+    seen = contexts([(a, b, c) for a in range(2) for b in range(3) for c in range(4)], sizes)
+    context, value = rng.integers(0, 24, 500), rng.integers(0, 3, 500)
+    counted = entries(context.tolist(), value.tolist(), rng.integers(1, 9, 500).tolist())
+    level = Open(seen, counted, np.arange(500) % 2, np.arange(500))
+    asked = slice(0, 3), level.cell, level.context, level.weight
+    one, other = level._joined(*asked), level._side_by_side(*asked)
+    for part, same in zip(one, other, strict=True):
+        assert part.tolist() == same.tolist()
+    assert level._are_joined(slice(0, 3), 4 * 24 * 6)
+    assert not level._are_joined(slice(0, 3), 4 * 24 * 6 - 1)
+
+
+def test_leaves_are_the_same_looked_up_and_one_by_one() -> None:
+    """Of four variables two matter, so that many contexts have few joint values of these."""
+    rng = np.random.default_rng(0)
+    seen = contexts(rng.integers(0, 4, (400, 4)).tolist(), (4, 4, 4, 5))  # a 4 is never seen
+    value = seen.codes[:, 0] + 4 * (seen.codes[:, 2] == 3)
+    tied = Tied.learn(seen, np.arange(400), [value, np.zeros_like(value)], np.ones(400))
+    asked = contexts(rng.integers(0, 4, (400, 4)).tolist(), (4, 4, 4, 5))
+    assert tied.trees._used == [[0, 2], []]
+    for component in range(2):
+        found = tied.trees.find(asked, component)
+        assert found.tolist() == tied.trees._walk(asked.codes, component).tolist()
+    assert len(set(tied.trees.find(asked, 0).tolist())) == 8
+
+
 def test_one_value_against_all_others() -> None:
     """Of nine actions one reboots: two leaves, not nine."""
     seen = contexts([(a,) for a in range(9)], (9,))

@@ -5,6 +5,8 @@ Dirichlet priors worth one step, uniform over the values seen in the node; less 
 number of possible splits.
 """
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,6 +26,8 @@ LEAF = -1
 EVERY = -1
 #: Entries that are counted at once, of several variables.
 TOGETHER = 200_000
+#: Joint values of several variables are counted if there are so many entries for each count.
+SPAN = 4
 #: Smaller gains are rounding errors.
 LEAST = 1e-9
 
@@ -80,16 +84,26 @@ class Open:
         if not len(mixed):
             return variable, value
         inside = np.flatnonzero((self.prior < STRENGTH)[self.number])
-        cell, context = self.cell[inside], self.context[inside]
-        weight, size = self.weight[inside], len(self.sizes)
-        step = max(1, TOGETHER // len(inside))
-        parts = [
-            self._by_variables(slice(first, first + step), cell, context, weight)
-            for first in range(0, size, step)
-        ]
+        entries = self.cell[inside], self.context[inside], self.weight[inside]
+        parts = [self._by_variables(some, *entries) for some in self._slices(len(inside))]
         gains = _Gains(*(np.concatenate(part)[:, mixed] for part in zip(*parts, strict=True)))
         variable[mixed], value[mixed] = gains.best()
         return variable, value
+
+    def _slices(self, entries: int) -> Iterator[slice]:
+        """Divide the variables into those that are counted at once, in so many entries."""
+        first = 0
+        while first < len(self.sizes):
+            stop = first + max(1, TOGETHER // entries)
+            while stop < len(self.sizes) and self._are_joined(slice(first, stop + 1), entries):
+                stop += 1
+            yield slice(first, stop)
+            first = stop
+
+    def _are_joined(self, variables: slice, entries: int) -> bool:
+        """Return whether it takes least to count the joint values of variables, and add up."""
+        size = math.prod(self.sizes[variables].tolist()) * len(self.key)
+        return entries >= SPAN * size and entries >= len(self.columns[0])
 
     def _by_variables(self, variables: slice, cell: Ints, context: Ints, weight: Array) -> "_Gains":
         """Return the gains of splits by some variables: by all values, and by the best value.
@@ -97,13 +111,8 @@ class Open:
         The other arguments are the entries of nodes that may be split.
         """
         sizes = self.sizes[variables]
-        first = _before(sizes * len(self.key))  # the counts of each variable: by cell, then code
-        at = self.columns[variables].take(context, axis=1)  # [variables, entries]
-        at += cell * sizes[:, None]
-        at += first[:, None]
-        key, weight = distinct_weights(at.ravel(), np.tile(weight, len(sizes)))
-        variable = np.searchsorted(first, key, side="right") - 1
-        cell, code = np.divmod(key - first[variable], sizes[variable])
+        counted = self._joined if self._are_joined(variables, len(cell)) else self._side_by_side
+        variable, cell, code, weight = counted(variables, cell, context, weight)
         first = _before(sizes * self.count)
         parts, part = distinct_integers(
             first[variable] + self.of_key[cell] * sizes[variable] + code
@@ -117,6 +126,42 @@ class Open:
         rest = self.seen[node] - group_weights(part, weight)
         others = self.whole[node] - _ends(self.seen[node]) + less + _ends(rest)
         return self._gains(len(sizes), variable * self.count + node, code, apart, others)
+
+    def _side_by_side(
+        self, variables: slice, cell: Ints, context: Ints, weight: Array
+    ) -> tuple[Ints, Ints, Ints, Array]:
+        """Return the weight of each value of each variable in each cell, if it occurs there."""
+        sizes = self.sizes[variables]
+        first = _before(sizes * len(self.key))  # the counts of each variable: by cell, then code
+        at = self.columns[variables].take(context, axis=1)  # [variables, entries]
+        at += cell * sizes[:, None]
+        at += first[:, None]
+        key, weight = distinct_weights(at.ravel(), np.tile(weight, len(sizes)))
+        variable = np.searchsorted(first, key, side="right") - 1
+        cell, code = np.divmod(key - first[variable], sizes[variable])
+        return variable, cell, code, weight
+
+    def _joined(
+        self, variables: slice, cell: Ints, context: Ints, weight: Array
+    ) -> tuple[Ints, Ints, Ints, Array]:
+        """Return the same by way of the weight of all joint values in each cell."""
+        sizes = self.sizes[variables].tolist()
+        joint = np.zeros(self.columns.shape[1], dtype=np.int64)
+        for column, size in zip(self.columns[variables], sizes, strict=True):
+            joint *= size
+            joint += column
+        at = joint[context]
+        at += cell * math.prod(sizes)
+        shape = len(self.key), *sizes
+        table = group_weights(at, weight, math.prod(shape)).reshape(shape)
+        found = []
+        for number in range(len(sizes)):
+            others = tuple(axis for axis in range(1, len(shape)) if axis != number + 1)
+            counts = table.sum(axis=others)  # [cells, codes]
+            cell, code = np.nonzero(counts)
+            found.append((np.full(len(cell), number), cell, code, counts[cell, code]))
+        variable, cell, code, weight = (np.concatenate(p) for p in zip(*found, strict=True))
+        return variable, cell, code, weight
 
     def _gains(
         self, variables: int, owner: Ints, code: Ints, apart: Array, others: Array

@@ -75,9 +75,7 @@ class Trees:
         """The variables that the tree of each component looks at."""
         owner, split = self.owners(), self.variable != LEAF
         components = int(np.count_nonzero(self.parent == np.arange(len(self.parent))))
-        return [
-            np.unique(self.variable[split & (owner == k)]).tolist() for k in range(components)
-        ]
+        return [np.unique(self.variable[split & (owner == k)]).tolist() for k in range(components)]
 
     def owners(self) -> Ints:  # [nodes]
         """Return the component that each node is of."""
