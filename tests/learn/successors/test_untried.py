@@ -231,7 +231,7 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "m1" in capsys.readouterr().out
     target = str(tmp_path / "log.csv")
     assert main(["sample", path, "--horizon", "2", "--allow-untried", "-o", target]) == 2
-    assert "for --best" in capsys.readouterr().err
+    assert "needs --best" in capsys.readouterr().err
 
 
 def test_extrapolated_branches_only_add() -> None:
