@@ -91,6 +91,8 @@ def _quote(text: str) -> str:
 # ---- SVG and PNG -----------------------------------------------------------------------
 
 _ACROSS, _DOWN = 0.95, 1.15  # inches between neighbours
+#: Where on an edge its label is, from the parent, 0, to the child, 1.
+_LABELLED_AT = 0.68
 
 
 def render(
@@ -144,11 +146,23 @@ def render(
 
 
 def _draw_edge(axes: Any, parent: DrawnNode, child: DrawnNode, text: str) -> None:
-    axes.plot([parent.x, child.x], [parent.layer, child.layer], color="#555555", lw=0.9, zorder=1)
+    """Draw a curve that comes to the child from above, and so does not pass behind its siblings."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    down = child.layer - parent.layer
+    points = [
+        (parent.x, parent.layer), (parent.x, parent.layer + 0.2 * down),
+        (child.x, parent.layer + 0.35 * down), (child.x, child.layer),
+    ]  # fmt: skip
+    codes = [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4]
+    look = {"facecolor": "none", "edgecolor": "#555555", "lw": 0.9, "zorder": 1}
+    axes.add_patch(PathPatch(Path(points, codes), **look))
     if text:
         text = "\n".join(textwrap.wrap(text, 13))
-        x = parent.x + 0.55 * (child.x - parent.x)
-        y = parent.layer + 0.55 * (child.layer - parent.layer)
+        t = _LABELLED_AT
+        shares = (1 - t) ** 3, 3 * (1 - t) ** 2 * t, 3 * (1 - t) * t**2, t**3
+        x, y = (sum(s * p[k] for s, p in zip(shares, points, strict=True)) for k in (0, 1))
         box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
         _write(axes, x, y, text, 7, bbox=box, zorder=2)
 
