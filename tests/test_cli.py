@@ -274,7 +274,7 @@ def test_interrupted(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rspmn.cli.acting.load", interrupt)
+    monkeypatch.setattr("rspmn.cli.act.load", interrupt)
     code, out, err = run(capsys, "meu", grid)
     assert (code, out) == (130, "")
     assert err == "rspmn: interrupted; no file was left incomplete\n"

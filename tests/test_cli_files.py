@@ -119,7 +119,7 @@ def test_an_interruption_keeps_finished_files(
             raise KeyboardInterrupt
         write_episodes(log, path, wide)
 
-    monkeypatch.setattr("rspmn.cli.generating.write_episodes", write)
+    monkeypatch.setattr("rspmn.cli.generate.write_episodes", write)
     words = ["generate", "Maze", "--episodes", "9", "--files", "3", "-o", str(tmp_path / "log.csv")]
     assert main(words) == 130
     assert [path.name for path in tmp_path.iterdir()] == ["log-0.csv"]

@@ -10,7 +10,7 @@ import pytest
 
 from reproductions.single_shot import oil_wildcatter
 from rspmn.cli import main
-from rspmn.cli.learning import _about_successors
+from rspmn.cli.learn import _about_successors
 from rspmn.learn import FutureInfo
 
 

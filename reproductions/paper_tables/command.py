@@ -7,7 +7,7 @@ from pathlib import Path
 from reproductions.paper_tables.campaign import BASELINES, Campaign, run_campaign
 from reproductions.paper_tables.report import write_report
 from rspmn.cli.framework import Arguments
-from rspmn.cli.generating import domain_of
+from rspmn.cli.generate import domain_of
 from rspmn.envs.domains import DOMAINS
 from rspmn.errors import DataError, ModelFileError, did_you_mean
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from rspmn.infer.sample import Decide
     from rspmn.trust import HonestValue, Posterior
     from rspmn.trust.drawn_worlds import Source
-    from rspmn.trust.soft import SoftPosterior
+    from rspmn.trust.soft_box_draws import SoftPosterior
 
 
 class PolicyOptions(TypedDict, total=False):
@@ -380,7 +380,7 @@ class RSPMN:
     @cached_property
     def soft_posterior(self) -> "SoftPosterior":
         """The errors of what soft boxes are worth, given the counts behind them."""
-        from rspmn.trust.soft import SoftPosterior
+        from rspmn.trust.soft_box_draws import SoftPosterior
 
         return SoftPosterior(self)
 

@@ -11,7 +11,7 @@ from rspmn import RSPMN, Episodes
 from rspmn.evaluate import compare, off_policy, practice
 from rspmn.evaluate.behaviour import estimated_behaviour
 from rspmn.evaluate.logged import logged_steps
-from rspmn.evaluate.places import knots
+from rspmn.evaluate.node_membership import knots
 from rspmn.evaluate.target_on_log import TargetOnLog
 from rspmn.evaluate.targets import Planned
 from rspmn.learn import learn_rspmn

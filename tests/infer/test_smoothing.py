@@ -16,7 +16,7 @@ from rspmn.envs.logs import LAYOUTS, Layout
 from rspmn.errors import EvidenceError
 from rspmn.infer.compiled.leaf_tables import Distinct
 from rspmn.infer.compiled.smoothing import Background, mixed, visits_and_end
-from rspmn.infer.compiled.ways import RootTrees, steps_behind
+from rspmn.infer.compiled.template_trees import RootTrees, steps_behind
 from rspmn.infer.evidence import Known, known_values
 from rspmn.infer.likelihood import log_weighted_sum, node_log_likelihoods
 from rspmn.learn import learn_rspmn

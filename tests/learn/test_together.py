@@ -7,13 +7,20 @@ from effort import mostly_soak, seeds
 from rspmn.envs.domains import DOMAINS
 from rspmn.learn import learn_rspmn
 from rspmn.learn.structure import grow
+from rspmn.learn.structure.batched_growth import (
+    Fork,
+    Growth,
+    MeanNeed,
+    Need,
+    run_alone,
+    run_together,
+)
 from rspmn.learn.structure.contingency import contingency
 from rspmn.learn.structure.count_ahead import count_ahead, kept_means
 from rspmn.learn.structure.grouped_statistics import grouped_statistics
 from rspmn.learn.structure.independence import PairStatistics, _pair_by_pair, pair_statistics
 from rspmn.learn.structure.relevance import mean_p_values
 from rspmn.learn.structure.rows import Rows, read_columns
-from rspmn.learn.structure.together import Fork, Growth, MeanNeed, Need, run_alone, run_together
 
 LEFT, RIGHT = ("x0", "x1", "x2", "x4"), ("x3", "x4", "x5", "x6")
 FIELDS = ("g", "x2", "freedom", "weight")

@@ -19,10 +19,10 @@ from rspmn.infer.policy import Policy
 from rspmn.learn import learn_rspmn
 from rspmn.model import RSPMN
 from rspmn.report import report_data
-from rspmn.report.beside_practice import worth_facts
 from rspmn.report.card import variable_facts
 from rspmn.report.decision_points import DecisionPoints
 from rspmn.report.page_warnings import page_warnings
+from rspmn.report.practice_comparison import worth_facts
 
 HORIZON = 8
 

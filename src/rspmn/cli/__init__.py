@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from rspmn.cli.commands import COMMANDS
 from rspmn.cli.console import ExitCode
+from rspmn.cli.dispatch import run_words
 from rspmn.cli.framework import COMPLETION, Commands
-from rspmn.cli.running import run_words
 from rspmn.errors import RspmnError
 
 __all__ = ["COMMANDS", "ExitCode", "main", "run"]

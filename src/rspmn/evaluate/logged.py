@@ -12,7 +12,7 @@ from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.keys import joint_groups
 from rspmn.data.windows import fair_endings
 from rspmn.errors import DataError, EvidenceError
-from rspmn.evaluate.places import Places, knots, places_of
+from rspmn.evaluate.node_membership import Places, knots, places_of
 from rspmn.infer.compiled.draws import ManyDraws, Sampler
 from rspmn.model import RSPMN
 from rspmn.schema import Schema

@@ -11,7 +11,7 @@ from rspmn.data.windows import Windows
 from rspmn.infer.compiled.assign import assign, known_columns
 from rspmn.infer.compiled.forward_backward import entries_of
 from rspmn.infer.compiled.smoothing import mixed, visits_and_end
-from rspmn.infer.compiled.ways import Sites, Ways, steps_behind
+from rspmn.infer.compiled.template_trees import Sites, Ways, steps_behind
 from rspmn.model import RSPMN
 from rspmn.types import Array, Ints
 

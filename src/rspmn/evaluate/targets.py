@@ -23,7 +23,7 @@ import numpy as np
 
 from rspmn.errors import EvidenceError, did_you_mean
 from rspmn.evaluate.logged import Joint, Situations
-from rspmn.infer.lawful import is_lawful
+from rspmn.infer.available_actions import is_lawful
 from rspmn.infer.policy import Policy
 from rspmn.types import Array, Bools, objects
 from rspmn.values import UNKNOWN, as_value

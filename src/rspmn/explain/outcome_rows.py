@@ -18,7 +18,7 @@ from rspmn.infer.compiled.bellman import Choices
 from rspmn.infer.compiled.layers import KINDS, Flat, flatten
 from rspmn.infer.compiled.offers import Offers
 from rspmn.infer.compiled.outcomes import outcomes_of
-from rspmn.infer.compiled.ways import Sites
+from rspmn.infer.compiled.template_trees import Sites
 from rspmn.model import RSPMN
 from rspmn.types import Array, Ints
 

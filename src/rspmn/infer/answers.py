@@ -20,6 +20,7 @@ from rspmn.infer.actions import (
     mark_extrapolated,
     shown_share,
 )
+from rspmn.infer.available_actions import checked, is_lawful
 from rspmn.infer.compiled.beliefs import Beliefs
 from rspmn.infer.compiled.mixture import Situation, decide_one, scores_of_one
 from rspmn.infer.compiled.offers import Offers
@@ -27,7 +28,6 @@ from rspmn.infer.compiled.planned import Plan
 from rspmn.infer.constraints import Constraints
 from rspmn.infer.criterion import MEU
 from rspmn.infer.evidence import Known, as_state, known_values, open_variables
-from rspmn.infer.lawful import checked, is_lawful
 from rspmn.infer.meu import ExpectedUtility, recurrent_meu
 from rspmn.model import RSPMN
 from rspmn.values import Value, as_value, is_missing, show

@@ -16,10 +16,10 @@ from rspmn.data.columns import Column
 from rspmn.data.tables import as_table
 from rspmn.errors import EvidenceError
 from rspmn.infer.actions import ActionValue, action_values, best_among
+from rspmn.infer.available_actions import checked
 from rspmn.infer.compiled.decisions import Worths
 from rspmn.infer.criterion import MEU, Criterion
 from rspmn.infer.evidence import Known, as_state, check_columns, known_values
-from rspmn.infer.lawful import checked
 from rspmn.infer.meu import ExpectedUtility, meu
 from rspmn.model import Evidence
 from rspmn.spmn import SPMN

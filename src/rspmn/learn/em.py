@@ -19,7 +19,7 @@ from rspmn.errors import DataError
 from rspmn.infer.compiled.beliefs import Beliefs
 from rspmn.infer.compiled.forward_backward import Abreast, Ahead, StepBack, kernel_of
 from rspmn.infer.compiled.relations import Relation, common, ranges
-from rspmn.infer.compiled.ways import Ways
+from rspmn.infer.compiled.template_trees import Ways
 from rspmn.learn.flows import Flows, Moments
 from rspmn.learn.rebuild import rebuild
 from rspmn.model import RSPMN

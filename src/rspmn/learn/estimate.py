@@ -21,12 +21,12 @@ from rspmn.infer.compiled.assign import SEVERAL, Assigned, Located, assign, loca
 from rspmn.infer.compiled.layers import KINDS
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.flows import Flows, leaf_flows
+from rspmn.learn.partial_steps import shares_of
 from rspmn.learn.rebuild import rebuild
-from rspmn.learn.shares import shares_of
 from rspmn.learn.structure.rows import RowTable, table_of
-from rspmn.learn.successors.beyond import Beyond
 from rspmn.learn.successors.extrapolate import Extrapolated, extrapolate
 from rspmn.learn.successors.transitions import SuccessorWeights, Transitions
+from rspmn.learn.successors.unobserved_states import Beyond
 from rspmn.learn.successors.untried import untried_branches
 from rspmn.model import RSPMN
 from rspmn.types import Array, Bools, Ints

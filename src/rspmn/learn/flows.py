@@ -13,7 +13,7 @@ from rspmn.circuit import Leaf
 from rspmn.data.keys import group_weights
 from rspmn.data.windows import Windows
 from rspmn.infer.compiled.assign import Assigned
-from rspmn.infer.compiled.ways import RootTrees
+from rspmn.infer.compiled.template_trees import RootTrees
 from rspmn.learn.structure.leaves import weighted_values
 from rspmn.learn.successors.transitions import Sharing, Spread, SuccessorWeights
 from rspmn.types import Array, Ints

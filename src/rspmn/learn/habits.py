@@ -27,12 +27,12 @@ from rspmn.data.distinct import distinct_integers
 from rspmn.data.keys import group_weights
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.next_values import next_value_statistics
+from rspmn.learn.structure.batched_growth import Need
 from rspmn.learn.structure.count_ahead import count_ahead
 from rspmn.learn.structure.independence import pair_statistics, pooled_codes, stratum_statistics
 from rspmn.learn.structure.relevance import MOST_GIVEN, mean_p_values
 from rspmn.learn.structure.rows import Rows
 from rspmn.learn.structure.targets import Later, targets_after
-from rspmn.learn.structure.together import Need
 from rspmn.learn.two_step import TwoSteps
 from rspmn.schema import Schema
 from rspmn.types import Ints

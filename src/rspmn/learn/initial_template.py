@@ -24,11 +24,11 @@ from rspmn.data.windows import States
 from rspmn.end_nodes import end_root, marked_root, unknown_root
 from rspmn.infer.compiled.assign import Located, likeliest_roots
 from rspmn.infer.compiled.state_index import StateIndex
-from rspmn.infer.compiled.ways import RootTrees
+from rspmn.infer.compiled.template_trees import RootTrees
 from rspmn.learn.frontier import Border, edge_of, frontier_leaves, state_leaves
 from rspmn.learn.one_step import OneStep
 from rspmn.learn.structure.learner import Learner
-from rspmn.learn.successors.beyond import Beyond, beyond_the_log, with_states
+from rspmn.learn.successors.unobserved_states import Beyond, beyond_the_log, with_states
 from rspmn.learn.two_step import TwoSteps
 from rspmn.schema import Schema
 from rspmn.types import Array, Ints

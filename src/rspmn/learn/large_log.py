@@ -19,7 +19,7 @@ from rspmn.data.columns import Column, encode
 from rspmn.data.keys import group_weights
 from rspmn.data.sources.count_windows import StoredWindows
 from rspmn.data.windows import Windows, group_windows
-from rspmn.infer.compiled.ways import RootTrees
+from rspmn.infer.compiled.template_trees import RootTrees
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.estimate import assign_shared, count, transitions_of
 from rspmn.learn.flows import Flows

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from rspmn.learn.structure.batched_growth import Need
 from rspmn.learn.structure.count_ahead import count_ahead
 from rspmn.learn.structure.independence import PairStatistics, pair_statistics
-from rspmn.learn.structure.together import Need
 from rspmn.learn.two_step import TwoSteps
 
 

@@ -26,12 +26,12 @@ from rspmn.data.keys import group_weights
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.habits import within
 from rspmn.learn.next_values import count_next_values, next_value_statistics
+from rspmn.learn.structure.batched_growth import Fork, Growth, Need, run_alone
 from rspmn.learn.structure.contingency import distinct_weights
 from rspmn.learn.structure.count_ahead import run_for
 from rspmn.learn.structure.independence import PairStatistics, pair_statistics
 from rspmn.learn.structure.relevance import MOST_GIVEN, mean_p_values
 from rspmn.learn.structure.rows import Rows, with_columns
-from rspmn.learn.structure.together import Fork, Growth, Need, run_alone
 from rspmn.learn.two_step import TwoSteps
 from rspmn.schema import Kind
 from rspmn.types import Array, Bools, Ints

@@ -24,7 +24,7 @@ from rspmn.circuit.blocks import BlockBuilder
 from rspmn.circuit.node_arrays import KINDS, ranges
 from rspmn.end_nodes import Template, unknown_root, weighted_top
 from rspmn.infer.compiled.outcomes import outcomes_of
-from rspmn.infer.compiled.ways import RootTrees
+from rspmn.infer.compiled.template_trees import RootTrees
 from rspmn.learn.flows import Flows
 from rspmn.learn.successors.links import Links
 from rspmn.model import RSPMN, Untried

@@ -23,7 +23,7 @@ from rspmn.learn.set_aside import located_without, put_back, take_out, without_v
 from rspmn.learn.structure.each_state import why_each_state
 from rspmn.learn.structure.independence import pair_statistics
 from rspmn.learn.structure.rows import Rows, table_of
-from rspmn.learn.successors.beyond import Beyond, beyond_in_model
+from rspmn.learn.successors.unobserved_states import Beyond, beyond_in_model
 from rspmn.learn.two_step import wrap
 from rspmn.model import RSPMN
 from rspmn.schema import Kind

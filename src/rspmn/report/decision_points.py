@@ -12,9 +12,9 @@ from rspmn.errors import EvidenceError
 from rspmn.explain.after_actions import OutcomeFinder
 from rspmn.explain.outcome_rows import OutcomeRows
 from rspmn.infer.actions import ActionValue, judged, shown_share
+from rspmn.infer.available_actions import checked
 from rspmn.infer.compiled.beliefs import Beliefs
 from rspmn.infer.compiled.mixture import Situation
-from rspmn.infer.lawful import checked
 from rspmn.infer.policy import Policy
 from rspmn.trust.how_sure import ActionInterval, DrawnPlan, HowSure, how_sure
 from rspmn.values import Mark, Value, plain, rounded

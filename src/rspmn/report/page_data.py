@@ -15,14 +15,14 @@ from rspmn.errors import EvidenceError
 from rspmn.explain.words import NodeWords
 from rspmn.infer.policy import Policy
 from rspmn.model import RSPMN
-from rspmn.report.beside_practice import compared_steps, comparison_of, worth_facts
 from rspmn.report.card import coverage_facts, log_facts, model_facts, variable_facts
+from rspmn.report.decision_mixtures import TooManyWaysError, Way, ways_to_decisions
 from rspmn.report.decision_points import DecisionPoints
 from rspmn.report.later_steps import later_steps
 from rspmn.report.page_warnings import page_warnings
-from rspmn.report.played import played_episodes
+from rspmn.report.practice_comparison import compared_steps, comparison_of, worth_facts
+from rspmn.report.simulated_episodes import played_episodes
 from rspmn.report.small_tree import DecidedStates, small_tree
-from rspmn.report.ways_to_decisions import TooManyWaysError, Way, ways_to_decisions
 from rspmn.spmn import SPMN
 from rspmn.values import Mark, Value, plain, rounded, show
 

@@ -4,9 +4,9 @@ To add one, write its function in a module of `rspmn.cli`, and declare it here b
 returns its parameters. Nothing heavy is imported: `rspmn --help` is quick.
 """
 
-from rspmn.cli.commands.ask import ASK
 from rspmn.cli.commands.from_log import FROM_LOG
-from rspmn.cli.commands.look import LOOK
+from rspmn.cli.commands.inspect import LOOK
+from rspmn.cli.commands.query import ASK
 from rspmn.cli.commands.try_out import TRY
 from rspmn.cli.framework import DeclaredCommand
 

@@ -11,7 +11,7 @@ FROM_LOG = Section("From a log to a model")
 
 
 @FROM_LOG.command(
-    "doctoring.doctor",
+    "doctor.doctor",
     "describe a log and report possible problems",
     "rspmn doctor log.csv --schema schema.toml",
     "rspmn doctor oil.csv --single --schema oil.toml",
@@ -28,7 +28,7 @@ def _doctor() -> list[click.Parameter]:
 
 
 @FROM_LOG.command(
-    "doctoring.propose_schema",
+    "doctor.propose_schema",
     "propose a schema.toml for a log",
     "rspmn schema log.csv",
     "rspmn schema log.csv -o proposed.toml",
@@ -42,7 +42,7 @@ def _schema() -> list[click.Parameter]:
 
 
 @FROM_LOG.command(
-    "learning.learn",
+    "learn.learn",
     "learn a recurrent model from a log of episodes",
     "rspmn learn log.csv --schema schema.toml -o model.json",
     "rspmn learn 'log*.csv' --schema schema.toml -o model.json --force",
@@ -72,7 +72,7 @@ def _learn() -> list[click.Parameter]:
 
 
 @FROM_LOG.command(
-    "learning.learn_single_shot",
+    "learn.learn_single_shot",
     "learn a model from a table of past decisions",
     "rspmn learn-spmn oil.csv --schema oil.toml -o drilling.json",
 )
@@ -88,7 +88,7 @@ def _learn_spmn() -> list[click.Parameter]:
 
 
 @FROM_LOG.command(
-    "likelihoods.show_likelihood",
+    "loglik.show_likelihood",
     "log-likelihood of the episodes of a log",
     "rspmn loglik lake.json log.csv",
     "rspmn loglik lake.json log.csv -o each.csv",

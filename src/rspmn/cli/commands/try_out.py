@@ -13,7 +13,7 @@ TRY = Section("Try it out")
 
 
 @TRY.command(
-    "generating.list_domains",
+    "generate.list_domains",
     "list the domains for which logs can be generated",
     "rspmn domains",
 )
@@ -22,7 +22,7 @@ def _domains() -> list[click.Parameter]:
 
 
 @TRY.command(
-    "generating.generate",
+    "generate.generate",
     "generate a log for a domain",
     "rspmn generate FrozenLake --episodes 300 --schema lake.toml -o lake.csv",
     "rspmn generate Maze --episodes 9 --files 3 -o maze.csv",
@@ -52,7 +52,7 @@ def _generate() -> list[click.Parameter]:
 
 
 @TRY.command(
-    "policies.sample",
+    "policy.sample",
     "sample episodes from a model",
     "rspmn sample lake.json --episodes 50 --horizon 100 --best -o simulated.csv",
 )
@@ -72,7 +72,7 @@ def _sample() -> list[click.Parameter]:
 
 
 @TRY.command(
-    "generating.reproduce",
+    "generate.reproduce",
     "reproduce the paper's tables and compare with the exact optimum",
     "rspmn reproduce --domains GridUniverse --scale 0.01 --seeds 1 -o reproduction",
 )
@@ -95,7 +95,7 @@ def _reproduce() -> list[click.Parameter]:
 
 
 @TRY.command(
-    "completing.completion",
+    "completion.completion",
     "print a script for shell completion",
     'eval "$(rspmn completion bash)"  # in ~/.bashrc',
     "rspmn completion fish > ~/.config/fish/completions/rspmn.fish",

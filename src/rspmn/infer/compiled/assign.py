@@ -19,7 +19,7 @@ from rspmn.infer.compiled.beliefs import Pairs
 from rspmn.infer.compiled.layers import KINDS
 from rspmn.infer.compiled.leaf_tables import Distinct
 from rspmn.infer.compiled.state_index import StateIndex
-from rspmn.infer.compiled.ways import RootTrees, Ways
+from rspmn.infer.compiled.template_trees import RootTrees, Ways
 from rspmn.types import Array, Ints
 
 #: The interface node of a state that all interface nodes exclude.

@@ -7,7 +7,7 @@ import numpy as np
 from rspmn.circuit import Network, Product, Utility
 from rspmn.errors import EvidenceError
 from rspmn.infer.compiled.layers import KINDS, flatten
-from rspmn.infer.compiled.ways import Sites, sites_of
+from rspmn.infer.compiled.template_trees import Sites, sites_of
 from rspmn.types import Ints
 
 

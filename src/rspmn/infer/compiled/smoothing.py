@@ -22,7 +22,7 @@ from rspmn.errors import EvidenceError
 from rspmn.infer.compiled.forward_backward import Abreast, Kernel, kernel_of
 from rspmn.infer.compiled.layers import compile_likelihood
 from rspmn.infer.compiled.leaf_tables import Distinct, distinct_columns
-from rspmn.infer.compiled.ways import steps_behind
+from rspmn.infer.compiled.template_trees import steps_behind
 from rspmn.model import RSPMN
 from rspmn.spmn import SPMN
 from rspmn.types import Array, Ints

@@ -27,8 +27,8 @@ def is_completed(windows: Windows) -> bool:
     """Return whether what states lack is drawn.
 
     It is if a state has several variables, all of finitely many values, and nothing is observed
-    after a decision. Of a state of one variable nothing is known where it is missing: steps are
-    then shared by `rspmn.learn.shares`. Where absence itself tells something it is left as it is.
+    after a decision. A state of one variable is unknown where that is missing: such steps are
+    divided by `rspmn.learn.partial_steps`. If absence is informative, nothing is drawn.
     """
     schema = windows.schema
     names = schema.information_sets[0]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rspmn.data.keys import group_weights
+from rspmn.learn.structure.batched_growth import BayesNeed
 from rspmn.learn.structure.code_table import Codes
 from rspmn.learn.structure.contingency import (
     Contingency,
@@ -17,7 +18,6 @@ from rspmn.learn.structure.contingency import (
 from rspmn.learn.structure.grouped_statistics import Strata
 from rspmn.learn.structure.rows import Rows, codes_together
 from rspmn.learn.structure.targets import Later
-from rspmn.learn.structure.together import BayesNeed
 from rspmn.types import Array, Bools, Ints
 
 #: The weight of the prior: that of one row.

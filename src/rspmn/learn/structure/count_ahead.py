@@ -8,13 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from rspmn.learn.structure.bayes_factors import evidence_together
-from rspmn.learn.structure.code_table import Codes
-from rspmn.learn.structure.f_test import f_tests
-from rspmn.learn.structure.grouped_statistics import grouped_statistics
-from rspmn.learn.structure.independence import PairStatistics, keep_statistics
-from rspmn.learn.structure.rows import Rows, codes_together
-from rspmn.learn.structure.together import (
+from rspmn.learn.structure.batched_growth import (
     BayesNeed,
     Growth,
     MeanNeed,
@@ -23,6 +17,12 @@ from rspmn.learn.structure.together import (
     run_alone,
     run_together,
 )
+from rspmn.learn.structure.bayes_factors import evidence_together
+from rspmn.learn.structure.code_table import Codes
+from rspmn.learn.structure.f_test import f_tests
+from rspmn.learn.structure.grouped_statistics import grouped_statistics
+from rspmn.learn.structure.independence import PairStatistics, keep_statistics
+from rspmn.learn.structure.rows import Rows, codes_together
 from rspmn.types import Ints
 
 T = TypeVar("T")

@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from rspmn.learn.structure.batched_growth import Fork, Growth, Need, run_alone, run_together
 from rspmn.learn.structure.classes import fit_classes, is_number
 from rspmn.learn.structure.count_ahead import count_ahead
 from rspmn.learn.structure.independence import GTest, components
@@ -23,7 +24,6 @@ from rspmn.learn.structure.relevance import relevant_variables, with_dependents
 from rspmn.learn.structure.rows import Rows
 from rspmn.learn.structure.split import BehaviouralSplit
 from rspmn.learn.structure.targets import targets_after
-from rspmn.learn.structure.together import Fork, Growth, Need, run_alone, run_together
 from rspmn.schema import Schema
 from rspmn.types import Ints
 from rspmn.values import Value

@@ -10,6 +10,7 @@ from itertools import combinations
 
 import numpy as np
 
+from rspmn.learn.structure.batched_growth import BayesNeed, Growth, MeanNeed, Need
 from rspmn.learn.structure.bayes_factors import evidence
 from rspmn.learn.structure.count_ahead import FEW_ROWS, kept_means
 from rspmn.learn.structure.f_test import f_tests
@@ -17,7 +18,6 @@ from rspmn.learn.structure.independence import components
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.rows import Rows, with_joint_variable
 from rspmn.learn.structure.targets import Later, Targets, has_unavailable_choice
-from rspmn.learn.structure.together import BayesNeed, Growth, MeanNeed, Need
 from rspmn.types import Bools, Ints
 
 #: A variable of more values than this is not conditioned on: its strata would be too small.

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rspmn.data.keys import group_weights
-from rspmn.learn.successors.beyond import Beyond
 from rspmn.learn.successors.predict import Predicted
 from rspmn.learn.successors.products import FactorProducts
 from rspmn.learn.successors.transitions import SuccessorWeights, Transitions
+from rspmn.learn.successors.unobserved_states import Beyond
 from rspmn.learn.successors.untried import MOST_BRANCHES, branches_of
 from rspmn.model import Untried
 from rspmn.types import Array, Bools, Ints

@@ -10,7 +10,7 @@ LOOK = Section("Inspect and share a model")
 
 
 @LOOK.command(
-    "looking.check",
+    "info.check",
     "check that a model or a schema.toml is valid",
     "rspmn check lake.json",
     "rspmn check schema.toml",
@@ -20,7 +20,7 @@ def _check() -> list[click.Parameter]:
 
 
 @LOOK.command(
-    "looking.show_info",
+    "info.show_info",
     "show the variables and the size of a model",
     "rspmn info lake.json",
     "cat lake.json | rspmn info - --json",
@@ -30,7 +30,7 @@ def _info() -> list[click.Parameter]:
 
 
 @LOOK.command(
-    "reporting.report",
+    "report.report",
     "write an interactive HTML page about a model",
     "rspmn report lake.json --horizon 30 -o lake.html",
     "rspmn report lake.json --horizon 30 --log log.csv --title 'A lake' -o report.html",
@@ -52,7 +52,7 @@ def _report() -> list[click.Parameter]:
 
 
 @LOOK.command(
-    "serving.serve",
+    "serve.serve",
     "serve models over HTTP: JSON API and HTML pages",
     "rspmn serve lake.json --horizon 30",
     "rspmn serve lake=lake.json oil.json --port 8080",
@@ -78,7 +78,7 @@ def _serve() -> list[click.Parameter]:
 
 
 @LOOK.command(
-    "drawing.draw",
+    "draw.draw",
     "draw a model as .svg, .png or .dot",
     "rspmn draw grid.json -o template.svg",
     "rspmn draw lake.json --state cell=14 --horizon 20 -o cell_14.svg",

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from rspmn import export
-from rspmn.cli.asking import honest_line, honest_of, options, print_doubts
 from rspmn.cli.console import ExitCode, print_table
 from rspmn.cli.framework import Arguments
+from rspmn.cli.queries import honest_line, honest_of, options, print_doubts
 from rspmn.cli.streams import write_table
 from rspmn.data.tables import as_table
 from rspmn.errors import DataError, EvidenceError

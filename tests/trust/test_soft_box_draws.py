@@ -13,7 +13,7 @@ from rspmn import RSPMN, Followed
 from rspmn.errors import CircuitError, EvidenceError
 from rspmn.learn import learn_rspmn
 from rspmn.successor_counts import SoftCounts
-from rspmn.trust.soft import SoftPosterior
+from rspmn.trust.soft_box_draws import SoftPosterior
 
 
 def walk(episodes: int, seed: int = 0) -> RSPMN:

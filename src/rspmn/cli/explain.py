@@ -3,9 +3,9 @@
 import json
 from dataclasses import asdict
 
-from rspmn.cli.asking import options, recurrent, state_of
 from rspmn.cli.console import print_table
 from rspmn.cli.framework import Arguments
+from rspmn.cli.queries import options, recurrent, state_of
 from rspmn.cli.streams import check_ending
 from rspmn.data.episodes import Episodes
 from rspmn.errors import EvidenceError

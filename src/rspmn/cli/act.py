@@ -5,7 +5,9 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from rspmn.cli.asking import (
+from rspmn.cli.console import ExitCode, styled, warn
+from rspmn.cli.framework import Arguments
+from rspmn.cli.queries import (
     NEARLY_ALL,
     Model,
     honest_in,
@@ -18,8 +20,6 @@ from rspmn.cli.asking import (
     unsupported,
     warn_of_unseen,
 )
-from rspmn.cli.console import ExitCode, styled, warn
-from rspmn.cli.framework import Arguments
 from rspmn.errors import EvidenceError
 from rspmn.infer import ActionValue, best_among
 from rspmn.infer.criterion import LEAST_KNOWN
@@ -51,7 +51,7 @@ class Answered(NamedTuple):
 def show_actions(arguments: Arguments) -> int:
     """Print what every value of the decisions to make now is worth, those to choose first."""
     if arguments.table is not None:
-        from rspmn.cli.policies import decide_table
+        from rspmn.cli.policy import decide_table
 
         return decide_table(arguments)
     if arguments.output is not None:

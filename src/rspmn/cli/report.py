@@ -4,9 +4,9 @@ import json
 import time
 from pathlib import Path
 
-from rspmn.cli.asking import recurrent
 from rspmn.cli.framework import Arguments
 from rspmn.cli.options import log_options
+from rspmn.cli.queries import recurrent
 from rspmn.cli.streams import check_ending
 from rspmn.data.episodes import Episodes
 from rspmn.doctor import Finding, examine

@@ -11,7 +11,7 @@ ASK = Section("Query a model")
 
 
 @ASK.command(
-    "acting.show_actions",
+    "act.show_actions",
     "value of every action in a state, best first",
     "rspmn act lake.json --state cell=14 --horizon 100",
     "rspmn act lake.json --state cell=14 --horizon 100 --sure",
@@ -35,7 +35,7 @@ ASK.commands["decide"] = ASK.commands["act"]._replace(summary="the same as act")
 
 
 @ASK.command(
-    "explaining.explain",
+    "explain.explain",
     "explain why an action is best in a state",
     "rspmn explain lake.json --state cell=14 --horizon 30",
     "rspmn explain lake.json --state cell=14 --horizon 30 --log log.csv -o why.svg",
@@ -53,7 +53,7 @@ def _explain() -> list[click.Parameter]:
 
 
 @ASK.command(
-    "explaining.show_returns",
+    "explain.show_returns",
     "distribution of the return: quantiles and CVaR",
     "rspmn returns lake.json --horizon 30",
     "rspmn returns lake.json --state cell=14 --horizon 30 --tail 0.1",
@@ -69,7 +69,7 @@ def _returns() -> list[click.Parameter]:
 
 
 @ASK.command(
-    "explaining.show_information",
+    "explain.show_information",
     "value of observing a variable before the decision",
     "rspmn information lake.json --horizon 30 --observe cell",
 )
@@ -84,7 +84,7 @@ def _information() -> list[click.Parameter]:
 
 
 @ASK.command(
-    "explaining.show_sensitivity",
+    "explain.show_sensitivity",
     "probabilities at which the best action changes",
     "rspmn sensitivity lake.json --state cell=14 --horizon 30",
     "rspmn sensitivity lake.json --state cell=14 --horizon 30 --event cell=13",
@@ -102,7 +102,7 @@ def _sensitivity() -> list[click.Parameter]:
 
 
 @ASK.command(
-    "acting.show_meu",
+    "act.show_meu",
     "maximum expected utility, from the start or from a state",
     "rspmn meu lake.json --horizon 100",
     "rspmn meu lake.json --state cell=14 --discount 0.95",
@@ -112,7 +112,7 @@ def _meu() -> list[click.Parameter]:
 
 
 @ASK.command(
-    "policies.show_policy",
+    "policy.show_policy",
     "best decision in every state, as a table or in other formats",
     "rspmn policy lake.json --horizon 100",
     "rspmn policy lake.json --horizon 100 -o policy.csv",
@@ -132,7 +132,7 @@ def _policy() -> list[click.Parameter]:
 
 
 @ASK.command(
-    "evaluating.evaluate",
+    "evaluate.evaluate",
     "estimate the value of a policy from a model and a log",
     "rspmn evaluate lake.json --log log.csv --draws 50",
     "rspmn evaluate lake.json --log log.csv --policy uniform --draws 50 --level 0.95",

@@ -10,7 +10,7 @@ from random_models import Setting, random_rspmn, random_setting
 from rspmn import RSPMN
 from rspmn.circuit import Max, Sum
 from rspmn.infer.compiled.leaf_tables import Distinct
-from rspmn.infer.compiled.ways import RootTrees, Ways
+from rspmn.infer.compiled.template_trees import RootTrees, Ways
 from rspmn.infer.likelihood import node_log_likelihoods
 from rspmn.values import Value
 

@@ -15,7 +15,8 @@ from rspmn.evaluate import Tabular, true_value
 from rspmn.learn import LearnConfig, learn_rspmn
 from rspmn.learn.info import RSPMNInfo
 from rspmn.learn.structure import each_state
-from rspmn.learn.successors import beyond, extrapolate
+from rspmn.learn.successors import extrapolate
+from rspmn.learn.successors import unobserved_states as beyond
 from rspmn.model import RSPMN
 from rspmn.schema import Schema
 

@@ -4,8 +4,8 @@ import json
 
 from rspmn.circuit import Network
 from rspmn.circuit.draw import render
-from rspmn.cli.asking import Model, recurrent, state_of
 from rspmn.cli.framework import Arguments
+from rspmn.cli.queries import Model, recurrent, state_of
 from rspmn.cli.streams import check_ending
 from rspmn.errors import EvidenceError
 from rspmn.files import write_atomically
