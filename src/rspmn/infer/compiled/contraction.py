@@ -141,9 +141,10 @@ class Contraction:
         self.distinct, self.of_rows = distinct_rows(self.rows)
         cells, self.cell = distinct_rows(factors.classes)
         self.cells = len(cells)
-        self.order = elimination_order(self.distinct, cells)
-        endings = _endings(cells, self.order)
-        self._stages, last = _stages(factors.tables, self.distinct, cells, endings, self.order)
+        order = elimination_order(self.distinct, cells)
+        assert order is not None  # as there is no limit
+        endings = _endings(cells, order)
+        self._stages, last = _stages(factors.tables, self.distinct, cells, endings, order)
         self.of_rows, self.cell = last[self.of_rows], endings[0][self.cell]
 
     def with_tables(self, tables: Sequence[Array]) -> "Contraction":
@@ -227,26 +228,27 @@ def _endings(cells: Ints, order: Sequence[int]) -> list[Ints]:
     return found[::-1]
 
 
-def elimination_order(rows: Ints, cells: Ints) -> list[int]:
+def elimination_order(rows: Ints, cells: Ints, most: float = math.inf) -> list[int] | None:
     """Return the order in which components are summed out: greedily, the least work first.
 
-    Of each step, work is the number of beginnings after it times that of endings before it; with
-    equal work, that which leaves fewer endings.
+    Of each step, work is the number of beginnings after it times that of endings after it; with
+    equal work, that which leaves fewer beginnings. None if this is more than `most` in all.
     """
     left, sizes = list(range(rows.shape[1])), rows.max(axis=0) + 1
     columns, cells = np.ascontiguousarray(rows.T), np.asfortranarray(cells)
-    begun, order = np.zeros(len(rows), dtype=np.int64), list[int]()
-    while left:
+    begun, order, work = np.zeros(len(rows), dtype=np.int64), list[int](), 0
+    while left and work <= most:
         costs = []
         for component in left:
             beginnings = _count(begun * sizes[component] + columns[component])
             endings = _count_joint(cells[:, [c for c in left if c != component]])
             costs.append((beginnings * endings, beginnings, component))
-        best = min(costs)[2]
+        cost, _, best = min(costs)
+        work += cost
         begun = distinct_integers(begun * sizes[best] + columns[best])[1]
         order.append(best)
         left.remove(best)
-    return order
+    return order if work <= most else None
 
 
 def _count(keys: Ints) -> int:
