@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import replace
 from functools import cache, partial
 from itertools import product
@@ -140,19 +141,25 @@ def test_the_query_decides_as_the_policy(finite: Finite, engine: str) -> None:
                 assert row[name] == of.get(name), state
 
 
+def connected(engine: str) -> "closing[Any]":
+    return closing(sqlite3.connect(":memory:") if engine == "sqlite" else duckdb.connect())
+
+
 def run_sql(
     policy: Policy, engine: str, names: list[str], states: list[State]
 ) -> list[dict[str, Any]]:
     """Return the rows of the query, with the table of states made anew."""
-    connection: Any = sqlite3.connect(":memory:") if engine == "sqlite" else duckdb.connect()
-    columns = ", ".join(f'"{n.replace(chr(34), 2 * chr(34))}" {sql_type(n, states)}' for n in names)
-    connection.execute(f'CREATE TABLE "states" ("row" INTEGER, {columns})')
-    marks = ", ".join("?" * (len(names) + 1))
-    rows = [[k, *(state.get(name) for name in names)] for k, state in enumerate(states)]
-    connection.executemany(f'INSERT INTO "states" VALUES ({marks})', rows)
-    found = connection.execute(to_sql(policy))
-    titles = [column[0] for column in found.description]
-    fetched = found.fetchall()
+    with connected(engine) as connection:
+        columns = ", ".join(
+            f'"{n.replace(chr(34), 2 * chr(34))}" {sql_type(n, states)}' for n in names
+        )
+        connection.execute(f'CREATE TABLE "states" ("row" INTEGER, {columns})')
+        marks = ", ".join("?" * (len(names) + 1))
+        rows = [[k, *(state.get(name) for name in names)] for k, state in enumerate(states)]
+        connection.executemany(f'INSERT INTO "states" VALUES ({marks})', rows)
+        found = connection.execute(to_sql(policy))
+        titles = [column[0] for column in found.description]
+        fetched = found.fetchall()
     if "row" in titles:
         fetched.sort(key=lambda row: row[titles.index("row")])
     return [dict(zip(titles, row, strict=True)) for row in fetched]
@@ -352,19 +359,19 @@ def test_formulas_in_a_python_file() -> None:
 
 @pytest.mark.parametrize("engine", ["sqlite", "duckdb"])
 def test_formulas_in_a_query(engine: str) -> None:
-    connection: Any = sqlite3.connect(":memory:") if engine == "sqlite" else duckdb.connect()
-    types = {"number": "DOUBLE", "condition": "BOOLEAN", "text": "VARCHAR"}
-    for row in FORMULAS:
-        formula = formula_of(Expression.parse(row["expression"]), row["columns"])
-        listed = ", ".join(
-            f"CAST(? AS {types[h]}) AS {quoted(n)}" for n, h in row["columns"].items()
-        )
-        if formula[0] == "column":  # type: ignore[index]
-            formula = ["number", formula]  # a condition
-        query = f"SELECT {sql_number(formula, quoted)} FROM (SELECT {listed}) AS states"
-        for state, expected in row["cases"]:
-            found = connection.execute(query, [state[n] for n in row["columns"]]).fetchone()[0]
-            assert found == expected, (row["expression"], state)
+    with connected(engine) as connection:
+        types = {"number": "DOUBLE", "condition": "BOOLEAN", "text": "VARCHAR"}
+        for row in FORMULAS:
+            formula = formula_of(Expression.parse(row["expression"]), row["columns"])
+            listed = ", ".join(
+                f"CAST(? AS {types[h]}) AS {quoted(n)}" for n, h in row["columns"].items()
+            )
+            if formula[0] == "column":  # type: ignore[index]
+                formula = ["number", formula]  # a condition
+            query = f"SELECT {sql_number(formula, quoted)} FROM (SELECT {listed}) AS states"
+            for state, expected in row["cases"]:
+                found = connection.execute(query, [state[n] for n in row["columns"]]).fetchone()[0]
+                assert found == expected, (row["expression"], state)
 
 
 def test_the_tree_of_numbers_says_how_good_it_is() -> None:
