@@ -174,3 +174,8 @@ def test_a_value_that_is_the_only_one_known_is_drawn(code: int) -> None:
     )  # fmt: skip
     drawn = drawn_one_by_one(steps, np.random.default_rng(0))
     assert (drawn.state == [code, 1]).all()
+
+
+def test_a_log_that_lacks_nothing_is_left_as_it_is() -> None:
+    windows = windows_of({"x": [0, 1, 0, 1], "y": [1, 1, 0, 0], "a": [0] * 4, "u": [0.0] * 4})
+    assert completed(windows) is windows
