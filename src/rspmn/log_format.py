@@ -60,34 +60,34 @@ class LogOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class LogFormat:
-    """How the table of a log is laid out.
+    """The format of the table of a log.
 
     Parameters
     ----------
     episode, time
-        The columns that say which episode a row belongs to, and when. `time=None` means that the
-        rows of each episode are in order.
+        The columns with the episode and the time of a row. `time=None` means that the rows of each
+        episode are in order.
     terminated
         A column that is true in the last row of an episode that terminated, or an expression of
         columns that is, "status in (cured, died)". It is used unless `ending` is given. The
         default is the column "terminated" if the table has one.
     ending
-        What the last row of an episode means where no column says so. "end": the episode
-        terminated. "cut": the log was cut there. "short": episodes shorter than the longest
-        terminated, the others were cut. "final_row": episodes whose last row has no decision and
-        no utility terminated there, the others were cut.
+        How episodes ended, if no column says so. "end": all terminated. "cut": all were truncated.
+        "short": episodes shorter than the longest one terminated, the others were truncated.
+        "final_row": episodes whose last row has neither decision nor utility terminated, the others
+        were truncated.
     gaps
-        "error" refuses whole-number times that leave some out, "allow" accepts them.
+        "error" raises an error for gaps between integer times, "allow" accepts them.
     duplicates
-        "error" refuses two rows of the same episode and time. "drop" counts rows once that are
-        equal in all columns that are used; others of the same time are still refused.
+        "error" raises an error for two rows with the same episode and time. "drop" counts rows that
+        are equal in all used columns once; other rows with the same time are still an error.
     step
-        The length of a step, for times that are measured: a number in the unit of the times, or,
-        for dates, a text such as "4 hours" or "1 day". The rows of an episode in one step are one:
-        of states and decisions the first value counts, utilities are added up.
+        The length of a step, for measured times: a number in the unit of the times or, for dates, a
+        text such as "4 hours" or "1 day". Rows of an episode within one step are joined: the first
+        value of each state variable and decision is used, and utilities are added up.
     numbers
-        The columns of numbers in which some cells are text, `{"lactate": "limits"}`. "missing":
-        what is no number is missing. "limits": "<0.5" counts as 0.5, other text is missing.
+        Numeric columns in which some cells are text, `{"lactate": "limits"}`. "missing": text is
+        missing. "limits": "<0.5" counts as 0.5, and other text is missing.
     wide
         Whether a row is an episode, with a block of columns for each step. Then `episode`,
         `time`, `terminated`, `gaps`, `duplicates`, `step` and `numbers` are not used.
@@ -177,8 +177,7 @@ class LogFormat:
     def override(self, **options: Unpack[LogOptions]) -> "LogFormat":
         """Return the format with some fields changed.
 
-        `ending` and `terminated` answer the same question: the one that is given replaces the
-        other.
+        `ending` and `terminated` exclude each other: the one that is given replaces the other.
         """
         valid = [each.name for each in fields(self)]
         for name in options:
@@ -193,7 +192,7 @@ class LogFormat:
         return replace(self, **given)
 
     def check_names(self, names: Sequence[str], variables: Sequence[str]) -> None:
-        """Refuse a table that lacks a column of the format, or does not say why episodes ended."""
+        """Raise an error if a column is missing, or if it is unknown how episodes ended."""
         if not self.wide:
             self._check_present("episode", self.episode, names)
             self._check_present("time", self.time, names)

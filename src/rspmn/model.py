@@ -118,7 +118,7 @@ class RSPMN:
 
     Root i of the template is interface node i; `Latent(i)` in it means interface node i of
     the next step. The leaves of the top network are latents too: its weights are the start
-    distribution. A model that is not valid is refused.
+    distribution. An invalid model raises a `CircuitError`.
 
     The queries are defined in `rspmn.infer`; the methods call them.
     """
@@ -314,23 +314,23 @@ class RSPMN:
         state
             A mapping from variables to values, a pandas Series, or a row in the schema's order;
             None is the start of an episode. It may be partial, and may contain decisions already
-            made in this step. What it lacks will be observed before the decision is made.
+            made in this step. Missing variables will be observed before the decision is made.
         horizon
-            The number of steps; without one, until the values converge.
+            The number of steps; by default, values are updated until they converge.
         discount
-            Per step.
+            The discount factor per step.
         allow_untried
-            Whether decisions may be chosen that were never tried in a state; their value is
-            extrapolated from what they did elsewhere.
+            Whether actions that were never tried in a state may be chosen; their values are
+            extrapolated from other states.
         criterion
-            The rule at decisions; see `rspmn.infer.criterion`.
+            The criterion at decisions; see `rspmn.infer.criterion`.
 
         Returns
         -------
         ExpectedUtility
-            A float with attributes `supported`, the share of it that is known, and `steps`, the
-            number of logged steps that support it. It is the value of that share; NaN if there is
-            none.
+            A float with the attributes `supported`, the probability of those futures that are
+            known, and `steps`, the number of logged steps. It is the value over the known futures;
+            NaN if there are none.
         """
         from rspmn.infer.constraints import Constraints
         from rspmn.infer.criterion import MEU
@@ -354,7 +354,7 @@ class RSPMN:
         rng: np.random.Generator | int = 0,
         level: float = 0.9,
     ) -> "HonestValue":
-        """Return what the recommended policy is worth, with a 90 % interval.
+        """Return an estimate of the true value of the recommended policy, with a 90 % interval.
 
         This is `policy(horizon, discount).honest_value(state)`; see `Policy.honest_value`.
 
@@ -386,7 +386,7 @@ class RSPMN:
 
     @property
     def is_counted(self) -> bool:
-        """Whether the model has counts behind its weights, so that these can be drawn."""
+        """Whether the model has counts, from which its weights can be drawn."""
         return self.counts is not None or self.soft_counts is not None
 
     @property
@@ -404,7 +404,7 @@ class RSPMN:
     ) -> list[float]:
         """Return the maximum expected utility of every interface node; NaN where nothing is known.
 
-        A node in which no decision is known is worth as little as the worst of the others.
+        A node in which no decision is known has the lowest value of all others.
         """
         from rspmn.infer.bellman import values
         from rspmn.infer.criterion import MEU
@@ -421,8 +421,8 @@ class RSPMN:
     ) -> "list[ActionValue]":
         """Return the expected utility of every value of the next decision, with its support.
 
-        This is `Policy.action_values`, for one question. The parameters are those of `meu`, but
-        the decision is made now: what the state lacks is averaged over.
+        This is `Policy.action_values` for a single query. The parameters are those of `meu`, but
+        the decision is made now: missing variables are averaged over.
         """
         return self.policy(horizon, discount, **rule).action_values(state)
 
@@ -433,10 +433,10 @@ class RSPMN:
         discount: float = 1.0,
         **rule: Unpack[PolicyOptions],
     ) -> Any:
-        """Return what to do in a state: a value, or a mapping of several decisions to make now.
+        """Return the best decision in a state: a value, or a mapping of several decisions.
 
-        This is `Policy.act`, for one question; a state that the model never saw is an error. To
-        act in many states, make a policy once.
+        This is `Policy.act` for a single query; a state that was never observed raises an error.
+        To act in many states, make a policy once.
         """
         return self.policy(horizon, discount, **rule).act(state)
 
@@ -483,19 +483,20 @@ class RSPMN:
         horizon, discount, allow_untried, criterion
             As for `meu`.
         otherwise
-            What to do in states that the model never saw, or in which everything is forbidden;
-            without it, asking for a decision there is an error.
+            The action in states that were never observed, or in which all actions are forbidden;
+            by default, `act` raises an error there.
         forbid
-            Values that decisions must not have, `["pickup"]`; also by state, "vasopressor when
-            map > 80" or `{"vasopressor": "map > 80"}`. See `rspmn.infer.constraints`.
+            Actions to exclude, `["pickup"]`, optionally by state, "vasopressor when map > 80" or
+            `{"vasopressor": "map > 80"}`. See `rspmn.infer.constraints`.
         only
-            In the same form, the values that are left.
+            In the same form, the only actions to allow.
         min_support
-            The fewest logged steps of an action in states that are alike; others are forbidden.
+            The minimum number of logged steps of an action in similar states.
         caution
-            Plans against the posterior: an action is worth its mean over draws of all weights.
-            One that is not of maximum expected utility is taken if it was not logged much less
-            often, and gains more than so many deviations of the gain. See `rspmn.trust.caution`.
+            Plan with the posterior: the value of an action is its mean over draws of all weights.
+            The plan deviates from the maximum expected utility only for actions that were logged
+            often enough and gain more than this number of standard deviations. See
+            `rspmn.trust.caution`.
 
         Examples
         --------
@@ -522,26 +523,26 @@ class RSPMN:
     def merged(
         self, tolerance: float, horizon: int, discount: float = 1.0
     ) -> "tuple[RSPMN, MergeInfo]":
-        """Return a model whose interface nodes are classes of nodes that no decision tells apart.
+        """Return a smaller model in which interface nodes with equal action values are merged.
 
-        It decides as this model does, up to the loss that the second result states, with fewer
-        nodes; in all else, such as likelihoods, states of a class are alike. It has no counts, and
-        of untried decisions only those of `with_untried`.
+        Its policy equals that of this model up to a loss, which the second result states. For
+        other queries, such as likelihoods, merged states are alike. The model has no counts, and
+        untried decisions only as added by `with_untried`.
 
         Parameters
         ----------
         tolerance
-            How far apart what a decision is worth may be in two nodes of a class.
+            The largest difference of the value of a decision between two nodes of a class.
         horizon, discount
-            As for `policy`; with 1, 2, … `horizon` steps to go, nodes of a class are alike.
+            As for `policy`; the tolerance holds for all numbers of steps to go up to `horizon`.
 
         Returns
         -------
         RSPMN
             The smaller model.
         MergeInfo
-            The class of each node, `loss` from the start and `worst` in any node: what is lost, in
-            this model, by deciding as `policy(horizon, discount)` of the smaller one does.
+            The class of each node, and the loss of following the smaller model's policy in this
+            model: `loss` from the start, and `worst` over all nodes.
 
         Examples
         --------
@@ -561,8 +562,8 @@ class RSPMN:
     ) -> Array:  # [num_episodes]
         """Return the log-likelihood of each episode, given its decisions.
 
-        A learned model is smoothed: what it never saw is improbable, not impossible. `smoothed` is
-        the weight of more general estimates in steps; True is one, and False or 0 is none.
+        A learned model is smoothed: unobserved values are improbable, not impossible. `smoothed` is
+        the weight of more general estimates in steps; True means 1, and False or 0 none.
         """
         from rspmn.infer.compiled.smoothing import episode_log_likelihoods
 
@@ -581,17 +582,17 @@ class RSPMN:
         rng: np.random.Generator | int,
         policy: "Policy | Decide | Literal['practice'] | None" = None,
     ) -> Episodes:
-        """Draw episodes from the model, as a simulator of what it was learned from.
+        """Sample episodes from the model.
 
         Parameters
         ----------
         episodes, horizon
-            The number of episodes, and the most steps of each.
+            The number of episodes, and the maximum number of steps of each.
         rng
-            A generator, or a seed for one.
+            A random generator, or a seed.
         policy
-            Makes the decisions: a `Policy`, or a function as `rspmn.infer.Decide` describes it;
-            "practice" decides in the shares of the log. If not given, decisions are uniform.
+            A `Policy`, a function as described by `rspmn.infer.Decide`, or "practice" for the
+            frequencies of the log. By default, decisions are uniformly random.
         """
         from rspmn.infer.sample import draw_episodes
 

@@ -115,7 +115,7 @@ def _version_of(model: RSPMN | SPMN) -> int:
 
 
 def load(path: str | Path) -> RSPMN | SPMN:
-    """Read a model of either kind; an error says what is not valid, and where in the file."""
+    """Read a model of either kind; an error names what is invalid, and where in the file."""
     where = str(path)
     fields = Fields(_parse(_read(path), where), where)
     _check_envelope(fields)

@@ -38,34 +38,33 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, init=False)
 class Schema:
-    """The variables of one time step and the order in which they become known.
+    """The variables of one time step and the order in which they are observed.
 
     Parameters
     ----------
     order
-        Groups of names, first known first. A decision is a group of its own; every
-        other group is an information set. Sets may be empty or left out, and sets with
-        no decision between them are one set.
+        Groups of names in the order in which they are observed. Each decision is a group of its
+        own; every other group is an information set. Sets may be empty or left out, and sets
+        without a decision between them are one set.
     decisions
-        Which of the names are decisions.
+        The names of the decisions.
     utility
-        The reward. It comes last by itself and is not part of `order`. It is the name of a column,
-        or an expression of columns, "-cost"; a list of them, which are added up; or the values of
-        the words of a column, `{"status": {"cured": 100, "died": -100}}`. A utility that is
-        computed is called as its expression.
+        The reward. It always comes last and is not part of `order`. It is the name of a column, an
+        expression of columns, "-cost", a list of these to add up, or a mapping from the values of a
+        column to numbers, `{"status": {"cured": 100, "died": -100}}`. The name of a computed
+        utility is its expression.
     kinds
-        The kinds of variables that are known, `{"x": "integer"}`. Others are inferred from data.
+        Kinds of variables, `{"x": "integer"}`. Others are inferred from data.
     log
-        The format of the logs that the schema is for; the default one if not given. Schemas that
-        differ in nothing else are equal.
+        The format of the logs; by default `LogFormat()`. It is ignored when schemas are compared.
     available
-        Where a decision can have a value, `{"lift": "floor > 0"}`: conditions on what is known
-        before it. With several decisions, by decision: `{"action": {"lift": "floor > 0"}}`. What
-        is not declared is available everywhere.
+        Conditions under which an action is available, `{"lift": "floor > 0"}`, on variables
+        observed before it. With several decisions, by decision: `{"action": {"lift": "floor >
+        0"}}`. Other actions are available everywhere.
     missing
-        Variables of which it tells something that they are missing, `{"crp": "informative"}`, as of
-        a lab that was not ordered: "crp is missing" is one more variable, known together with
-        "crp". Of all others, a missing value is one that is not known: what is known decides.
+        Variables whose absence is informative, `{"crp": "informative"}`, such as a laboratory test
+        that was not ordered: "crp is missing" becomes a variable, observed together with "crp".
+        Other missing values are unknown.
 
     Examples
     --------
@@ -162,7 +161,7 @@ class Schema:
 
     @cached_property
     def informative(self) -> Mapping[str, str]:
-        """The variables whose absence tells something, and the variables that say it.
+        """The variables whose absence is informative, and the variables that indicate it.
 
         >>> Schema([["crp"], ["a"]], ["a"], "u", missing={"crp": "informative"}).informative
         {'crp': 'crp is missing'}
@@ -176,7 +175,7 @@ class Schema:
         return {name: Expression.parse(name) for name in self.state_variables if is_computed(name)}
 
     def known_before(self, decision: str) -> tuple[str, ...]:
-        """Return the variables that are known when `decision` is made, earlier decisions included.
+        """Return the variables observed before `decision`, including earlier decisions.
 
         >>> s = Schema([["age"], ["test"], ["result"], ["treat"]], ["test", "treat"], "health")
         >>> s.known_before("treat")
@@ -271,7 +270,7 @@ class Schema:
         return cls.from_dict(_read_toml(path), where=str(path))
 
     def save(self, path: str | Path) -> None:
-        """Write a `schema.toml`, whole or not at all."""
+        """Write a `schema.toml` atomically."""
         write_atomically(path, tomli_w.dumps(self.to_dict()).encode(), SchemaError)
 
 

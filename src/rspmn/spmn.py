@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SPMN:
-    """A valid network over the variables of a schema. One that is not valid is refused.
+    """A valid network over the variables of a schema. An invalid one raises a `CircuitError`.
 
     The queries are defined in `rspmn.infer`; the methods call them.
     """
@@ -111,13 +111,12 @@ class SPMN:
         """Return the maximum expected utility given a state, or part of one.
 
         The state is a mapping from variables to values, a pandas Series, or a row in the schema's
-        order; it may hold decisions already made. What it lacks will be observed before the
-        decision that comes after it. `criterion` is the rule at decisions; see
-        `rspmn.infer.criterion`.
+        order; it may contain decisions already made. Missing variables will be observed before the
+        next decision. `criterion` is the criterion at decisions; see `rspmn.infer.criterion`.
 
-        If nothing is lacking it is the utility of the best decision. Otherwise, where the parts of
-        the network overlap, as soft classes do, it is an upper bound: that of a decision made with
-        knowledge of the part.
+        If nothing is missing, it is the expected utility of the best decision. Otherwise, if parts
+        of the network overlap, as soft classes do, it is an upper bound: that of a decision made
+        with knowledge of the part.
         """
         from rspmn.infer.single_decisions import best_utility
 
@@ -128,28 +127,27 @@ class SPMN:
     ) -> "list[ActionValue]":
         """Return the expected utility of every value of the next decision, with its support.
 
-        The decision is made now: what the state lacks is averaged over. A state that the model
-        excludes is answered by the parts of it that fit best, and `supported` is 0.
+        The decision is made now: missing variables are averaged over. For a state that the model
+        excludes, the parts that fit best are used, and `supported` is 0.
         """
         from rspmn.infer.single_decisions import values_of_actions
 
         return values_of_actions(self, state, criterion)
 
     def decide(self, table: object) -> "dict[str, NDArray[Any]]":
-        """Return what to do in each row of a table of states, as columns.
+        """Return the best decision in each row of a table of states, as columns.
 
         Parameters
         ----------
         table
-            A table with some of the variables that are known before a decision, and the decisions
-            before it; the decision asked for is the first that is not a column. What a row lacks is
-            averaged over.
+            A table with variables observed before a decision, and earlier decisions. The decision
+            to make is the first one that is not a column. Missing variables are averaged over.
 
         Returns
         -------
-            The decision, under its own name; its expected `utility` and the standard `error` of
-            that; `usual`, the share of logged contexts that are no likelier than the row. Where
-            it is 0, the answer is a guess.
+            The decision, under its own name; its expected `utility` and its standard `error`; and
+            `usual`, the proportion of logged contexts that are not more likely than the row. If it
+            is 0, the answer is a guess.
 
         Examples
         --------
@@ -164,9 +162,9 @@ class SPMN:
         return decide(self, table)
 
     def act(self, state: object = None, *, criterion: "Criterion | None" = None) -> Any:
-        """Return what to do in a state: a value, or a mapping of several decisions to make now.
+        """Return the best decision in a state: a value, or a mapping of several decisions.
 
-        This is `Policy.act`; a state that the model excludes is an error.
+        This is `Policy.act`; a state that the model excludes raises an error.
         """
         policy = self._policy if criterion is None else self.policy(criterion=criterion)
         return policy.act(state)
@@ -194,10 +192,10 @@ class SPMN:
         *,
         criterion: "Criterion | None" = None,
     ) -> "Policy":
-        """Return the best decisions: a policy of one step, with the same answers as an RSPMN's.
+        """Return the best decisions as a policy of one step, with the methods of an RSPMN's policy.
 
-        `otherwise` is what to do in states that the model never saw; without it, asking for a
-        decision there is an error.
+        `otherwise` is the action in states that were never observed; by default, `act` raises an
+        error there.
         """
         from rspmn.infer.criterion import MEU
         from rspmn.infer.policy import Policy
@@ -230,8 +228,8 @@ class SPMN:
     def log_likelihood(self, table: object, smoothed: bool | float = True) -> Array:  # [rows]
         """Return the log-likelihood of each row of a table, given its decisions.
 
-        A learned model is smoothed: what it never saw is improbable, not impossible. `smoothed` is
-        the weight of its `background` in rows; True is one, and False or 0 is none.
+        A learned model is smoothed: unobserved values are improbable, not impossible. `smoothed` is
+        the weight of its `background` in rows; True means 1, and False or 0 none.
         """
         from rspmn.infer.compiled.smoothing import row_log_likelihoods
 
@@ -251,19 +249,19 @@ class SPMN:
         policy: "Policy | Decide | Literal['practice'] | None" = None,
         state: object = None,
     ) -> dict[str, list[Value]]:
-        """Draw rows from the model, as columns.
+        """Sample rows from the model, as columns.
 
         Parameters
         ----------
         rows
             The number of rows.
         rng
-            A generator, or a seed for one.
+            A random generator, or a seed.
         policy
-            Makes the decisions: a `Policy`, or a function as `rspmn.infer.Decide` describes it;
-            "practice" decides in the shares of the log. If not given, decisions are uniform.
+            A `Policy`, a function as described by `rspmn.infer.Decide`, or "practice" for the
+            frequencies of the log. By default, decisions are uniformly random.
         state
-            Known values; the others are drawn given these.
+            Known values; the others are sampled given these.
         """
         from rspmn.infer.sample import sample_rows
         from rspmn.infer.single_decisions import known_of

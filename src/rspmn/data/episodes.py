@@ -88,7 +88,7 @@ class Episodes:
         return [{name: decoded[name][t] for name in decoded} for t in range(len(rows))]
 
     def final_state(self, episode: int) -> dict[str, Value | None] | None:
-        """Return the state seen after the last step, where that is what followed it."""
+        """Return the state observed after the last step, if there is one."""
         if self.endings[episode] != Followed.STATE:
             return None
         row = np.array([episode])
@@ -146,7 +146,7 @@ class Episodes:
     def to_parquet(self, path: str | Path) -> None:
         """Write the log as a long table, which `from_long` and `windows` read back.
 
-        The same log gives the same bytes; a file that cannot be written whole is not written.
+        The same log gives the same bytes; the file is written atomically.
         """
         from rspmn.data.write import write_episodes
 
@@ -158,7 +158,7 @@ class Episodes:
 
     @classmethod
     def from_log(cls, source: object, schema: Schema, **options: Unpack[LogOptions]) -> "Episodes":
-        """Read a log into memory, in the format that the schema says.
+        """Read a log into memory, in the format given by the schema.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ class Episodes:
             The path or pattern of files, a pandas, Polars or PyArrow table, a DuckDB relation, a
             PySpark data frame, a mapping of names to arrays, or a 2-D array.
         schema
-            What the columns mean, and the format of the log.
+            The meaning of the columns, and the format of the log.
         **options
             Fields of `LogFormat` that override the schema's.
 

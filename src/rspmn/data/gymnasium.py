@@ -198,14 +198,14 @@ def collect(
     env
         The environment.
     policy
-        A policy of a model; or a function from an observation to an action; or None, to act at
-        random.
+        A policy of a model, a function from an observation to an action, or None for random
+        actions.
     episodes
         The number of episodes.
     seed
         The seed of the environment and of random actions: the same seed gives the same log.
     max_steps
-        Cut episodes after this number of steps; if not given, only the environment cuts them.
+        Truncate episodes after this number of steps; by default, only the environment does.
     observation, action, reward
         As in `from_minari`.
     progress

@@ -94,11 +94,10 @@ class Windows:
             "state": the successor of a step is the next state. "tuple": it is the whole next
             step, as in the paper.
         time_limit
-            The number of steps after which all episodes were cut, if the states after them were
-            not kept. At the limit, a log knows which episodes ended but not what followed the
-            others. Counting only the ends would make them look more likely than they are, so their
-            successors count as unknown too. If not given, the limit is the length of the longest
-            episodes, if some of them were cut and none has a final state; 0 means no limit.
+            The number of steps after which episodes were truncated without a final state. At the
+            limit, only ends are known. Counting them would overestimate their probability, so their
+            successors count as unknown, too. By default, the limit is the length of the longest
+            episodes, if some of them were truncated and none has a final state; 0 means no limit.
         """
         schema = episodes.schema
         names = successor_variables(schema, successor)

@@ -101,13 +101,13 @@ def examine(
     source, memory_limit, **options
         As in `rspmn.windows`.
     schema
-        What the columns mean, and the format of the log. If not given, one is proposed from the
+        The meaning of the columns, and the format of the log. By default, it is inferred from the
         columns' names and values.
 
     Notes
     -----
-    A log that cannot be learned from gives a diagnosis all the same, with an error among its
-    findings. One that cannot be read at all is refused with `DataError`.
+    If nothing can be learned from a log, its diagnosis contains an error. A log that cannot be read
+    raises a `DataError`.
 
     Examples
     --------

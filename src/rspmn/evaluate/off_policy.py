@@ -1,7 +1,7 @@
-"""What any policy is worth, estimated from a log of another: off-policy evaluation.
+"""Off-policy evaluation: the value of a policy, estimated from a log of another policy.
 
-The model, importance sampling, and combinations of both: `docs/evaluation.md` says which to believe
-when.
+The estimators are the model, importance sampling, and combinations of both. `docs/evaluation.md`
+explains when to use which.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ SURE = 4.0
 
 @dataclass(frozen=True)
 class OffPolicy:
-    """What a policy is worth by all estimators, and how far they can be trusted."""
+    """Estimates of the value of a policy, with notes on their reliability."""
 
     horizon: int
     discount: float
@@ -64,7 +64,7 @@ def off_policy(
     rng: np.random.Generator | int = 0,
     level: float = LEVEL,
 ) -> OffPolicy:
-    """Return what a policy is worth over a horizon from the start, by all estimators.
+    """Return estimates of the value of a policy over a horizon from the start.
 
     Parameters
     ----------
@@ -75,19 +75,19 @@ def off_policy(
     policy
         Anything that `rspmn.evaluate.as_target` accepts.
     horizon
-        The number of steps; without one, that of the longest episode. Where an episode was cut
-        earlier, the model says what follows.
+        The number of steps; by default that of the longest episode. If an episode was truncated
+        earlier, the model's value is used for the rest.
     discount
-        Per step.
+        The discount factor per step.
     behaviour
-        The probability of each logged decision when it was taken, [steps]. If not given, they are
-        estimated from the log.
+        The probability of each logged decision under the behaviour policy, [steps]. By default,
+        probabilities are estimated from the log.
     draws
         The number of draws from the posterior.
     rng
-        A generator, or a seed for one.
+        A random generator, or a seed.
     level
-        The share of intervals that are meant to hold the value.
+        The confidence level of the intervals.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def off_policies(
     rng: np.random.Generator | int = 0,
     level: float = LEVEL,
 ) -> list[OffPolicy]:
-    """Return what several policies are worth, all in the same draws; see `off_policy`."""
+    """Return estimates of the values of several policies, in the same draws; see `off_policy`."""
     check_discount(discount)
     check_level(level)
     steps = logged_steps(model, log)

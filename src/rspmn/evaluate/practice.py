@@ -1,7 +1,7 @@
-"""Current practice: what the log does, as a circuit, and what it is worth.
+"""Current practice: the behaviour policy of the log as a circuit, and its value.
 
-The max nodes of a template are where somebody decided. With the shares in which the log took their
-branches as weights they are sums, and the template is a circuit of the policy behind the log.
+If max nodes are replaced by sums, weighted by the frequencies of their branches in the log, the
+template becomes a circuit of the behaviour policy.
 """
 
 import numpy as np
@@ -69,9 +69,9 @@ def practice(
     rng: np.random.Generator | int = 0,
     level: float = LEVEL,
 ) -> Estimate:
-    """Return what current practice is worth from the start, with a 90 % interval.
+    """Return the value of current practice from the start, with a 90 % interval.
 
-    The shares in which the log decides are drawn with all other weights.
+    The frequencies of decisions are drawn together with all other weights.
 
     Parameters
     ----------
@@ -80,13 +80,13 @@ def practice(
     horizon
         The number of steps.
     discount
-        Per step.
+        The discount factor per step.
     draws
         The number of draws from the posterior.
     rng
-        A generator, or a seed for one.
+        A random generator, or a seed.
     level
-        That of the interval.
+        The confidence level of the interval.
 
     Examples
     --------

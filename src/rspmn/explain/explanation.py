@@ -1,4 +1,4 @@
-"""What an explanation of a decision holds."""
+"""The contents of an explanation."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -27,7 +27,7 @@ class NextState:
 
 @dataclass(frozen=True)
 class ActionReason:
-    """What speaks for and against an action."""
+    """An action with its value, support and next states."""
 
     value: Value
     utility: float  # what it is worth in the model; NaN if that is not known
@@ -44,7 +44,7 @@ class ActionReason:
 
 @dataclass(frozen=True)
 class Place:
-    """An interface node that the state may be in."""
+    """A possible interface node of the state."""
 
     probability: float
     node: int
@@ -55,7 +55,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Influence:
-    """What a variable of the state decides."""
+    """The effect of a variable of the state on the decision."""
 
     variable: str
     value: Value
@@ -95,7 +95,7 @@ class SimilarStep:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a policy decides as it does. Made by `Policy.explain`; `str` has it as text."""
+    """An explanation of a decision, returned by `Policy.explain`; `str` gives it as text."""
 
     state: Mapping[str, Value]
     t: int
@@ -115,7 +115,7 @@ class Explanation:
 
     @property
     def seen(self) -> bool:
-        """Whether the model knows a state like this."""
+        """Whether such a state was observed."""
         return bool(self.places)
 
     @property
@@ -136,7 +136,7 @@ class Explanation:
         return text_html(str(self)) + picture[picture.index("<svg") :]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as JSON has it: no NaN, no objects."""
+        """Return the explanation as a dictionary that can be written as JSON."""
         found = plain(asdict(self))
         for facts, influence in zip(found["influences"], self.influences, strict=True):
             facts["decides"] = influence.decides
@@ -144,13 +144,13 @@ class Explanation:
         return found
 
     def plot(self, axes: "Axes | None" = None) -> "Axes":
-        """Draw what the actions are worth; needs `rspmn[plot]`."""
+        """Plot the values of the actions; needs `rspmn[plot]`."""
         from rspmn.explain.picture import draw_actions
 
         return draw_actions(self, axes)
 
     def picture(self, form: str = "png") -> bytes:
-        """Return the drawing of `plot` as a file: "png" or "svg"."""
+        """Return the plot as the contents of a file: "png" or "svg"."""
         from rspmn.explain.picture import as_file
 
         return as_file(self.plot(), form)

@@ -40,42 +40,41 @@ Reached = dict[int, tuple[float, list[bool]]]
 
 @dataclass(frozen=True)
 class ActionValue:
-    """What one value of a decision is worth, and how far that can be trusted."""
+    """The expected utility of one value of a decision, and its support."""
 
     decision: str
     value: Value
-    utility: float  # NaN where it is offered nowhere, or nothing is known of what follows
-    available: float  # the probability, given the evidence, of a state that offers it
+    utility: float  # NaN if it is available nowhere, or if its successors are unknown
+    available: float  # the probability, given the evidence, that it is available
     steps: float  # logged steps that support the utility
-    #: False where the utility is, at least in part, extrapolated: in a state that is possible this
-    #: action, or a later decision of the step, was never tried, and is valued by what it did
-    #: elsewhere.
+    #: False if the utility is, at least in part, extrapolated from other states: in a possible
+    #: state this action, or a later decision of the step, was never tried.
     tried: bool = True
-    #: Whether the criterion finds it best; several actions may tie.
+    #: Whether it is best according to the criterion; several actions may tie.
     best: bool = False
-    #: How late the utility is earned, the expected sum of t · u_t: it decides between ties.
+    #: How late the utility is earned, the expected sum of t · u_t. It breaks ties.
     delay: float = 0.0
-    #: The variables known before the decision that the evidence lacks. The action is chosen without
-    #: them: its utility is an average over their values, weighed by how often they were logged.
+    #: The variables observed before the decision that are missing in the evidence. The utility is
+    #: an average over their values, weighted by how often they were logged.
     averaged_over: tuple[str, ...] = ()
-    #: Where, of what is known, the log never took it, although it was to be expected. Its utility
-    #: is that of states which do not differ otherwise.
+    #: Given values with which it was never taken, although that was expected. Its utility is that
+    #: of otherwise equal states.
     never_taken: tuple[NeverTaken, ...] = ()
-    #: The standard error of the utility, as far as it is due to the number of logged steps; 0 where
-    #: it is not known.
+    #: The standard error of the utility due to the number of logged steps; 0 if it is unknown.
     error: float = field(default=0.0, compare=False)
-    #: How usual the context is: the share of logged contexts that are no likelier. A context that
-    #: is less likely than all of them, or that the model excludes, has 0: the utility is a guess.
+    #: How typical the context is: the proportion of logged contexts that are not more likely. It is
+    #: 0 for a context less likely than all of them, or excluded by the model: the utility is a
+    #: guess.
     usual: float = 1.0
 
-    #: The probability, given the evidence, of a state that offers it and of knowing what follows
-    #: it. Actions of which much less is known than of others do not compete with them.
+    #: The probability, given the evidence, that it is available and its successor is known. Actions
+    #: that are much less known than others are not compared with them.
     known: float = 1.0
-    #: The probability of being in states with known decisions and successors until the end, the
-    #: action chosen in those that offer it. What is not known of an action that is offered is
-    #: valued as the rest of it. In the last step of a horizon it need not be known what follows.
+    #: The probability of staying in states with known decisions and successors until the end, if
+    #: the action is chosen where it is available. Unknown futures of an action are assumed to be
+    #: worth as much as its known ones. In the last step, the successor need not be known.
     supported: float = 1.0
-    #: The rule that forbids it, in words; nothing if none does. See `rspmn.infer.constraints`.
+    #: The rule that forbids it, or "". See `rspmn.infer.constraints`.
     forbidden: str = ""
 
 

@@ -1,13 +1,13 @@
-"""What policies decide, over a horizon or for ever, and what that is worth.
+"""Decisions of policies and their values, with or without a horizon.
 
-Over a horizon the best choice depends on the steps to go, so a policy knows its horizon and takes
-the time step. How questions are answered is in `rspmn.infer.answers`, for one state, and in
+With a horizon, the best decision depends on the number of steps to go, so methods take the time
+step. Queries are implemented in `rspmn.infer.answers`, for one state, and
 `rspmn.infer.act_many`, for many.
 
-A state may be partial. What it is worth (`value`) and what to do in it (`act`) are then different
-questions. `value` is the maximum expected utility, `RSPMN.meu`: what is not known will be observed
-before the decision. `act` and `action_values` are about a decision that is made now, on what is
-given alone: `ActionValue.averaged_over` names the variables that it was made without.
+A state may be partial. `value` and `act` then make different assumptions. `value` is the maximum
+expected utility, `RSPMN.meu`: missing variables will be observed before the decision. `act` and
+`action_values` are for a decision that is made now, based on the given variables alone:
+`ActionValue.averaged_over` lists the missing ones.
 """
 
 import math
@@ -39,27 +39,28 @@ Planner = Callable[[RSPMN, int | None, float, Criterion], Plan]
 
 
 class BasePolicy:
-    """What to do in each state, and what states and actions are worth.
+    """Decisions in each state, and the values of states and actions.
 
-    A state is a mapping from variables to values, a pandas Series, a record, or a row: values in
-    the schema's order. None is the start of an episode.
+    A state is a mapping from variables to values, a pandas Series, a record, or a row of values in
+    the order of the schema. None is the start of an episode.
 
     Parameters
     ----------
     model
         The model.
     horizon
-        The steps of an episode, or None: for ever.
+        The number of steps, or None for an infinite horizon.
     discount
-        Per step.
+        The discount factor per step.
     otherwise
-        What `act` answers in a state that the model never saw; without it that is an error.
+        The action that `act` returns in states that were never observed; by default, an error is
+        raised.
     allow_untried
-        Whether it may choose what was never tried in a state.
+        Whether actions that were never tried in a state may be chosen.
     criterion
-        The rule that decides which action is best; by default the maximum expected utility.
+        The criterion that determines the best action; by default the maximum expected utility.
     planner
-        Makes the plan, of the model, horizon, discount and criterion.
+        A function that makes the plan from the model, horizon, discount and criterion.
     """
 
     def __init__(
@@ -96,12 +97,12 @@ class BasePolicy:
     # ---- questions -----------------------------------------------------------------
 
     def act(self, state: object = None, t: int = 0) -> Any:
-        """Return what to do in a state at time t.
+        """Return the best decision in a state at time t.
 
-        Returned is a value; with several decisions in a step, a mapping of those to make now: all
-        up to the next variable that is observed between two decisions. Decisions already made in
-        this step are part of the state. What the state lacks is averaged over: the decision is
-        made now, on what is given alone.
+        It is a value or, if a step has several decisions, a mapping of those to make now: all up to
+        the next variable that is observed between two decisions. Decisions already made in this
+        step are part of the state. Missing variables are averaged over, because the decision is
+        made now.
         """
         known = self._answers.known(state)
         made = self._answers.decisions(known, t)
@@ -112,35 +113,35 @@ class BasePolicy:
         return dict(made) if len(self.model.schema.decisions) > 1 else next(iter(made.values()))
 
     def action_values(self, state: object = None, t: int = 0) -> list[ActionValue]:
-        """Return what every value of the next decision is worth, with its support.
+        """Return the expected utility of every value of the next decision, with its support.
 
-        It is the worth of an action that is chosen now, on what is given alone, the best decisions
-        made after it.
+        The action is chosen now, based on the given variables alone, and the best decisions are
+        made afterwards.
         """
         return self._answers.action_values(self._answers.known(state), t)
 
     def value(self, state: object = None, t: int = 0) -> ExpectedUtility:
-        """Return what a state is worth at time t, the best done in it and after it.
+        """Return the value of a state at time t under the best decisions.
 
-        This is `RSPMN.meu` of the state, over the steps that are left: what the state lacks will
-        be observed before the decision is made.
+        This is `RSPMN.meu` of the state over the remaining steps: missing variables will be
+        observed before the decision is made.
         """
         return self._answers.value(self._answers.known(state), t)
 
     def act_many(self, states: object, t: int = 0, otherwise: Otherwise = None) -> Any:
-        """Return what to do in each row of a table of states: an array of values.
+        """Return the best decision in each row of a table of states, as an array of values.
 
-        With several decisions in a step, a mapping of arrays. `otherwise` is the answer for states
-        that the model never saw; without it, that of the policy.
+        If a step has several decisions, it is a mapping of arrays. `otherwise` is the action in
+        states that were never observed; by default that of the policy.
         """
         return next(self.plan(states, [t], otherwise))
 
     def plan(
         self, states: object, times: Iterable[int], otherwise: Otherwise = None
     ) -> Iterator[Any]:
-        """Return what to do in each row of a table of states at each of some times.
+        """Return the best decision in each row of a table of states at several time steps.
 
-        As `act_many`, but which interface nodes the states are in is found once.
+        This is `act_many`, but the interface nodes of the states are found only once.
         """
         names = self.model.schema.decisions
         table = as_table(states)
@@ -157,9 +158,9 @@ class BasePolicy:
             yield found if len(names) > 1 else found[names[0]]
 
     def table(self, t: int = 0) -> dict[str, list[Any]]:
-        """Return one row for each interface node: its states, the best decisions, their worth.
+        """Return one row per interface node: its states, the best decisions and their values.
 
-        `pandas.DataFrame(policy.table())` makes it a data frame.
+        Use `pandas.DataFrame(policy.table())` for a data frame.
         """
         from rspmn.infer.policy_table import policy_table
 
@@ -189,9 +190,9 @@ class BasePolicy:
         return self._answers.situation(self._answers.known(state))
 
     def nodes(self, state: object = None) -> Array:  # [interfaces]
-        """Return how probable each interface node is in a state before the first decision.
+        """Return the probability of each interface node given a state before the first decision.
 
-        All are 0 in a state that the model never saw.
+        All are 0 in a state that was never observed.
         """
         beliefs = self._answers.beliefs(self._answers.known(state))
         if beliefs is None:

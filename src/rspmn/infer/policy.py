@@ -1,7 +1,7 @@
-"""Policies: what to do in each state, how sure that is, and why.
+"""Policies: decisions in each state, with their uncertainty and explanations.
 
-What a policy decides, and what that is worth, is in `rspmn.infer.base_policy`. Further questions
-are answered by `rspmn.trust` and `rspmn.explain`.
+Decisions and values are in `rspmn.infer.base_policy`. Other methods call `rspmn.trust` and
+`rspmn.explain`.
 """
 
 from functools import cached_property
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 
 class Policy(BasePolicy):
-    """The best decisions of a model. Made by `RSPMN.policy` and `SPMN.policy`."""
+    """The best decisions of a model, returned by `RSPMN.policy` and `SPMN.policy`."""
 
     def how_sure(self, state: object = None, t: int = 0) -> "HowSure":
-        """Return how sure the next decision is: intervals of all actions, and which is best.
+        """Return the uncertainty of the next decision: an interval for the value of each action.
 
-        In each of many draws of all weights, given what was logged, an action is taken now and
-        this policy followed after it. Each action has the mean and the 90 % interval of that, and
-        the share of draws in which it is best. Where the model has no counts, or nothing is known
-        of an action, they are NaN, and notes say why.
+        The value of an action is computed in many draws of all weights from the posterior: the
+        action is taken now, and this policy is followed afterwards. Each action has the mean and
+        the 90 % interval over draws, and the proportion of draws in which it is best. They are NaN
+        if the model has no counts or nothing is known about the action; notes give the reason.
 
         Examples
         --------
@@ -72,20 +72,20 @@ class Policy(BasePolicy):
     def explain(
         self, state: object = None, t: int = 0, *, log: object = None, similar: int = 5
     ) -> "Explanation":
-        """Return why the policy decides as it does in a state.
+        """Return an explanation of the decision in a state.
 
-        Every action with its value, interval and support; how much of it is earned now, and where
-        it leads; where the state is, which variables decide that, and the smallest change of one
-        that would change the decision.
+        It has every action with its value, interval and support, its immediate reward and its next
+        states; the interface nodes of the state; the effect of each variable; and the smallest
+        change of a variable that would change the decision.
 
         Parameters
         ----------
         state, t
             As in `act`.
         log
-            `Windows` or `Episodes`: then also the logged steps that are nearest to the state.
+            `Windows` or `Episodes` from which the steps most similar to the state are listed.
         similar
-            The number of these.
+            The number of similar steps.
 
         Examples
         --------
@@ -99,11 +99,11 @@ class Policy(BasePolicy):
         return self._explainer.explain(state, t, log, similar)
 
     def value_of_information(self, state: object, variable: str, t: int = 0) -> "InformationValue":
-        """Return what it is worth to observe a variable before the next decision.
+        """Return the value of observing a variable before the next decision.
 
-        It is the expected utility if the variable is seen first, less that of the best decision
-        now: in a state that does not have it, `None` being the start. What else the state lacks
-        stays unknown. Numbers are averaged over intervals of their knots.
+        It is the expected utility if the variable is observed, minus that of the best decision now.
+        The state must not contain the variable; None is the start of an episode. Other missing
+        variables remain unknown. Numbers are averaged over intervals between knots.
 
         Examples
         --------
@@ -117,21 +117,21 @@ class Policy(BasePolicy):
     def sensitivity(
         self, state: object = None, t: int = 0, event: "Event | None" = None
     ) -> "tuple[Sensitivity, ...]":
-        """Return at which probability of what follows an action the best action changes.
+        """Return the probabilities of events in the next step at which the best action changes.
 
         Parameters
         ----------
         state, t
             As in `act`.
         event
-            What may follow, `{"x": 3}` or `END`; by default each of the next interface nodes. Its
-            probability changes in this step only, all else keeping its proportions.
+            An event in the next step, `{"x": 3}` or `END`; by default each interface node. Its
+            probability is changed in this step only; all others keep their proportions.
 
         Returns
         -------
         tuple
-            The thresholds that exist, the nearest first: of the best action, where it is worth no
-            more than the next best; of others, where they are worth as much as the best.
+            All thresholds, nearest first: for the best action, where its value drops to that of the
+            next best; for others, where their value reaches that of the best.
         """
         return self._explainer.sensitivity(state, t, event)
 
@@ -150,28 +150,28 @@ class Policy(BasePolicy):
         rng: np.random.Generator | int = 0,
         level: float = 0.9,
     ) -> "HonestValue":
-        """Return what the policy is worth in a state at time t, with a 90 % interval.
+        """Return an estimate of the true value of the policy, with an interval.
 
-        `value` is the highest of many estimates, so it promises too much where data are few. Here
-        the policy is valued in draws from the posterior of all weights; see `docs/trust.md`.
-        Without a horizon, values are updated until they settle.
+        `value` is a maximum over many estimates and is biased upwards if there is little data. Here
+        the policy is evaluated in draws from the posterior of all weights; see `docs/trust.md`.
+        Without a horizon, values are updated until they converge.
 
         Parameters
         ----------
         state, t
-            Where the episode is: by default, at its start.
+            The state and the time step; by default, the start of an episode.
         draws
             The number of draws.
         rng
-            A generator, or a seed for one.
+            A random generator, or a seed.
         level
-            That of the interval.
+            The confidence level of the interval.
 
         Returns
         -------
         HonestValue
-            It has `point`, `low` and `high`; the `promise`, which is `value`; the `optimism`; and
-            `caveats`, which say why the interval may not hold the value.
+            It has `point`, `low` and `high`; the `promise`, which equals `value`; the `optimism`;
+            and `caveats`, reasons why the interval may not contain the value.
 
         Examples
         --------
@@ -196,25 +196,25 @@ class Policy(BasePolicy):
         rng: np.random.Generator | int = 0,
         points: int = 10_000,
     ) -> "ReturnDistribution":
-        """Return the distribution of the return: mean, quantiles, tails.
+        """Return the distribution of the return: mean, quantiles, CVaR.
 
-        It is computed on a grid, exactly where rewards are multiples of a common unit, and has the
-        value that the policy promises as its mean: in each interface node the planned decision is
-        made. Rewards of an outcome that vary are normal, as `RSPMN.sample` draws them.
+        It is computed on a grid, exactly if rewards are multiples of a common unit. Its mean is the
+        value of the policy in the model: each interface node follows its planned decision. Varying
+        rewards of an outcome are normal, as in `RSPMN.sample`.
 
         Parameters
         ----------
         horizon
-            The steps that count, at most those that are left; by default all. A policy for ever
-            needs it.
+            The number of steps, at most those to go; by default all of them. Required if the policy
+            has no horizon.
         state, t
-            Where the episode is: by default, at its start.
+            The state and the time step; by default, the start of an episode.
         episodes
-            Simulate so many episodes instead, the policy acting on the states that it sees.
+            If above 0, simulate this number of episodes instead, with decisions in observed states.
         rng
-            A generator, or a seed for one, for that.
+            A random generator, or a seed, for the simulation.
         points
-            Points of the grid: with more of them, `error` is less.
+            The number of grid points; more points make `error` smaller.
 
         Examples
         --------
@@ -228,18 +228,18 @@ class Policy(BasePolicy):
         return policy_returns(self, horizon, state, t, episodes, np.random.default_rng(rng), points)
 
     def tail(self, share: float = 0.1, *, points: int = 10_000) -> "TailPolicy":
-        """Return the policy whose worst share of returns, from the start, has the highest mean.
+        """Return the policy that maximises the conditional value at risk (CVaR) of the return.
 
-        That is the conditional value at risk of the return. Such a policy depends on what was
-        earned so far: `tail.act(state, t, earned)`.
+        CVaR is the mean of the worst share of returns from the start. The policy depends on the
+        rewards earned so far: `tail.act(state, t, earned)`.
 
         Parameters
         ----------
         share
             The share of worst returns, above 0 and at most 1; 1 is this policy.
         points
-            Budgets are kept apart on a grid of so many points; exactly, where rewards are
-            multiples of a unit.
+            The number of grid points for budgets, which are exact if rewards are multiples of a
+            unit.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""How to learn: the tests, the clustering, the weighing of successors, and the budgets."""
+"""Settings of the learners: tests, clustering, transition weights and budgets."""
 
 import math
 import warnings
@@ -25,7 +25,7 @@ AVAILABILITIES = "declared", "observed"
 
 @dataclass(frozen=True)
 class LearnConfig:
-    """How to learn. The default is ours; `paper()` is the paper's.
+    """Settings of the learners. `paper()` returns those of the paper.
 
     >>> LearnConfig(max_nodes=1000).max_nodes
     1000
@@ -33,43 +33,43 @@ class LearnConfig:
 
     independence: IndependenceTest = field(default_factory=GTest)
     clustering: RowClustering = field(default_factory=BehaviouralSplit)
-    #: Test what follows given the decisions in between, not over all rows alike.
+    #: Test dependence on the future given the decisions in between, not over all rows.
     given_decisions: bool = True
-    #: The level at which a variable is found to change the mean of the utility.
+    #: The significance level of tests for an effect on the mean utility.
     mean_alpha: float = 0.001
-    #: Which decisions a state offers. "declared": what was taken anywhere in its interface node,
-    #: unless the schema says that it is unavailable. "observed": what was taken in it; states with
-    #: different decisions are different. That takes a habit of the logger for a law.
+    #: The actions that are available in a state. "declared": those taken anywhere in its interface
+    #: node, unless the schema declares them unavailable. "observed": those taken in the state
+    #: itself; states with different actions are then different states.
     availability: Literal["declared", "observed"] = "declared"
-    #: A decision never seen where at least this many were expected is reported and, if availability
-    #: is observed, unavailable there.
+    #: An action never taken where at least this many times were expected is reported and, if
+    #: availability is "observed", unavailable there.
     unavailable_from: float = 10.0
-    #: A value must be seen this often with each decision before it can be called irrelevant.
+    #: A value must occur this often with each decision before it can be considered irrelevant.
     enough: float = 10.0
-    #: How many soft classes divide contexts of numbers in a model of single decisions. 0: none,
-    #: contexts are split into intervals; None: chosen by how well utilities are predicted.
+    #: The number of soft classes of continuous contexts in a model of single decisions. 0: none,
+    #: contexts are split into intervals; None: selected by held-out utilities.
     classes: int | None = None
-    #: Shrink the means of many values of a decision towards each other, by empirical Bayes, in a
-    #: model of single decisions: the best of many plain means is too high.
+    #: Whether to shrink the means of many actions towards each other, by empirical Bayes, in a
+    #: model of single decisions: the best of many sample means is biased upwards.
     shrink: bool = True
-    #: What interface nodes are where numbers matter: "soft" boxes that overlap, or "intervals".
+    #: The interface nodes of continuous states: overlapping "soft" boxes, or "intervals".
     numbers: Literal["soft", "intervals"] = "soft"
     #: Numbers of many values are tested in this many bins of equal weight.
     bins: int = 10
-    #: What weighs the successors of a branch: "factored", factors that branches share, refined by
-    #: counts; "counts", counts alone; or an object of your own (see `rspmn.learn.Successors`).
+    #: The estimator of transition weights: "factored", factors shared by branches and refined by
+    #: counts; "counts", counts alone; or an object (see `rspmn.learn.Successors`).
     successors: "Successors | str" = "factored"
-    #: Passes of EM over the sequences after the first, and whether they are soft.
+    #: Additional passes of EM over the sequences, and whether they are soft.
     em_passes: int = 0
     soft_em: bool = False
-    #: The part of the successor that is tested: its state or, as in the paper, the whole next step.
+    #: The part of the successor to test: its state or, as in the paper, the whole next step.
     successor: Literal["state", "tuple"] = "state"
     #: The structure of a log with more distinct windows is learned from a sample of this many.
     max_windows: int = 500_000
     #: Families of leaves, by variable or kind: `{"temperature": Gaussian}`. Others are chosen by
     #: kind: `Categorical`, `IntegerHistogram` for integers of many values, `PiecewiseLinear`.
     leaves: Families = field(default_factory=dict, hash=False)
-    #: Budgets; learning that reaches one ends early with a valid network.
+    #: Budgets; if one is reached, learning stops early with a valid network.
     max_nodes: int | None = None
     max_depth: int | None = None  # sums on a path
     max_seconds: float | None = None  # for all of learning
@@ -138,7 +138,7 @@ class LearnConfig:
 
     @property
     def weighing(self) -> "Successors":
-        """What weighs successors, as an object."""
+        """The estimator of transition weights, as an object."""
         from rspmn.learn.successors import Counts, Factored
 
         if isinstance(self.successors, str):
@@ -148,7 +148,7 @@ class LearnConfig:
 
 @dataclass
 class LearnInfo:
-    """What happened while learning."""
+    """Information about the learning process."""
 
     rows: float = 0.0  # weight of all rows
     distinct_rows: int = 0
@@ -163,7 +163,7 @@ class LearnInfo:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far learning has come."""
+    """The progress of learning."""
 
     rows_done: float
     rows: float

@@ -52,24 +52,23 @@ def learn_rspmn(
     Parameters
     ----------
     log
-        Episodes, or their windows: all that is needed of them, except for further passes of EM.
-        They know their schema. If there are more windows than `config.max_windows`, kept by an
-        engine (`rspmn.store_windows`), the structure is learned from a sample. Parameters are
-        estimated from all of them, batch by batch.
+        Episodes, or their windows, which are sufficient unless EM is used. If there are more than
+        `config.max_windows` windows, stored in an engine (`rspmn.store_windows`), the structure is
+        learned from a sample, and parameters are estimated from all windows in batches.
     config
-        How to learn; `LearnConfig()` by default.
+        The settings; `LearnConfig()` by default.
     rng
-        A generator or seed, for tests and clusterings that draw at random.
+        A random generator or a seed, for randomised tests and clusterings.
     report
-        The progress callback; it is called with a `Progress`.
+        A progress callback, called with a `Progress`.
     progress
-        Whether to show a bar; by default on a terminal and in notebooks.
+        Whether to show a progress bar; by default on a terminal and in notebooks.
     keep_stages
-        Keep the networks of each step in `info.stages`, for figures and study.
+        Whether to keep the networks of each step in `info.stages`.
 
     Returns
     -------
-    The model, and what happened while learning.
+    The model, and information about the learning process.
 
     Examples
     --------

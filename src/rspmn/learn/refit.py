@@ -75,15 +75,15 @@ def refit(
     model
         The model.
     log
-        All that it is to be estimated from: to add a batch, add its windows to those that the
-        model was learned from. Steps that have no place in the structure are left out and counted.
+        All of the data: to add a batch, add its windows to those that the model was learned from.
+        Steps that do not fit the structure are left out and counted.
     config
-        The configuration that the model was learned with; `LearnConfig()` by default. It says what
-        weighs successors, which a model does not remember.
+        The configuration that the model was learned with; `LearnConfig()` by default. It determines
+        the estimator of transition weights, which is not stored in a model.
 
     Returns
     -------
-    The model, and what has no place in its structure.
+    The model, and information about steps that do not fit its structure.
 
     Examples
     --------

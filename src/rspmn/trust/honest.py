@@ -42,7 +42,7 @@ SETTLED, MOST_UPDATES = 1e-4, 3_000
 
 @dataclass(frozen=True)
 class HonestValue:
-    """What a policy is worth, with an interval."""
+    """An estimate of the true value of a policy, with an interval."""
 
     point: float
     low: float
@@ -62,7 +62,7 @@ class HonestValue:
 
     @property
     def kept(self) -> bool:
-        """Whether the promise is within noise, a standard deviation, of the point."""
+        """Whether the promise is within one standard deviation of the point."""
         rounding = 1e-6 * max(1.0, abs(self.promise))
         return abs(self.promise - self.point) <= self.deviation + rounding
 

@@ -1,7 +1,7 @@
-"""How sure a decision is: what each action is worth in draws from the posterior.
+"""The uncertainty of a decision: values of actions in draws from the posterior.
 
-In each draw of all weights, an action is taken now and the policy followed after it. The draws of a
-policy are made once and valued once for each number of steps to go; then a state is a lookup.
+In each draw of all weights, an action is taken now and the policy is followed afterwards. The draws
+of a policy are made once and evaluated once for each number of steps to go; a query is a lookup.
 """
 
 import math
@@ -36,7 +36,7 @@ KEPT = 8
 
 @dataclass(frozen=True)
 class ActionInterval:
-    """What an action is worth, as far as the log can tell; NaN where nothing is known."""
+    """The value of an action with an interval; NaN if nothing is known."""
 
     action: ActionValue  # with its value in the model, the logged steps behind it, its flags
     mean: float  # over draws
@@ -48,27 +48,27 @@ class ActionInterval:
 
 @dataclass(frozen=True)
 class HowSure:
-    """How sure a decision is. Made by `Policy.how_sure`."""
+    """The uncertainty of a decision, returned by `Policy.how_sure`."""
 
     actions: tuple[ActionInterval, ...]  # all values of the decision, as `action_values` has them
     notes: tuple[str, ...] = ()  # what was never logged of the state
 
     @property
     def recommended(self) -> ActionInterval | None:
-        """The action that the policy takes; None if it knows none."""
+        """The action of the policy; None if none is known."""
         best = best_among([each.action for each in self.actions])
         return next((each for each in self.actions if best and each.action is best[0]), None)
 
     @property
     def rivals(self) -> tuple[ActionInterval, ...]:
-        """The other actions that may be as good as the recommended one, the likeliest first."""
+        """Other actions that may be as good as the recommended one, most probable first."""
         taken = self.recommended
         others = [a for a in self.actions if a is not taken and a.best > (1 - SURE) / 2]
         return tuple(sorted(others, key=lambda each: -each.best)) if taken else ()
 
     @property
     def too_close(self) -> bool:
-        """Whether the decision is too close to call: the best action may well be another."""
+        """Whether the decision is too close to call: another action may be best."""
         taken = self.recommended
         return taken is not None and taken.best < SURE
 

@@ -123,7 +123,7 @@ def windows(
     max_windows: int = MAX_WINDOWS,
     **options: Unpack[LogOptions],
 ) -> Windows:
-    """Count the distinct windows of a log, wherever its rows are.
+    """Count the distinct windows of a log, in files, in memory or in an engine.
 
     Parameters
     ----------
@@ -131,18 +131,18 @@ def windows(
         The path of a CSV, TSV, Parquet or JSON lines file, gzipped text too, or a pattern such as
         "log/*.parquet", or a list of them; a pandas, Polars or PyArrow table; a DuckDB relation; a
         PySpark data frame; an opened `Engine`; a mapping of names to arrays; `Episodes`. Files are
-        read by DuckDB. Polars, DuckDB and Spark count their own rows: only windows leave them.
+        read by DuckDB. Polars, DuckDB and Spark count their own rows; only windows are transferred.
     schema
         The meaning of the columns, and the format of the log.
     successor, time_limit
         As in `Windows.from_episodes`.
     memory_limit
-        The memory that DuckDB may use to read files, "1GB" by default. What does not fit goes to
-        a temporary folder.
+        The memory that DuckDB may use to read files, "1GB" by default. Beyond that, a temporary
+        folder is used.
     max_windows
-        The largest number of windows that is read into memory. If there are more because the
-        utility is a measured number, windows of about the same utility are counted together, with
-        the sums of their utilities and squares. A log that still has more is refused.
+        The maximum number of windows in memory. If there are more because the utility is a measured
+        number, windows with similar utilities are merged, with the sums of utilities and their
+        squares. If there are still more, a `DataError` is raised.
     **options
         Fields of `LogFormat` that override the schema's: episode, time, terminated, ending, gaps,
         duplicates, step, numbers, wide, columns.
@@ -181,11 +181,11 @@ def store_windows(
     max_windows: int = MAX_WINDOWS,
     **options: Unpack[LogOptions],
 ) -> Iterator[StoredWindows]:
-    """Count the distinct windows of a log and leave them where they were counted.
+    """Count the distinct windows of a log and keep them in the engine.
 
-    For logs with more distinct windows than memory holds; `learn_rspmn` takes what it needs of
-    them. The parameters are those of `windows`; more windows than `max_windows` that differ in
-    nothing but a measured utility are counted together, with its mean and variance.
+    Use it for logs whose distinct windows do not fit in memory; `learn_rspmn` reads what it needs.
+    The parameters are those of `windows`. If there are more windows than `max_windows`, those that
+    differ only in a measured utility are merged, with its mean and variance.
     """
     schema = schema_of_log(schema, options)
     asked = LogQuery(schema, successor_variables(schema, successor))

@@ -48,17 +48,17 @@ def learn_spmn(
         A pandas, Polars or PyArrow table or a mapping of names to arrays: one row per decision
         problem, with the variables of the schema.
     schema
-        The variables, in the order in which they become known.
+        The variables, in the order in which they are observed.
     config
-        How to learn; `LearnConfig()` if not given.
+        The settings; `LearnConfig()` by default.
     rng
-        A generator or seed, for tests and clusterings that draw at random.
+        A random generator or a seed, for randomised tests and clusterings.
     weights
-        A column that says how often each row occurred.
+        A column with the number of times that each row occurred.
     report
-        A progress callback; it is called with a `Progress`.
+        A progress callback, called with a `Progress`.
     progress
-        Whether to show a bar; by default on a terminal and in notebooks.
+        Whether to show a progress bar; by default on a terminal and in notebooks.
 
     Examples
     --------

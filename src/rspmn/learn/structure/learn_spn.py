@@ -28,17 +28,17 @@ def learn_spn(
     Parameters
     ----------
     source
-        A table, as `rspmn.learn_spmn` takes it.
+        A table, as for `rspmn.learn_spmn`.
     names
-        The columns to learn from; all of them if not given.
+        The columns to learn from; by default all.
     config
         `LatentTrees()`, the default, estimates a smoothed density, in which no row is impossible.
         A `LearnConfig` chooses LearnSPN, without smoothing: `LearnConfig.paper()` is its published
         form, and `LearnConfig()` splits rows on single variables.
     rng
-        A generator or seed.
+        A random generator or a seed.
     report
-        A progress callback; it is called with a `Progress`.
+        A progress callback, called with a `Progress`.
 
     Examples
     --------
