@@ -20,9 +20,9 @@ from rspmn.data.windows import Windows
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.never_taken import never_taken
 from rspmn.learn.numbers.axes import SIDES, Axis, Circle, NumberLine, quantile_knots, radius_of
-from rspmn.learn.numbers.displacements import Displacements, Logged, fit_displacements
+from rspmn.learn.numbers.displacements import Logged, fit_displacements
 from rspmn.learn.numbers.follows import expected_next, next_categories
-from rspmn.learn.numbers.grid import Grid, Membership, fit_grid
+from rspmn.learn.numbers.grid import Grid, fit_grid
 from rspmn.learn.numbers.relevant import relevant_variables
 from rspmn.learn.numbers.resolution import CHANGE, Solved, change_between, coarsest
 from rspmn.learn.numbers.steps import Steps, steps_of
@@ -111,9 +111,7 @@ def estimate_on_grid(
     """Return the model of a grid that is given: its axes by their numbers, and its categories."""
     chosen = Chosen([*axes], categories)
     steps = steps_of(windows, frozenset(chosen.numbers))
-    circles = {names: axis.radius for names, axis in axes.items() if isinstance(axis, Circle)}
-    shared = _displacements(steps, chosen, circles)
-    solved = _solve(steps, chosen, tuple(axes.values()), shared)
+    solved = _solve(steps, chosen, tuple(axes.values()))
     return _model(windows, config, steps, chosen, solved)
 
 
@@ -170,13 +168,15 @@ def _resolved(
 ) -> tuple[Solved, dict[int, float]]:
     """Return the coarsest grid that is fine enough, and what decisions of each would lose."""
     total, lines = float(steps.counts.sum()), len(chosen.axes) - len(circles)
-    shared, solved = _displacements(steps, chosen, circles), dict[int, Solved]()
+    solved: dict[int, Solved] = {}
     for fine in KNOTS if lines else [k for k in KNOTS if _on_circle(k) == k]:
-        categories = max((s.grid.categories for s in solved.values()), default=0)
-        nodes = categories * fine**lines * _on_circle(fine) ** len(circles)
-        if total < STEPS_PER_NODE * nodes or (solved and time.monotonic() >= deadline):
+        last = next(reversed(solved.values()), None)
+        nodes = fine**lines * _on_circle(fine) ** len(circles)
+        if last and (
+            total < STEPS_PER_NODE * last.grid.categories * nodes or time.monotonic() >= deadline
+        ):
             break
-        found = _solve(steps, chosen, _axes(steps, chosen, circles, fine), shared)
+        found = _solve(steps, chosen, _axes(steps, chosen, circles, fine), last)
         coarser = [s for k, s in solved.items() if not circles or _on_circle(k) < _on_circle(fine)]
         solved[fine] = found
         if coarser and change_between(coarser[-1], found) < CHANGE:
@@ -207,25 +207,12 @@ def _on_circle(knots: int) -> int:
 
 
 def _solve(
-    steps: Steps, chosen: Chosen, axes: tuple[Axis, ...], displacements: Displacements
+    steps: Steps, chosen: Chosen, axes: tuple[Axis, ...], coarser: Solved | None = None
 ) -> Solved:
-    grid, membership, log = _logged(steps, chosen, axes)
-    follows = expected_next(grid, membership, log, displacements)
-    nexts = [next_categories(grid, membership, log, k) for k in range(len(chosen.categories))]
-    led = transitions(grid, follows, nexts)
-    return Solved(grid, follows, led, membership)
+    """Return what follows the nodes of a grid.
 
-
-def _displacements(steps: Steps, chosen: Chosen, circles: Mapping[Names, float]) -> Displacements:
-    """Return the displacements that all grids share; the coarsest fills gaps for them."""
-    grid, _, log = _logged(steps, chosen, _axes(steps, chosen, circles, KNOTS[0]))
-    return fit_displacements(log, grid.sizes)
-
-
-def _logged(
-    steps: Steps, chosen: Chosen, axes: tuple[Axis, ...]
-) -> tuple[Grid, Membership, Logged]:
-    """Return a grid, the membership of steps, and these with gaps filled by it."""
+    Displacements are those of a coarser grid, unless there are gaps, which each grid fills anew.
+    """
     numbers, categories = steps.only(chosen.numbers), steps.only(chosen.categories)
     values = np.stack([v.values() for v in numbers], axis=1)
     after = np.stack([v.next_values() for v in numbers], axis=1)
@@ -238,7 +225,14 @@ def _logged(
         len(steps.actions), steps.ended, steps.utility.data.astype(np.float64),
         np.zeros(len(steps)) if spread is None else spread, steps.counts,
     )  # fmt: skip
-    return grid, membership, log
+    if coarser is None or np.isnan(values).any():
+        displacements = fit_displacements(log, sizes)
+    else:
+        displacements = coarser.displacements
+    follows = expected_next(grid, membership, log, displacements)
+    nexts = [next_categories(grid, membership, log, k) for k in range(len(categories))]
+    led = transitions(grid, follows, nexts)
+    return Solved(grid, follows, led, membership, displacements)
 
 
 def _coded(columns: Sequence[Column], rows: int) -> tuple[Ints, tuple[int, ...]]:

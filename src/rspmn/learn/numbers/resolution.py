@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
+from rspmn.learn.numbers.displacements import Displacements
 from rspmn.learn.numbers.follows import Follows
 from rspmn.learn.numbers.grid import Grid, Membership
 from rspmn.learn.numbers.successors import GridTransitions
@@ -35,6 +36,7 @@ class Solved:
     follows: Follows
     led: GridTransitions
     membership: Membership  # of the logged steps
+    displacements: Displacements
 
     @cached_property
     def action_values(self) -> list[Array]:  # [nodes, actions] for each discount
