@@ -9,6 +9,7 @@ from random_models import simplex
 from rspmn import RSPMN
 from rspmn.errors import ConvergenceError
 from rspmn.infer.compiled import limit_by_updates
+from rspmn.infer.compiled.bellman import Bellman, Chain, Choices
 from rspmn.infer.compiled.infinite_horizon import limit
 from small_models import Moves, chain
 
@@ -90,3 +91,34 @@ def test_values_that_grow_for_ever_are_refused(monkeypatch: pytest.MonkeyPatch) 
     large(model, monkeypatch)
     with pytest.raises(ConvergenceError, match=r"change by 2 per step for ever.*give a horizon"):
         model.policy()
+
+
+@pytest.mark.parametrize("known_first", [0, 100])
+def test_a_reward_that_is_far_away_takes_few_rounds(
+    known_first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reward of 1 after 200 steps: n steps before it, a state is worth .99ⁿ.
+
+    A round of policy iteration tells one more state of it. `known_first` updates are tried before.
+    """
+    steps = 200
+    model = chain(
+        [
+            {"back": (0.0, {max(i - 1, 0): 1.0}), "go": (float(i == steps - 1), {i + 1: 1.0})}
+            for i in range(steps)
+        ],
+        end=True,
+    )
+    monkeypatch.setattr(limit_by_updates, "LARGE", 0 if known_first else 1000)
+    monkeypatch.setattr(limit_by_updates, "TRIED", known_first)
+    solved, of_choices = list[Choices](), Bellman.chain
+
+    def counted(bellman: Bellman, choices: Choices) -> Chain:
+        solved.append(choices)
+        return of_choices(bellman, choices)
+
+    monkeypatch.setattr(Bellman, "chain", counted)
+    values, bound = limit(model, 0.99)
+    expected = 0.99 ** np.arange(steps - 1, -1, -1)
+    assert np.abs(values[:steps] - expected).max() <= bound <= 1e-9
+    assert len(solved) <= 14

@@ -33,6 +33,8 @@ from rspmn.types import Array, Bools, Ints
 #: largest value: well above what rounding does to it.
 SETTLED = 1e-11
 MOST_ROUNDS = 50  # of policy iteration; a handful is usual
+#: After the usual number of rounds, so many updates are made before each.
+USUAL_ROUNDS, BETWEEN = 8, 32
 MOST_UPDATES = 2**13  # before giving up: a few seconds, however the model was made
 
 
@@ -42,12 +44,12 @@ def limit(model: RSPMN, discount: float, criterion: Criterion = MEU) -> tuple[Ar
     The bound is proven with a discount. Without one it is the last update's change times the
     longest expected time until the chain enters a part that it never leaves.
     """
-    greedy, found = Update(model.bellman, discount, criterion), None
-    if is_large(model.bellman):
-        found = discounted_limit(greedy) if discount < 1 else limit_with_end(greedy, model.end)
-    if found is None:
-        found = _by_policy_iteration(greedy) if discount < 1 else _without_discount(greedy)
-    values, bound = found
+    greedy = Update(model.bellman, discount, criterion)
+    if discount < 1:
+        found: tuple[Array, float] | None = _discounted(greedy)
+    else:
+        found = limit_with_end(greedy, model.end) if is_large(model.bellman) else None
+    values, bound = found or _without_discount(greedy)
     if model.unknown is not None:
         values[model.unknown] = -np.inf
     return values, bound
@@ -92,12 +94,28 @@ def supports_of_limit(
     return np.clip(settled[:size], 0.0, 1.0)
 
 
-def _by_policy_iteration(greedy: Update) -> tuple[Array, float]:
+def _discounted(greedy: Update) -> tuple[Array, float]:
+    """Return the limit with a discount: of large models by updates, if these get there."""
+    values = np.zeros(greedy.bellman.interfaces)
+    if is_large(greedy.bellman):
+        values, bound = discounted_limit(greedy)
+        if bound < math.inf:
+            return values, bound
+    return _by_policy_iteration(greedy, values)
+
+
+def _by_policy_iteration(greedy: Update, values: Array) -> tuple[Array, float]:
+    """Solve for the values of the best choices, and choose again.
+
+    Where a reward is far away, choices change near it first, and one round tells only their
+    neighbours. Updates between rounds tell those that are further away, for less.
+    """
     from scipy.sparse import identity
 
     size, discount = greedy.bellman.interfaces, greedy.discount
-    values = np.zeros(size)
-    for _ in range(MOST_ROUNDS):
+    for number in range(MOST_ROUNDS):
+        for _ in range(BETWEEN if number >= USUAL_ROUNDS else 0):
+            values = greedy.of_finite(values)
         chain = greedy.bellman.chain(greedy.choices(values))
         system = identity(size, format="csc") - discount * chain.follows
         values = solved(system, chain.rewards)

@@ -31,18 +31,21 @@ def is_large(bellman: Bellman) -> bool:
     return bellman.interfaces > (LARGE_FACTORED if bellman.factored else LARGE)
 
 
-def discounted_limit(update: Update) -> tuple[Array, float] | None:
-    """Return values in the limit and how far they may be off; None if equations are better."""
+def discounted_limit(update: Update) -> tuple[Array, float]:
+    """Return values in the limit and how far they may be off; infinitely if equations are better.
+
+    The values are those of the last update then.
+    """
     bellman = update.bellman
-    if not update.takes_means_and_maxima:
-        return None
     states, values = np.arange(bellman.interfaces) != bellman.unknown, np.zeros(bellman.interfaces)
+    if not update.takes_means_and_maxima:
+        return values, np.inf
     for _ in range(MOST_UPDATES if bellman.factored else TRIED):
         before, values = values, update.of_finite(values)
         shift, bound = _macqueen((values - before)[states], update)
         if bound <= TOLERANCE * np.abs(values + shift).max():
             return values + shift * states, bound
-    return None
+    return values, np.inf
 
 
 def _macqueen(change: Array, update: Update) -> tuple[float, float]:
