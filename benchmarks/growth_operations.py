@@ -32,9 +32,9 @@ episodes of {length} steps and visits each cell ten times on average; sampling a
 episodes of this length, too. Each world of each size is measured in a process of its own. Entries
 are CPU seconds, and the peak of memory above what was held before. The exponent is the slope of
 log seconds by log interface nodes, fitted to all sizes: 1 is linear. The second exponent is that of
-memory; it is left out below {least} MB, and exponents of seconds below {brief} s. The first of
-"act" and "act_many" to meet actions that tie computes how late all values are earned; it is counted
-there.
+memory; it is left out below {least} MB, and exponents of seconds below {brief} s. "delays" is how
+late all values are earned, by number of steps to go; the first of "act" and "act_many" to meet
+actions that tie would compute it.
 """
 
 #: Steps of an episode.
@@ -146,6 +146,7 @@ def operations(
     yield "policy(50)", lambda: loaded.policy(50).value()
     yield "policy(discount=0.99)", lambda: loaded.policy(discount=0.99).value()
     policy = loaded.policy(50)
+    yield "delays", lambda: policy.planned.at(49, delays=True)
     yield "act, first", lambda: policy.act(first)
     yield "act, 1,000 times", lambda: [policy.act(first) for _ in range(1000)]
     yield "act_many", lambda: policy.act_many(states)
