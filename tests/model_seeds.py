@@ -20,6 +20,7 @@ from random_models import random_rspmn, random_setting
 from rspmn import RSPMN, SPMN, Episodes, NetworkBuilder, Schema
 from rspmn.circuit import Categorical, IntegerHistogram, PiecewiseLinear, StudentT
 from rspmn.end_nodes import end_root, weighted_top
+from rspmn.envs.lessons import lessons
 from rspmn.envs.sys_admin import sys_admin
 from rspmn.learn import LearnConfig, learn_rspmn, learn_spmn
 from rspmn.learn.structure import each_state
@@ -188,9 +189,15 @@ def single_numbers() -> SPMN:
     return learn_spmn(rows, Schema([["x"], ["a"], ["later"]], ["a"], "u", kinds))[0]
 
 
+def shared_outcomes() -> RSPMN:
+    """Return a learned model in which branches share what they earn."""
+    return learn_rspmn(lessons(2, 2).generate(40, 6, 0, "final"))[0]
+
+
 KINDS: tuple[Callable[[], RSPMN | SPMN], ...] = (
     every_leaf, two_decisions, factored, soft_marked, finite, counted, soft_boxes, intervals,
     untried, untried_by_hand, beyond, informative, never_taken, single_shot, single_numbers,
+    shared_outcomes,
 )  # fmt: skip
 
 

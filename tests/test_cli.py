@@ -174,7 +174,7 @@ def test_bad_words(grid: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     broken = tmp_path / "broken.json"
     broken.write_text(Path(grid).read_text()[:500])
     newer = tmp_path / "newer.json"
-    newer.write_text(Path(grid).read_text().replace('"version": 1', '"version": 9'))
+    newer.write_text(Path(grid).read_text().replace('"version": 1', '"version": 99'))
     for words, message in {
         ("meu", grid, "--state", "x"): "--state x: expected NAME=VALUE",
         ("meu", grid, "--state", "z=1", "--horizon", "1"): "unknown variable 'z'",
@@ -192,7 +192,7 @@ def test_bad_words(grid: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
         ("check", str(tmp_path / "none.json")): "cannot be read: No such file or directory",
         ("check", str(tmp_path)): "cannot be read: Is a directory",
         ("check", str(broken)): "not a model file: ",
-        ("info", str(newer)): "format version 9 is newer than this rspmn reads",
+        ("info", str(newer)): "format version 99 is newer than this rspmn reads",
         ("draw", grid, "-o", "grid.bmp"): "expected a name ending in .svg, .png or .dot",
         ("draw", grid, "-o", str(tmp_path / "no" / "x.dot")): "cannot be written: No such file",
         (

@@ -132,8 +132,8 @@ WRONG: dict[str, bytes] = {
     ),
     'not a model file: no "format": "rspmn"': b"{}",
     "expected finite numbers, found NaN": b'{"format": NaN}',
-    "format version 9 is newer than this rspmn reads (up to 8): upgrade rspmn": edited(
-        put("version", 9)
+    "format version 10 is newer than this rspmn reads (up to 9): upgrade rspmn": edited(
+        put("version", 10)
     ),
     "there is no format version 0": edited(put("version", 0)),
     "'version' must be an integer, found 'one'": edited(put("version", "one")),

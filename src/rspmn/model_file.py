@@ -28,12 +28,12 @@ from rspmn.files import write_atomically
 from rspmn.model import RSPMN, Untried
 from rspmn.schema import Schema
 from rspmn.spmn import SPMN
-from rspmn.successor_counts import SharedFactors, SoftCounts, SuccessorCounts
+from rspmn.successor_counts import SharedFactors, SharedUtilities, SoftCounts, SuccessorCounts
 from rspmn.values import as_value
 
 FORMAT = "rspmn"
 #: Increased whenever an older rspmn could misread a newer file.
-VERSION = 8
+VERSION = 9
 #: A gzip file may hold so many bytes, or so many times its own: models are packed 5 to 20 times.
 LARGEST_PACKED, MOST_PACKED = 2**26, 100
 
@@ -91,10 +91,15 @@ def _never_taken_part(model: RSPMN | SPMN) -> dict[str, str]:
     return {"never_taken": "[\n" + ",\n".join(rows) + "\n]"} if rows else {}
 
 
-def _fields_of(record: SuccessorCounts | SharedFactors | SoftCounts) -> dict[str, object]:
+def _fields_of(
+    record: SuccessorCounts | SharedFactors | SharedUtilities | SoftCounts,
+) -> dict[str, object]:
     """Return what a record holds. `asdict` would copy its long tuples, number by number."""
     found = {field.name: getattr(record, field.name) for field in dataclass_fields(record)}
-    return {n: _fields_of(v) if isinstance(v, SharedFactors) else v for n, v in found.items()}
+    if found.get("utilities", 0) is None:  # which older versions of the format do not have
+        del found["utilities"]
+    parts = SharedFactors | SharedUtilities
+    return {n: _fields_of(v) if isinstance(v, parts) else v for n, v in found.items()}
 
 
 def _version_of(model: RSPMN | SPMN) -> int:
@@ -103,6 +108,7 @@ def _version_of(model: RSPMN | SPMN) -> int:
     if isinstance(model, SPMN):
         return 3 if declared else 1
     needs = {
+        9: model.counts is not None and model.counts.utilities is not None,
         8: bool(model.beyond),
         7: model.soft_counts is not None,
         6: any((n.arrays.kind == KINDS[FactoredLatents]).any() for n in model.networks),
@@ -187,11 +193,14 @@ def _counts(fields: Fields) -> SuccessorCounts | None:
     if "counts" not in fields.raw:
         return None
     part = Fields(fields.raw["counts"], f"{fields.where}, counts")
-    factors = None
+    factors = utilities = None
     if part.raw.get("factors") is not None:
         inner = Fields(part.raw["factors"], f"{part.where}, factors")
         factors = SharedFactors(**_numbers(SharedFactors, inner))
-    return SuccessorCounts(**_numbers(SuccessorCounts, part), factors=factors)
+    if "utilities" in part.raw:
+        inner = Fields(part.raw["utilities"], f"{part.where}, utilities")
+        utilities = SharedUtilities(**_numbers(SharedUtilities, inner))
+    return SuccessorCounts(**_numbers(SuccessorCounts, part), factors=factors, utilities=utilities)
 
 
 def _numbers(kind: type, fields: Fields) -> dict[str, Any]:

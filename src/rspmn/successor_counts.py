@@ -69,6 +69,42 @@ class SharedFactors:
 
 
 @dataclass(frozen=True)
+class SharedUtilities:
+    """Utilities of outcomes as all branches predict them together.
+
+    A prediction is the mean of a leaf of a tree: outcomes of one leaf err together.
+    """
+
+    strength: float  # κ_u: the number of steps that a prediction is worth to a branch
+    least_strength: float  # the least κ_u that the log does not rule out
+    outcome: tuple[int, ...]  # [predictions], sorted
+    share: tuple[float, ...]  # [predictions], of the outcomes of a branch; sums to 1 for each
+    mean: tuple[float, ...]  # [predictions]
+    variance: tuple[float, ...]  # [predictions], of single utilities
+    leaf: tuple[int, ...]  # [predictions]
+    leaf_steps: tuple[float, ...]  # [leaves], the logged steps behind each
+
+    def __post_init__(self) -> None:
+        names = ("outcome", "share", "mean", "variance", "leaf")
+        _same_length("utilities", {name: getattr(self, name) for name in names})
+        for name in ("outcome", "leaf"):
+            _from_zero("utilities", name, getattr(self, name))
+        _from_zero("utilities", "share", self.share, 1 + 1e-9)
+        _from_zero("utilities", "variance", self.variance, LARGEST_UTILITY**2)
+        _above_zero("utilities", "leaf_steps", self.leaf_steps)
+        _from_zero("utilities", "strength", [self.strength, self.least_strength])
+        _all_numbers("utilities", "leaf", self.leaf)
+        _finite("utilities", "mean", self.mean)
+        if len(set(self.outcome)) != len(self.outcome):
+            raise CircuitError("utilities: expected one prediction for each outcome")
+        if len(self.leaf_steps) != max(self.leaf, default=-1) + 1:
+            raise CircuitError(
+                f"utilities: {len(self.leaf_steps)} of 'leaf_steps', but leaves up to "
+                f"{max(self.leaf, default=-1)}"
+            )
+
+
+@dataclass(frozen=True)
 class SuccessorCounts:
     """Logged steps by outcome and successor.
 
@@ -84,6 +120,8 @@ class SuccessorCounts:
     variance: tuple[float, ...]  # [edges]
     #: What weights were estimated from beside counts; None if from counts alone.
     factors: SharedFactors | None = None
+    #: What utilities were estimated from beside those logged; None if from these alone.
+    utilities: SharedUtilities | None = None
 
     def __post_init__(self) -> None:
         names = ("outcome", "to", "steps", "mean", "variance")
@@ -92,14 +130,14 @@ class SuccessorCounts:
             _from_zero("counts", name, getattr(self, name))
         _above_zero("counts", "steps", self.steps)
         _from_zero("counts", "variance", self.variance, LARGEST_UTILITY**2)
-        odd = [number for number in self.mean if not abs(number) <= LARGEST_UTILITY]
-        if odd:
-            raise CircuitError(f"counts: mean: expected finite numbers, found {odd[0]}")
+        _finite("counts", "mean", self.mean)
         if self.factors is not None and len(self.factors.left_out) != len(self.outcome):
             raise CircuitError(
                 f"counts: {len(self.outcome)} of 'outcome', but {len(self.factors.left_out)} left "
                 "out by the factors"
             )
+        if self.utilities is not None and self.factors is None:
+            raise CircuitError("counts: utilities are shared only where factors are")
 
     def check_fit(self, interfaces: int) -> None:
         """Refuse counts of a template with another number of roots."""
@@ -158,6 +196,12 @@ def _from_zero(what: str, name: str, numbers: Sequence[float], most: float = MOS
     odd = [number for number in numbers if not 0 <= number <= most]
     if odd:
         raise CircuitError(f"{what}: {name}: expected numbers from 0 to {most:.3g}, found {odd[0]}")
+
+
+def _finite(what: str, name: str, numbers: Sequence[float]) -> None:
+    odd = [number for number in numbers if not abs(number) <= LARGEST_UTILITY]
+    if odd:
+        raise CircuitError(f"{what}: {name}: expected finite numbers, found {odd[0]}")
 
 
 def _above_zero(what: str, name: str, steps: Sequence[float]) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rspmn.trust.utilities import MOST, POOLED, Utilities
+from rspmn.trust.utilities import MOST, POOLED, Added, Utilities
 from rspmn.types import Array
 
 DRAWS = 2000
@@ -13,7 +13,8 @@ def utilities(steps: list[float], mean: list[float], variance: list[float]) -> U
     """Return the utilities of an outcome with two successors each, and of one never logged."""
     outcome = np.arange(len(steps)) // 2
     n, mu, var = (np.array(part, dtype=float) for part in (steps, mean, variance))
-    return Utilities(outcome, n, mu, var, np.full(len(steps) // 2 + 1, 9.0))
+    outcomes = len(steps) // 2 + 1
+    return Utilities(outcome, n, mu, var, np.full(outcomes, 9.0), Added.of(None, outcomes))
 
 
 def asked(found: Utilities, means: Array) -> Array:

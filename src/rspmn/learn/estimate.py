@@ -101,7 +101,10 @@ def estimate(
         most = config.unavailable_from if config.availability == "observed" else math.inf
         untried = untried_branches(transitions, weights, assigned.here, occurred, most)
     alone = None if extrapolated is None else extrapolated.alone
-    model = rebuild(template, assigned.trees, flows.weighed(sites, weights), untried, alone)
+    flows = flows.weighed(sites, weights)
+    if weights.outcomes is not None:
+        flows = flows.with_outcomes(assigned.trees, sites, weights.outcomes)
+    model = rebuild(template, assigned.trees, flows, untried, alone)
     return model, Estimated(
         located, windows, assigned, transitions, sites, weights, info, extrapolated
     )

@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from rspmn.circuit import Leaf
+from rspmn.circuit import Leaf, Max, Utility
+from rspmn.circuit.node_arrays import KINDS
 from rspmn.data.keys import group_weights
 from rspmn.data.windows import Windows
 from rspmn.infer.compiled.assign import Assigned
 from rspmn.infer.compiled.template_trees import RootTrees
 from rspmn.learn.structure.leaves import weighted_values
+from rspmn.learn.successors.outcomes import SharedOutcomes
 from rspmn.learn.successors.transitions import Sharing, Spread, SuccessorWeights
 from rspmn.types import Array, Ints
 from rspmn.values import Value
@@ -83,6 +85,8 @@ class Flows:
     sharing: Sharing | None = None
     #: What factors add to `led`, by position instead of by site.
     spread: Spread | None = None
+    #: The outcomes that branches share, and the positions of their S_L.
+    outcomes: tuple[Ints, SharedOutcomes] | None = None
 
     @classmethod
     def none(cls, trees: RootTrees) -> "Flows":
@@ -135,6 +139,25 @@ class Flows:
             sharing=sharing, spread=spread,
         )  # fmt: skip
 
+    def with_outcomes(self, trees: RootTrees, sites: Ints, added: SharedOutcomes) -> "Flows":
+        """Return the flows with the outcomes that branches share; `sites` are positions of S_L."""
+        earns = np.flatnonzero(trees.kind == KINDS[Utility])
+        beside = np.full(len(trees) + 1, -1)
+        beside[trees.parent[earns]] = earns
+        utility = beside[trees.parent[sites]]
+        known = (utility >= 0) & (added.steps > 0)
+        at, steps = utility[known], added.steps[known]
+        mean, passed = self.mean.copy(), self.passed.copy()
+        total = self.steps[at] + steps
+        mean[at] += (added.utility[known] - mean[at]) * steps / total
+        at = sites[known]
+        while len(at):  # up to the decision
+            np.add.at(passed, at, steps)
+            above = trees.parent[at]
+            below = trees.kind[above] != KINDS[Max]
+            at, steps = above[below], steps[below]
+        return replace(self, mean=mean, passed=passed, outcomes=(sites, added))
+
     def __add__(self, other: "Flows") -> "Flows":
         plain = {
             name: getattr(self, name) + getattr(other, name)
@@ -161,7 +184,7 @@ class Flows:
         plain = {
             part.name: getattr(self, part.name).tolist()
             for part in fields(self)
-            if part.name not in ("leaves", "logged", "sharing", "spread")
+            if part.name not in ("leaves", "logged", "sharing", "spread", "outcomes")
         }
         plain["logged"] = [part.tolist() for part in astuple(self.logged)]
         plain["leaves"] = [[at, list(of.items())] for at, of in self.leaves.items()]

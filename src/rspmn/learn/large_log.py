@@ -92,19 +92,21 @@ def count_all(
         total += Flows.from_json(flows)
         info.steps_placed += steps
         info.batches += 1
-    _add_prior(total, narrow, without_variables(sample, model.set_aside), config, deadline)
+    narrow_sample = without_variables(sample, model.set_aside)
+    total = _with_prior(total, trees, narrow, narrow_sample, config, deadline)
     return put_back(rebuild(narrow, trees, total, model.untried), model.schema, leaves)
 
 
-def _add_prior(
-    total: Flows, model: RSPMN, sample: Windows, config: LearnConfig, deadline: float
-) -> None:
+def _with_prior(
+    total: Flows, trees: RootTrees, model: RSPMN, sample: Windows, config: LearnConfig,
+    deadline: float,
+) -> Flows:  # fmt: skip
     """Add what the weighing of the sample adds to its counts: κ · π = (n + κ) · weight - count."""
     sample, assigned = assign_shared(model, sample)
     transitions, sites = transitions_of(model, assigned, sample, config, deadline=deadline)
     weights, _ = config.weighing(transitions)
     if weights.strength is None:
-        return
+        return total
     steps = (
         group_weights(transitions.site, transitions.counts, transitions.sites) + weights.strength
     )
@@ -117,6 +119,9 @@ def _add_prior(
     )
     if weights.spread is None:
         total.sharing = total.weighed(sites, weights).sharing
+    if weights.outcomes is not None:
+        total = total.with_outcomes(trees, sites, weights.outcomes)
+    return total
 
 
 # ---- windows as text, to come back from a cluster ------------------------------------

@@ -83,7 +83,12 @@ def _counts(flows: Flows, position: Ints, interfaces: int) -> SuccessorCounts:
     if flows.sharing is None:
         return found
     factors = flows.sharing.of_outcomes(*_of_each(flows.sharing.site, position), logged.key[edges])
-    return replace(found, factors=factors)
+    utilities = None
+    if flows.outcomes is not None:
+        sites, added = flows.outcomes
+        site, outcome = _of_each(sites, position)
+        utilities = added.utilities(outcome, site)
+    return replace(found, factors=factors, utilities=utilities)
 
 
 def _of_each(keys: Ints, asked: Ints) -> tuple[Ints, Ints]:

@@ -20,7 +20,7 @@ from rspmn.model import RSPMN
 from rspmn.successor_counts import SharedFactors, SuccessorCounts
 from rspmn.trust.factors import FactorDraws
 from rspmn.trust.product_draws import ProductDraws, TemplateProducts
-from rspmn.trust.utilities import Utilities
+from rspmn.trust.utilities import Added, Utilities
 from rspmn.types import Array, Bools, Ints
 
 
@@ -77,8 +77,8 @@ class BranchEvidence:
             )
         self.model, self.counts, self.bellman = model, counts, model.bellman
         found = outcomes_of(model.template)
-        shared = () if counts.factors is None else counts.factors.outcome
-        refuse_outcomes(found, max(max(of, default=-1) for of in (counts.outcome, shared)) + 1)
+        shared = [part.outcome for part in (counts.factors, counts.utilities) if part is not None]
+        refuse_outcomes(found, max(max(of, default=-1) for of in (counts.outcome, *shared)) + 1)
         self.size = len(self.bellman.levels[0].untried)
         self.node = _interfaces_of_branches(self.bellman)  # [branches]
         shares = _shares(model, found)
@@ -90,6 +90,8 @@ class BranchEvidence:
         self.closed = self.bellman.levels[0].untried.copy()
         self.closed[leads[self.steps[leads] == 0]] = True
         self._find_utilities(counts, found)
+        #: How many steps shared outcomes are worth to each branch. [branches]
+        self.added = np.asarray((shares > 0) @ self.utilities.shared.steps)
         self._find_factors(counts, found)
         self.counted = self._counted(counts, shares)
         self.known = self._by_branch(shares, self.strength) + self.steps  # [branches]
@@ -118,7 +120,7 @@ class BranchEvidence:
         means = [node.mean if isinstance(node, Utility) else 0.0 for node in nodes]
         self.utilities = Utilities(
             np.array(counts.outcome, np.int64), np.array(counts.steps), np.array(counts.mean),
-            np.array(counts.variance), np.array(means),
+            np.array(counts.variance), np.array(means), Added.of(counts.utilities, len(means)),
         )  # fmt: skip
         cells = self.cells
         #: The logged edge of each edge of the cells, -1 if it was not logged.
@@ -138,8 +140,8 @@ class BranchEvidence:
         if self.bellman.factored:
             key = np.where(cells.to >= interfaces, 1 + outcome, 0)
             keys, self.factor_edge = np.unique(key, return_inverse=True)  # [edges]
-            share = factors.strength / np.maximum(steps + factors.strength, 1e-300)
-            worth = (steps + factors.least_strength) * share
+            strength, least = self.shared_strength(np.arange(outcomes))
+            worth = (steps + least) * strength / np.maximum(steps + strength, 1e-300)
             self.factors = ProductDraws(
                 factors,
                 keys,
@@ -153,7 +155,16 @@ class BranchEvidence:
             self.factors = FactorDraws(factors, keys, interfaces, outcomes)
         # Factors are worth no more steps than were logged in their contexts.
         most = np.maximum(0.0, self.factors.counts.pooled() - steps)
-        self.strength = np.minimum(factors.strength, most)
+        self.strength = np.minimum(self.shared_strength(np.arange(outcomes))[0], most)
+
+    def shared_strength(self, outcome: Ints) -> tuple[Array, Array]:
+        """Return how many steps factors are worth to outcomes, and how many at least."""
+        factors, added = self.counts.factors, self.utilities.shared
+        assert factors is not None, "without factors nothing is shared"
+        return (
+            factors.strength + added.steps[outcome],
+            factors.least_strength + added.least * added.steps[outcome],
+        )
 
     def _by_branch(self, shares: Any, numbers: Array) -> Array:  # [branches]
         """Return numbers of outcomes averaged by branch; 0 where nothing was logged."""

@@ -153,7 +153,8 @@ class Posterior:
         evidence, cells = self.evidence, self.evidence.cells
         drawn = evidence.utilities.draw(draws, rng)
         outcome = cells.outcome[cells.of_edges]
-        return evidence.utilities.of_edges(drawn, evidence.logged_edge, outcome)
+        added = evidence.utilities.shared.draw(draws, rng)
+        return evidence.utilities.of_edges(drawn, evidence.logged_edge, outcome, added)
 
     def anywhere(self, draws: Draws, rng: np.random.Generator) -> Draws:
         """Return the draws with all that is new, and all that is outside, sent to any node.
@@ -211,7 +212,8 @@ class Posterior:
         """The mean share of each edge in its branch."""
         evidence, cells = self.evidence, self.evidence.cells
         total = evidence.steps[cells.branch]
-        share = np.where(total > 0, cells.steps / np.maximum(total, 1), cells.share)
+        counted = (total > 0) & (evidence.added[cells.branch] == 0)
+        share = np.where(counted, cells.steps / np.maximum(total, 1), cells.share)
         return np.asarray(share[cells.of_edges] * cells.mean)
 
     @cached_property
@@ -290,18 +292,23 @@ def draw_cells(
     cells = evidence.cells
     by_branch = np.flatnonzero(np.diff(cells.branch, prepend=-1))
     empty = evidence.steps[cells.branch] == 0
-    shares = draw_dirichlet(np.where(empty, cells.share, cells.steps), by_branch, draws, rng)
+    # Where outcomes are shared, the mean has κ_u steps of these, the spread the least κ_u.
+    added = evidence.added[cells.branch]
+    worth = evidence.steps[cells.branch] + evidence.utilities.shared.least * added
+    steps = np.where(added > 0, cells.share * worth, cells.steps)
+    shares = draw_dirichlet(np.where(empty, cells.share, steps), by_branch, draws, rng)
     shares[:, empty] = cells.share[empty]
     alpha, outside, products = cells.logged, np.zeros((1, len(cells.branch))), None
     if evidence.factors is not None:
         counts, drawn = evidence.factors.counts, evidence.factors.draw(draws, rng)
-        products, strength = drawn.products, counts.factors.strength
+        products, (strength, least) = drawn.products, evidence.shared_strength(cells.outcome)
         # The mean has κ steps of the factors, the spread the least κ that is not ruled out.
         total = np.maximum(cells.steps + strength, 1e-300)
-        worth = (cells.steps + counts.factors.least_strength) / total
+        worth = (cells.steps + least) / total
         shared = ~cells.over & counts.used[cells.outcome]
         worth = np.where(shared, worth, 1.0)[cells.of_edges]
-        alpha = worth * (alpha + strength * drawn.expected[:, evidence.factor_edge])
+        expected = drawn.expected[:, evidence.factor_edge]
+        alpha = worth * (alpha + strength[cells.of_edges] * expected)
         outside = drawn.outside[:, cells.outcome] * np.where(shared, strength / total, 0.0)
     fixed = (cells.steps == 0)[cells.of_edges]
     alpha = np.where(fixed, cells.mean, alpha)

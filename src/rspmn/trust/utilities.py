@@ -11,12 +11,48 @@ from dataclasses import dataclass
 import numpy as np
 
 from rspmn.data.keys import group_weights
+from rspmn.successor_counts import SharedUtilities
 from rspmn.types import Array, Ints
 
 #: The pooled variance of utilities is worth so many steps.
 POOLED = 3.0
 #: The most steps that the mean of an outcome is worth: successors do not matter.
 MOST = 1e9
+
+
+@dataclass(frozen=True, eq=False)
+class Added:
+    """What shared predictions add to the logged utilities of outcomes."""
+
+    steps: Array  # [outcomes], that a prediction is worth; 0 where there is none
+    least: float  # the share of these that the log does not rule out
+    mean: Array  # [outcomes]
+    common: Array  # [outcomes], the standard error that outcomes of one leaf have in common
+    own: Array  # [outcomes], the standard deviation of means about that of the leaf
+    leaf: Ints  # [outcomes]
+
+    @classmethod
+    def of(cls, shared: SharedUtilities | None, outcomes: int) -> "Added":
+        """Return the predictions of a model's counts."""
+        steps, mean, common, own = np.zeros((4, outcomes))
+        leaf = np.zeros(outcomes, dtype=np.int64)
+        if shared is None or not shared.strength:
+            return cls(steps, 0.0, mean, common, own, leaf)
+        at, variance = np.array(shared.outcome, dtype=np.int64), np.array(shared.variance)
+        steps[at] = shared.strength * np.array(shared.share)
+        mean[at], leaf[at] = shared.mean, shared.leaf
+        common[at] = np.sqrt(variance / np.array(shared.leaf_steps)[leaf[at]])
+        # A prior worth κ steps: means have the variance of single utilities, divided by κ.
+        own[at] = np.sqrt(variance / max(shared.least_strength, 1.0))
+        return cls(steps, shared.least_strength / shared.strength, mean, common, own, leaf)
+
+    def draw(self, draws: int, rng: np.random.Generator) -> Array:  # [draws, outcomes]
+        """Return the means, drawn."""
+        if not self.own.any():
+            return np.broadcast_to(self.mean, (draws, len(self.mean)))
+        common = rng.standard_normal((draws, int(self.leaf.max()) + 1))[:, self.leaf]
+        own = rng.standard_normal((draws, len(self.mean)))
+        return np.asarray(self.mean + self.common * common + self.own * own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +64,7 @@ class Utilities:
     mean: Array  # [edges]
     variance: Array  # [edges]
     otherwise: Array  # [outcomes], the mean of those of which nothing was logged
+    shared: Added  # what branches predict together
 
     @property
     def size(self) -> int:
@@ -67,18 +104,27 @@ class Utilities:
         matrix = csr_array((share, place), shape=(size, len(self.outcome)))
         return np.where(total > 0, np.asarray(matrix @ of_edges.T).T, self.otherwise)
 
-    def of_edges(self, drawn: Array, edge: Ints, outcome: Ints) -> Array:  # [..., edges asked for]
+    def of_edges(
+        self, drawn: Array, edge: Ints, outcome: Ints, added: Array | None = None
+    ) -> Array:  # [..., edges asked for]
         """Return what edges earn, given drawn means [..., edges].
 
-        `edge` says which each is, -1 if nothing was logged of it.
+        `edge` says which each is, -1 if nothing was logged of it; `added` are drawn means of what
+        is shared, [..., outcomes]. Where utilities are shared, all successors of an outcome earn
+        the same: a successor that was never logged would else earn what the others did.
         """
         worth, logged = self.worth, edge >= 0
         steps = np.where(logged, self.steps[edge], 0.0)
         own = steps / np.maximum(steps + worth, 1e-300)
-        return np.asarray(
-            own * np.where(logged, drawn[..., edge], 0.0)
-            + (1 - own) * self.means(drawn)[..., outcome]
-        )
+        means = self.means(drawn)
+        found = own * np.where(logged, drawn[..., edge], 0.0) + (1 - own) * means[..., outcome]
+        extra = self.shared.steps
+        if not extra.any():
+            return np.asarray(found)
+        total = group_weights(self.outcome, self.steps, self.size)
+        added = self.shared.mean if added is None else added
+        means = means + (added - means) * extra / np.maximum(extra + total, 1e-300)
+        return np.where((extra > 0)[outcome], means[..., outcome], found)
 
     def draw(self, draws: int, rng: np.random.Generator) -> Array:
         """Return the mean of each edge, drawn: [draws, edges].

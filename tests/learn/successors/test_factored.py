@@ -19,8 +19,9 @@ from rspmn.errors import DataError
 from rspmn.evaluate import predictions, true_value
 from rspmn.learn import FutureInfo, LearnConfig, RSPMNInfo, learn_rspmn, refit
 from rspmn.learn.successors import Counts, Factored, SuccessorWeights, Transitions
-from rspmn.learn.successors.factored import STRENGTHS, Learned
+from rspmn.learn.successors.factored import Learned
 from rspmn.learn.successors.priors import Priors
+from rspmn.learn.successors.strength import STRENGTHS
 
 COUNTS = LearnConfig(successors="counts")
 
@@ -165,7 +166,7 @@ def test_masses_are_those_of_all_states(log: Episodes) -> None:
         return
     learned = Learned(transitions, goes_on)
     factors, boxes = learned.factors, learned.factors.boxes
-    masses = factors.masses(learned.leaves)
+    masses = factors.masses(learned.leaves[:, : len(learned.contexts)])
     members = [member.toarray() for member in boxes.members]
     tables = [
         factors.tied.distribution(learned.contexts, k).toarray()
@@ -189,7 +190,10 @@ def test_masses_are_those_of_all_states(log: Episodes) -> None:
 @share_of_examples(0.5)
 @given(worlds())
 def test_weights_are_the_posterior(log: Episodes) -> None:
-    """END by counts; of the rest (count + κ · π) / (n + κ), site by site."""
+    """END by counts; of the rest (count + κ · π) / (n + κ), site by site.
+
+    Shared outcomes are p more steps, of which some end, and the others are part of π.
+    """
     transitions = transitions_in(log)
     goes_on = transitions.to != (-1 if transitions.end is None else transitions.end)
     weights, info = Factored()(transitions)
@@ -206,19 +210,23 @@ def test_weights_are_the_posterior(log: Episodes) -> None:
     assert found.sum(axis=1) == pytest.approx(np.ones(transitions.sites))
     if not goes_on.any():
         return
-    k = info.strength
-    prior = priors_of(Learned(transitions, goes_on)).weights.toarray()
+    learned = Learned(transitions, goes_on)
+    prior, worth = learned.weighed(priors_of(learned).weights, info.strength)
+    prior, added = prior.toarray(), learned.outcomes
     for site in range(transitions.sites):
         n = seen[site].sum()
         ended = 0.0 if transitions.end is None else seen[site, transitions.end]
-        expected = np.zeros(transitions.interfaces)
-        if n > ended:
+        p, over = (0.0, 0.0) if added is None else (added.steps[site], added.ended[site])
+        expected, k = np.zeros(transitions.interfaces), worth[site]
+        share = (ended + over) / (n + p)
+        if n > ended or p > over:
+            assert k == pytest.approx(info.strength + p - over)
             on = seen[site].copy()
             if transitions.end is not None:
                 on[transitions.end] = 0.0
-            expected = (n - ended) / n * (on + k * prior[site]) / (n - ended + k)
+            expected = (1 - share) * (on + k * prior[site]) / (n - ended + k)
         if transitions.end is not None:
-            expected[transitions.end] = ended / n
+            expected[transitions.end] = share
         assert found[site] == pytest.approx(expected, abs=1e-11)
 
 

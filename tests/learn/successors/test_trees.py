@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rspmn.learn.successors.splits import EVERY, LEAF, Entries, Open, dependent_components
 from rspmn.learn.successors.transitions import Contexts
 from rspmn.learn.successors.trees import Tied, Trees, grow_trees
+from rspmn.types import Array
 
 Codes = list[tuple[int, ...]]
 
@@ -121,8 +122,9 @@ def test_the_worth_of_a_split_by_hand() -> None:
     seen = contexts([(0,), (1,)], (2,))
     level = Open(seen, entries([0, 1], [0, 1], [3.0, 3.0]), np.zeros(2, np.int64), np.arange(2))
     gains = level._by_variables(slice(0, 1), level.cell, level.context, level.weight)
-    assert math.exp(gains.every[0, 0]) == pytest.approx(20.0)
-    assert gains.single[0, 0] == -math.inf  # of two values one alone is the same split
+    every, single, up_to = gains.gain[:, 0, 0]
+    assert math.exp(every) == pytest.approx(20.0)
+    assert single == up_to == -math.inf  # of two values one alone is the same split
     variable, value = level.best_splits()
     assert (variable.tolist(), value.tolist()) == ([0], [EVERY])
 
@@ -168,6 +170,45 @@ def test_one_value_against_all_others() -> None:
     assert len(set(leaf.tolist())) == 2
     assert np.flatnonzero(leaf == leaf[4]).tolist() == [4]
     assert tied.distribution(seen).toarray()[4] == pytest.approx([0, 1])
+
+
+def test_numbers_are_split_where_they_differ() -> None:
+    """Tired from the third lesson on: two leaves, the order of numbers taken into account."""
+    plain = contexts([(k,) for k in range(6)], (6,))
+    ordered = Contexts(plain.names, plain.sizes, plain.codes, frozenset(plain.names))
+    context = np.repeat(np.arange(6), 8)
+    value = np.array([k % 4 != 3 if c < 3 else k % 4 == 3 for c in range(6) for k in range(8)])
+    for seen, leaves in ((ordered, [0, 0, 0, 1, 1, 1]), (plain, [0, 1, 2, 3, 4, 5])):
+        tied = Tied.learn(seen, context, [value.astype(np.int64)], np.ones(len(context)))
+        leaf = tied.trees.find(seen, 0)
+        assert (np.array(leaves)[:, None] == leaves).tolist() == (leaf[:, None] == leaf).tolist()
+        assert tied.distribution(seen).toarray()[:, 1] == pytest.approx([0.75] * 3 + [0.25] * 3)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_the_gain_of_a_bound_is_that_of_two_parts(seed: int) -> None:
+    """Against the definition: the counts of each side in the formula of the page on factors."""
+    rng = np.random.default_rng(seed)
+    size, values = int(rng.integers(3, 7)), int(rng.integers(2, 4))
+    counts = rng.integers(0, 4, size=(size, values)).astype(float)
+    counts[:, 0] += 1  # each number is seen
+    plain = contexts([(k,) for k in range(size)], (size,))
+    seen = Contexts(plain.names, plain.sizes, plain.codes, frozenset(plain.names))
+    context, value = np.nonzero(counts)
+    level = Open(
+        seen, entries(context.tolist(), value.tolist(), counts[context, value].tolist()),
+        np.zeros(len(context), np.int64), np.arange(len(context)),
+    )  # fmt: skip
+    gains = level._by_variables(slice(0, 1), level.cell, level.context, level.weight)
+    known = np.flatnonzero(counts.sum(axis=0))
+
+    def of(part: Array) -> float:
+        return log_likelihood(dict(enumerate(part.sum(axis=0)[known].tolist())), len(known))
+
+    whole = of(counts)
+    best = max(of(counts[: k + 1]) + of(counts[k + 1 :]) for k in range(size - 1))
+    if len(known) > 1:
+        assert gains.gain[2, 0, 0] == pytest.approx(best - whole)
 
 
 def test_noise_is_not_split_on() -> None:

@@ -9,8 +9,9 @@ Dirichlet prior for the weights of each S_L:
 Its strength κ is the one under which steps are best predicted when each is left out in turn. So
 counts dominate where they are many, or where factors fit badly; κ = 0 is counts alone.
 
-END is not shared: whether an episode is over is weighed by counts alone, so that no branch
-continues that was always the last, and none ends that never did.
+END is not shared, unless it comes with a utility that varies: else whether an episode is over is
+weighed by counts alone, so that no branch continues that was always the last, and none ends that
+never did. Utilities that vary are shared, and END with them: see `outcomes`.
 """
 
 from dataclasses import dataclass, replace
@@ -21,8 +22,10 @@ from rspmn.data.distinct import distinct_rows
 from rspmn.data.keys import group_weights
 from rspmn.learn.structure.contingency import distinct_weights
 from rspmn.learn.successors.components import Component, find_components
+from rspmn.learn.successors.outcomes import SharedOutcomes, share_outcomes
 from rspmn.learn.successors.priors import Factors, Priors, boxes_of, mixed_priors, too_much
 from rspmn.learn.successors.products import FactorProducts, products_of
+from rspmn.learn.successors.strength import Strength, best_strength
 from rspmn.learn.successors.transitions import (
     Contexts,
     Sharing,
@@ -34,15 +37,8 @@ from rspmn.learn.successors.transitions import (
 from rspmn.learn.successors.trees import Sparse, Tied
 from rspmn.types import Array, Bools, Ints
 
-#: The strengths κ that are tried.
-STRENGTHS = (0.0, *(float(f"{k}e{e}") for e in range(-2, 7) for k in (1, 3)))
-#: What nothing predicts is as likely as if this part of a step had been seen in every box.
-FLOOR = 1e-3
 #: With fewer edges than this, products of factors are multiplied out.
 MOST_MULTIPLIED = 500_000
-#: A κ whose log-likelihood is lower than the best by more than this is ruled out: half of the 95 %
-#: point of chi-squared with one degree of freedom.
-RULED_OUT = 1.92
 #: If more of the mass than this would be pruned, weights are by counts alone.
 MOST_PRUNED = 0.01
 
@@ -62,6 +58,7 @@ class FutureInfo:
     spread: int = 0  # the number of products that are not multiplied out; 0 if all are
     work: int = 0  # multiplications in a Bellman update for these
     way: str = ""  # how these are done: "contraction", or "joined" where products are sparse
+    outcomes: float = 0.0  # κ_u: the number of steps that shared utilities are worth
 
 
 @dataclass(frozen=True)
@@ -81,10 +78,11 @@ class Factored:
         info.components = tuple(part.names for part in factors.components)
         info.leaves = factors.tied.num_leaves(len(factors.components))
         info.contexts = len(learned.contexts)
+        info.outcomes = learned.outcomes.strength.best if learned.outcomes else 0.0
         products = products_of(factors, learned.leaves)
         if products is not None and learned.have_many_edges(products):
             return self._spread(weights, learned, products, info)
-        if products is None and too_much(factors, len(learned.contexts)):
+        if products is None and too_much(factors, learned.leaves.shape[1]):
             return weights, replace(info, given_up="more products of factors than can be made")
         priors = learned.priors(products)
         if priors is None or transitions.too_late_for(priors.weights.nnz):
@@ -93,13 +91,14 @@ class Factored:
         if priors.pruned > MOST_PRUNED:
             return weights, replace(info, given_up="more edges than can be kept")
         info.strength, info.least_strength, info.gained = learned.strength(priors.kept)
-        if info.strength:
-            weights = _posterior(transitions, weights, priors.weights, info.strength)
+        if info.strength or learned.outcomes:
+            prior, worth = learned.weighed(priors.weights, info.strength)
+            weights = _posterior(transitions, weights, prior, worth, learned.outcomes)
             # A single tree of contexts shares little, and its leaves were chosen to fit the counts.
-            if sum(leaves > 1 for leaves in info.leaves) > 1:
-                pi = np.asarray(priors.weights[weights.site, weights.interfaces]).ravel()
+            if sum(leaves > 1 for leaves in info.leaves) > 1 or learned.outcomes:
+                pi = np.asarray(prior[weights.site, weights.interfaces]).ravel()
                 weights = learned.with_sharing(weights, priors.kept, pi, info)
-        return replace(weights, factors=factors), info
+        return replace(weights, factors=factors, outcomes=learned.outcomes), info
 
     def _spread(
         self,
@@ -114,13 +113,12 @@ class Factored:
         info.strength, info.least_strength, info.gained = learned.strength(kept)
         info.spread = len(products.rows)
         info.work, info.way = products.expect.work, type(products.expect).__name__.lower()
-        if info.strength:
+        if info.strength or learned.outcomes:
+            weights = _with_end(learned.transitions, weights, learned.outcomes)
             over = weights.interfaces == learned.transitions.end
-            weights = products.spread(
-                weights, over, learned.site, learned.context, learned.weights, info.strength
-            )
+            weights = products.spread(weights, over, *learned.uses(info.strength))
             weights = learned.with_sharing(weights, kept, np.zeros(len(over)), info)
-        return replace(weights, factors=learned.factors), info
+        return replace(weights, factors=learned.factors, outcomes=learned.outcomes), info
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,8 +148,12 @@ class Learned:
         arrivals = group_weights(self.after, self.weights, states.count)
         boxes = boxes_of(transitions, components, arrivals)
         self.factors = Factors.of(self.contexts, components, tied, boxes)
-        self.leaves = self.factors.leaves(self.contexts)
+        self.outcomes = share_outcomes(transitions, self.factors)
+        #: Of contexts that were seen, and of those that shared outcomes add.
+        self.leaves = self.factors.leaves(self.contexts)  # [components, contexts and added]
         self.box = boxes.of_states[self.after]
+        if self.outcomes is not None:
+            self.leaves = np.hstack([self.leaves, self.outcomes.leaves])
 
     def _ties(self) -> "Ties":
         """Find the components, and a tree of contexts for each."""
@@ -161,7 +163,7 @@ class Learned:
     def outside(self, kept: Array) -> float:
         """Return the mass that factors put on states of no interface node, over all steps."""
         seen = group_weights(self.context, self.weights, len(self.contexts))
-        return max(0.0, 1 - float(kept @ seen) / float(seen.sum()))
+        return max(0.0, 1 - float(kept[: len(seen)] @ seen) / float(seen.sum()))
 
     def have_many_edges(self, products: FactorProducts) -> bool:
         """Return whether S_L have too many edges, about, if products are multiplied out."""
@@ -171,42 +173,73 @@ class Learned:
     def priors(self, products: FactorProducts | None = None) -> Priors | None:
         """Return π of each S_L: that of its contexts, weighed as they were seen.
 
-        Products are multiplied out where they are not 0; without them, all of them are. None if
-        the time budget is used up before.
+        Below them are those of the contexts that shared outcomes add. Products are multiplied out
+        where they are not 0; without them, all of them are. None if the time budget is used up
+        before.
         """
         from scipy.sparse import csr_array
 
-        visits = group_weights(self.site, self.weights, self.transitions.sites)
-        shape = self.transitions.sites, len(self.contexts)
-        share = self.weights / visits[self.site]
-        mixtures = csr_array((share, (self.site, self.context)), shape=shape)
+        site, share = self.site, self.weights
+        context, sites = self.context, self.transitions.sites
+        if self.outcomes is not None:
+            site = np.concatenate([site, sites + self.outcomes.site])
+            share = np.concatenate([share, self.outcomes.going])
+            context = np.concatenate([context, np.arange(len(self.contexts), self.leaves.shape[1])])
+        share = share / group_weights(site, share)[site]
+        shape = sites * (1 if self.outcomes is None else 2), self.leaves.shape[1]
+        mixtures = csr_array((share, (site, context)), shape=shape)
         mixtures.sum_duplicates()
         if products is not None:
             return products.priors(mixtures)
         return mixed_priors(self.factors, self.leaves, mixtures, self.transitions.deadline)
 
-    def strength(self, kept: Array) -> tuple[float, float, float]:
-        """Return the best κ, the least that the log does not rule out, and what the best gains.
+    def weighed(self, priors: Sparse, strength: float) -> tuple[Sparse, Array]:
+        """Return π of each S_L with shared outcomes, and how many steps it is worth.
 
-        That is the log-likelihood per step that it gains over κ = 0. Each step is predicted by the
-        other steps at its S_L and by the factors of its own context, from which it is left out.
+        `priors` are those of `priors`, `strength` is that of the factors.
+        """
+        from scipy.sparse import csr_array
+
+        sites = self.transitions.sites
+        if self.outcomes is None:
+            return priors, np.full(sites, strength)
+        seen, added = self._steps()
+        known = np.maximum(seen + added, 1e-300)
+        of_seen, of_added = strength * seen / known, strength * added / known + added
+        total = np.maximum(of_seen + of_added, 1e-300)
+        mixed = priors[:sites] * (of_seen / total)[:, None]
+        return csr_array(mixed + priors[sites:] * (of_added / total)[:, None]), of_seen + of_added
+
+    def uses(self, strength: float) -> tuple[Ints, Ints, Array]:
+        """Return the contexts of each S_L, and how many steps each is worth: [uses] each."""
+        seen, added = self._steps()
+        known = np.maximum(seen + added, 1e-300)
+        worth = strength * self.weights / known[self.site]
+        if self.outcomes is None:
+            return self.site, self.context, worth
+        site, going = self.outcomes.site, self.outcomes.going
+        context = np.arange(len(self.contexts), self.leaves.shape[1])
+        return (
+            np.concatenate([self.site, site]), np.concatenate([self.context, context]),
+            np.concatenate([worth, strength * going / known[site] + going]),
+        )  # fmt: skip
+
+    def _steps(self) -> tuple[Array, Array]:
+        """Return the steps of each S_L that go on: logged, and added by shared outcomes."""
+        sites, outcomes = self.transitions.sites, self.outcomes
+        added = np.zeros(sites) if outcomes is None else outcomes.steps - outcomes.ended
+        return group_weights(self.site, self.weights, sites), added
+
+    def strength(self, kept: Array) -> Strength:
+        """Return how many steps the factors are worth.
+
+        Each step is predicted by the other steps at its S_L and by the factors of its own context.
         `kept` is the factors' mass on states that are known.
         """
-        size = self.factors.boxes.count
-        key = self.site * size + self.box
-        keys, total = distinct_weights(key, self.weights)
-        others = np.maximum(total[np.searchsorted(keys, key)] - self.share, 0.0)  # but for rounding
-        visits = group_weights(self.site, self.weights)[self.site] - self.share
-        visits = np.maximum(visits, 0.0)
-        prior = self._left_out(kept)
-        likelihoods = [
-            float(self.weights @ np.log((others + k * prior + FLOOR / size) / (visits + k + FLOOR)))
-            for k in STRENGTHS
-        ]
-        best = int(np.argmax(likelihoods))
-        gained = (likelihoods[best] - likelihoods[0]) / float(self.weights.sum())
-        least = int(np.argmax(np.array(likelihoods) >= likelihoods[best] - RULED_OUT))
-        return STRENGTHS[best], STRENGTHS[least], gained
+        return best_strength(
+            self.site, self.box, self.factors.boxes.count, self.weights, self.share,
+            self._left_out(kept),
+        )  # fmt: skip
 
     def _left_out(self, kept: Array) -> Array:  # [steps]
         """Return the factors' mass on where each step led, the step itself left out."""
@@ -238,10 +271,11 @@ class Learned:
         mass = group_weights(edge, self.weights * self._left_out(kept), len(edges))
         left_out = np.where(steps > 0, mass / np.maximum(steps, 1e-300), pi)
         rows, combination = distinct_rows(self.leaves.T)
-        leaves, combination = rows.T, combination[self.context]
-        use, total = distinct_weights(self.site * leaves.shape[1] + combination, self.weights)
+        leaves = rows.T
+        site, context, worth = self.uses(info.strength)
+        use, total = distinct_weights(site * leaves.shape[1] + combination[context], worth)
         site = use // leaves.shape[1]
-        share = total / group_weights(self.site, self.weights, transitions.sites)[site]
+        share = total / group_weights(site, total)[site]
         shared = self.factors.shared(leaves, info.strength, info.least_strength)
         sharing = Sharing(shared, site, use % leaves.shape[1], share, edges, left_out)
         return replace(weights, sharing=sharing)
@@ -256,17 +290,42 @@ def _contexts(transitions: Transitions, window: Ints) -> tuple[Contexts, Ints]:
     return both if len(both[0]) > len(alone[0]) else alone
 
 
-def _posterior(
-    transitions: Transitions, by_counts: SuccessorWeights, priors: Sparse, strength: float
+def _with_end(
+    transitions: Transitions, by_counts: SuccessorWeights, outcomes: SharedOutcomes | None
 ) -> SuccessorWeights:
+    """Return shares by counts in which END has that of shared outcomes, too."""
+    if outcomes is None or transitions.end is None or not outcomes.ended.any():
+        return by_counts
+    sites, size, end = transitions.sites, transitions.interfaces, transitions.end
+    key = by_counts.site * size + by_counts.interfaces
+    ends = np.flatnonzero(outcomes.ended) * size + end
+    keys = np.union1d(key, ends)
+    counts = np.zeros(len(keys))
+    counts[np.searchsorted(keys, key)] = by_counts.counts
+    site, over = keys // size, keys % size == end
+    visits = group_weights(site, counts, sites)
+    ended = group_weights(site, counts * over, sites)
+    share = (ended + outcomes.ended) / (visits + outcomes.steps)
+    on = np.maximum(visits - ended, 1e-300)
+    weights = np.where(over, share[site], (1 - share)[site] * counts / on[site])
+    starts = np.searchsorted(site, np.arange(sites + 1))
+    return replace(by_counts, starts=starts, interfaces=keys % size, weights=weights, counts=counts)
+
+
+def _posterior(
+    transitions: Transitions, by_counts: SuccessorWeights, priors: Sparse, strength: Array,
+    outcomes: SharedOutcomes | None,
+) -> SuccessorWeights:  # fmt: skip
     """Add the prior, worth κ steps, to the counts of every S_L; END keeps its share."""
     from scipy.sparse import csr_array
 
+    by_counts = _with_end(transitions, by_counts, outcomes)
     sites, size, site = transitions.sites, transitions.interfaces, by_counts.site
     over = by_counts.interfaces == transitions.end
     ended = group_weights(site, by_counts.weights * over, sites)  # [sites], the share
     on = group_weights(site, by_counts.counts * ~over, sites)
-    scale = np.where(on > 0, (1 - ended) / (on + strength), 0.0)
+    known = (on > 0) | ((strength > 0) & (outcomes is not None))
+    scale = np.where(known, (1 - ended) / np.maximum(on + strength, 1e-300), 0.0)
     # END: its share; others: the rest · (count + κ · π) / (n + κ)
     logged = np.where(over, by_counts.weights, by_counts.counts * scale[site])
     counted = csr_array((logged, (site, by_counts.interfaces)), shape=(sites, size))
@@ -276,8 +335,10 @@ def _posterior(
     weights.data /= np.repeat(np.asarray(weights.sum(axis=1)), np.diff(weights.indptr))
     found = SuccessorWeights(
         weights.indptr.astype(np.int64), weights.indices.astype(np.int64), weights.data,
-        np.zeros(len(weights.data)), np.where(on > 0, strength, 0.0),
+        np.zeros(len(weights.data)), np.where(known, strength, 0.0),
     )  # fmt: skip
     edge = found.site * size + found.interfaces
-    found.counts[np.searchsorted(edge, site * size + by_counts.interfaces)] = by_counts.counts
+    kept = by_counts.counts > 0
+    place = np.searchsorted(edge, (site * size + by_counts.interfaces)[kept])
+    found.counts[place] = by_counts.counts[kept]
     return found

@@ -50,6 +50,18 @@ class Predicted:
         )  # fmt: skip
 
 
+@dataclass(frozen=True, eq=False)
+class PredictedUtilities:
+    """What contexts would earn: each utility that may be, and whether the episode is then over."""
+
+    contexts: Contexts  # with the utility
+    pair: Ints  # [contexts]
+    leaf: Ints  # [contexts], of the tree of utilities
+    code: Ints  # [contexts], of the utility
+    share: Array  # [contexts], sums to 1 for each pair
+    over: Array  # [contexts], how often the episode is over
+
+
 class Predictor:
     """Predicts what decisions would earn, whether they would end, and in what contexts they go on.
 
@@ -69,8 +81,10 @@ class Predictor:
         code = transitions.table.codes[schema.utility][window].astype(np.int64) + 1
         self.sizes = int(code.max()) + 1  # of the utility's codes, as contexts have them
         self.earned = Tied.learn(logged, context, [code], counts)
-        data = transitions.table.columns[schema.utility].data[window]
-        self.means = self.earned.means(logged, context, data, counts)
+        self.numbers = transitions.table.columns[schema.utility].data[window]  # [transitions]
+        self.means = self.earned.means(logged, context, self.numbers, counts)
+        of_codes = group_weights(code, counts * self.numbers)
+        self._of_codes = of_codes / np.maximum(group_weights(code, counts), 1e-300)
         # An episode that always ended with some utility ends with it elsewhere too.
         over = transitions.over
         self.ends = None
@@ -85,14 +99,29 @@ class Predictor:
         if self.ends is None and self.utility not in self.factors.contexts.names:
             leaves = self.factors.leaves(asked.contexts.only(self.factors.contexts.names))
             return Predicted(mean, np.zeros(pairs), asked.pair, asked.share, leaves)
-        utilities = self.earned.distribution(asked.contexts).tocoo()
-        full = asked.contexts.with_variable(
-            self.utility, self.sizes, utilities.row, utilities.col
-        )  # fmt: skip
-        share, pair = asked.share[utilities.row] * utilities.data, asked.pair[utilities.row]
-        over = np.zeros(len(share))
+        found = self.utilities(asked)
+        ended = group_weights(found.pair, found.share * found.over, pairs)
+        leaves = self.factors.leaves(found.contexts.only(self.factors.contexts.names))
+        return Predicted(mean, ended, found.pair, found.share * (1 - found.over), leaves)
+
+    def utilities(self, asked: UnseenContexts) -> PredictedUtilities:
+        """Return each utility that contexts may earn."""
+        node = self.earned.trees.find(asked.contexts, 0)
+        found = self.earned.distribution(asked.contexts).tocoo()
+        full = asked.contexts.with_variable(self.utility, self.sizes, found.row, found.col)
+        over = np.zeros(len(found.row))
         if self.ends is not None:
             over = self.ends.distribution(full)[:, [1]].toarray().ravel()
-        ended = group_weights(pair, share * over, pairs)
-        leaves = self.factors.leaves(full.only(self.factors.contexts.names))
-        return Predicted(mean, ended, pair, share * (1 - over), leaves)
+        return PredictedUtilities(
+            full, asked.pair[found.row], node[found.row], found.col.astype(np.int64),
+            asked.share[found.row] * found.data, over,
+        )  # fmt: skip
+
+    def mean_utilities(self, leaf: Ints, code: Ints) -> Array:
+        """Return the mean of utilities with some codes in leaves of the tree of utilities.
+
+        They are such that the mean over all codes of a leaf is that of its logged steps.
+        """
+        used, which = np.unique(leaf, return_inverse=True)
+        within = self.earned.counts[used] @ self._of_codes / self.earned.totals[used]
+        return np.asarray(self._of_codes[code] + (self.means[used] - within)[which])

@@ -86,10 +86,9 @@ class FactorProducts:
         return Priors(weights, kept[self.of_contexts], 0.0)
 
     def spread(
-        self, by_counts: SuccessorWeights, over: Bools, site: Ints, context: Ints, weights: Array,
-        strength: float,
-    ) -> SuccessorWeights:  # fmt: skip
-        """Return the weights of S_L: counts, and products worth `strength` steps.
+        self, by_counts: SuccessorWeights, over: Bools, site: Ints, context: Ints, worth: Array
+    ) -> SuccessorWeights:
+        """Return the weights of S_L: counts, and products worth some steps.
 
         Parameters
         ----------
@@ -97,21 +96,21 @@ class FactorProducts:
             The shares of successors by counts.
         over
             Which of its edges lead to END; they keep their share.
-        site, context, weights
-            Of each step that goes on, its S_L, its context, and how often it occurred.
-        strength
-            κ: an S_L with n steps is n / (n + κ) counts and κ / (n + κ) products.
+        site, context, worth
+            The contexts of each S_L, and how many steps each is worth. An S_L with n steps is
+            n / (n + κ) counts and κ / (n + κ) products, where κ is the sum over its contexts.
         """
         sites = len(by_counts.starts) - 1
         ended = group_weights(by_counts.site, by_counts.weights * over, sites)
         on = group_weights(by_counts.site, by_counts.counts * ~over, sites)
-        use, steps = distinct_weights(site * len(self.rows) + self.of_contexts[context], weights)
+        total = group_weights(site, worth, sites)
+        use, steps = distinct_weights(site * len(self.rows) + self.of_contexts[context], worth)
         of_use, product = np.divmod(use, len(self.rows))
-        known = self.kept[product] > 0
+        known = (self.kept[product] > 0) & (steps > 0)
         of_use, product, steps = of_use[known], product[known], steps[known]
         share = steps / group_weights(of_use, steps, sites)[of_use]
         worth = np.zeros(sites)  # of all products of a site, in steps
-        worth[of_use] = strength
+        worth[of_use] = total[of_use]
         scale = (1 - ended) / np.maximum(on + worth, 1e-300)
         counted = np.where(over, by_counts.weights, (by_counts.counts * scale[by_counts.site]))
         spread = Spread(

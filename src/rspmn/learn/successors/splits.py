@@ -24,6 +24,8 @@ STRENGTH = 1.0
 LEAF = -1
 #: The value of a node that is split by all values of its variable.
 EVERY = -1
+#: The value of a node that is split into values of at most v, and all above, is this less v.
+UP_TO = -2
 #: Entries that are counted at once, of several variables.
 TOGETHER = 200_000
 #: Joint values of several variables are counted if there are so many entries for each count.
@@ -58,6 +60,7 @@ class Open:
     def __init__(self, contexts: Contexts, entries: Entries, number: Ints, live: Ints) -> None:
         """Lay out the entries `live`, of which each is in a node; all numbers occur."""
         self.columns, self.sizes = contexts.columns, contexts.sizes
+        self.ordered = np.array([name in contexts.ordered for name in contexts.names])
         self.number, self.count = number, int(number.max()) + 1
         self.context, self.weight = entries.context[live], entries.weight[live]
         self.values = int(entries.value[live].max()) + 1
@@ -86,7 +89,10 @@ class Open:
         inside = np.flatnonzero((self.prior < STRENGTH)[self.number])
         entries = self.cell[inside], self.context[inside], self.weight[inside]
         parts = [self._by_variables(some, *entries) for some in self._slices(len(inside))]
-        gains = _Gains(*(np.concatenate(part)[:, mixed] for part in zip(*parts, strict=True)))
+        cells, gain, value_at = (
+            np.concatenate(part, axis=-2)[..., mixed] for part in zip(*parts, strict=True)
+        )
+        gains = _Gains(cells, gain, value_at)
         variable[mixed], value[mixed] = gains.best()
         return variable, value
 
@@ -106,7 +112,7 @@ class Open:
         return entries >= SPAN * size and entries >= len(self.columns[0])
 
     def _by_variables(self, variables: slice, cell: Ints, context: Ints, weight: Array) -> "_Gains":
-        """Return the gains of splits by some variables: by all values, and by the best value.
+        """Return the gains of splits by some variables: by all values, one value, or at a bound.
 
         The other arguments are the entries of nodes that may be split.
         """
@@ -125,7 +131,22 @@ class Open:
         less = group_weights(part, _gammaln(total - weight + prior) - _gammaln(total + prior))
         rest = self.seen[node] - group_weights(part, weight)
         others = self.whole[node] - _ends(self.seen[node]) + less + _ends(rest)
-        return self._gains(len(sizes), variable * self.count + node, code, apart, others)
+        owner = variable * self.count + node
+        best = _Best(owner, code, len(sizes) * self.count)
+        whole = self.whole[node]
+        several = best.number[owner] > 2
+        single = best(np.where(several, apart + others - whole, -np.inf))
+        ordered = several & self.ordered[variables][variable]
+        up_to = np.full(len(parts), -np.inf)
+        if ordered.any():
+            inside = ordered[part]
+            below = self._below(part[inside], cell[inside], weight[inside], owner, node)
+            up_to[ordered] = (below - whole)[ordered]
+            up_to[best.last] = -np.inf  # nothing is above
+        return _Gains.of(
+            (len(sizes), self.count), best.number, group_weights(owner, apart, len(best.number)),
+            self.whole, single, best(up_to),
+        )  # fmt: skip
 
     def _side_by_side(
         self, variables: slice, cell: Ints, context: Ints, weight: Array
@@ -163,25 +184,52 @@ class Open:
         variable, cell, code, weight = (np.concatenate(p) for p in zip(*found, strict=True))
         return variable, cell, code, weight
 
-    def _gains(
-        self, variables: int, owner: Ints, code: Ints, apart: Array, others: Array
-    ) -> "_Gains":
-        """Return the gains, given the log-likelihoods of parts and of all but each part.
+    def _below(
+        self, part: Ints, cell: Ints, weight: Array, owner: Ints, node: Ints
+    ) -> Array:  # [parts]
+        """Return the log-likelihood of nodes that are split above each part.
 
-        `owner` is the variable and node that each part is of, `code` its value.
+        A part is a value of a variable in a node; `part` and `cell` are those of counts, sorted by
+        variable, cell and value. Part by part, what is below grows and what is above shrinks.
         """
-        shape, size = (variables, self.count), variables * self.count
-        number = np.bincount(owner, minlength=size)
-        every = group_weights(owner, apart, size).reshape(shape) - self.whole
-        alone = np.where(
-            number[owner] > 2, apart + others - self.whole[owner % self.count], -np.inf
-        )
-        order = np.lexsort((-code, alone, owner))  # the best of each node is last
-        last = order[np.append(owner[order][1:] != owner[order][:-1], True)]
-        single, value = np.full(shape, -np.inf), np.full(shape, EVERY)
-        single.flat[owner[last]], value.flat[owner[last]] = alone[last], code[last]
-        number = number.reshape(shape)
-        return _Gains(number, np.where(number > 1, every, -np.inf), single, value)
+        prior, total = self.prior[self.of_key[cell]], self.total[cell]
+        group = np.append(0, np.cumsum((np.diff(cell) != 0) | (np.diff(owner[part]) != 0)))
+        below = _running(weight, group)
+        above = total - below
+        grows = _gammaln(below + prior) - _gammaln(below - weight + prior)
+        shrinks = _gammaln(above + prior) - _gammaln(above + weight + prior)
+        size = len(owner)
+        left = _running(group_weights(part, grows, size), owner)
+        right = _running(group_weights(part, shrinks, size), owner)
+        seen = _running(group_weights(part, weight, size), owner)
+        right += self.whole[node] - _ends(self.seen[node])
+        return np.asarray(left + _ends(seen) + right + _ends(self.seen[node] - seen))
+
+
+class _Best:
+    """Finds the best of the parts that each owner has."""
+
+    def __init__(self, owner: Ints, code: Ints, owners: int) -> None:
+        self.owner, self.code = owner, code
+        self.number = np.bincount(owner, minlength=owners)  # [owners], of parts
+        self.last = np.flatnonzero(np.append(owner[1:] != owner[:-1], True))
+
+    def __call__(self, gain: Array) -> tuple[Array, Ints]:  # [owners] each
+        """Return the highest gain, and the value of the part that has it; the first of equals."""
+        order = np.lexsort((-self.code, gain, self.owner))
+        last = order[self.last]
+        best = np.full(len(self.number), -np.inf)
+        value = np.full(len(self.number), EVERY)
+        best[self.owner[last]], value[self.owner[last]] = gain[last], self.code[last]
+        return best, value
+
+
+def _running(numbers: Array, group: Ints) -> Array:
+    """Return the running sums of numbers in each group; groups are one after the other."""
+    total = np.cumsum(numbers)
+    first = np.append(True, group[1:] != group[:-1])
+    before = (total - numbers)[first]
+    return np.asarray(total - before[np.cumsum(first) - 1])
 
 
 def _before(sizes: Ints) -> Ints:
@@ -190,26 +238,42 @@ def _before(sizes: Ints) -> Ints:
 
 
 class _Gains(NamedTuple):
-    """The gains of splits by each variable in each node."""
+    """The gains of splits by each variable in each node, and the value that each is made at."""
 
     cells: Ints  # [variables, nodes], how many values it has there
-    every: Array  # [variables, nodes], by all values; -∞ if there is one
-    #: By the best value against all others; -∞ if there are two or less. [variables, nodes]
-    single: Array
-    value: Ints  # [variables, nodes], that one
+    gain: Array  # [kinds, variables, nodes], by all values, one value, values up to one
+    value: Ints  # [kinds, variables, nodes]
+
+    @classmethod
+    def of(
+        cls, shape: tuple[int, int], number: Ints, every: Array, whole: Array,
+        single: tuple[Array, Ints], up_to: tuple[Array, Ints],
+    ) -> "_Gains":  # fmt: skip
+        """Return the gains, each [variables · nodes]."""
+        every = np.where(number.reshape(shape) > 1, every.reshape(shape) - whole, -np.inf)
+        gain = np.stack([every, single[0].reshape(shape), up_to[0].reshape(shape)])
+        below = np.where(np.isfinite(up_to[0]), UP_TO - up_to[1], EVERY)
+        value = np.stack([np.full(len(number), EVERY), single[1], below]).reshape(gain.shape)
+        return cls(number.reshape(shape), gain, value)
 
     def best(self) -> tuple[Ints, Ints]:  # [nodes] each
-        """Return the variable and value of each node's best split; LEAF where there is none."""
+        """Return the variable and value of each node's best split; LEAF where there is none.
+
+        Of equal gains that by all values is taken, then that by one.
+        """
         varying = np.where(self.cells > 1, self.cells, 0)
-        every = self.every - np.log(np.maximum(np.count_nonzero(varying, axis=0), 1))
-        single = self.single - np.log(np.maximum(varying.sum(axis=0), 1))
+        bounds = np.where(np.isfinite(self.gain[2]), self.cells - 1, 0)
+        tried = [np.count_nonzero(varying, axis=0), varying.sum(axis=0), bounds.sum(axis=0)]
+        gain = self.gain - np.log(np.maximum(tried, 1))[:, None, :]
+        best = gain.argmax(axis=1)  # [kinds, nodes], variables
         node = np.arange(varying.shape[1])
-        best, alone = every.argmax(axis=0), single.argmax(axis=0)
-        better = single[alone, node] > every[best, node] + LEAST
-        variable = np.where(better, alone, best)
-        gain = np.where(better, single[alone, node], every[best, node])
-        value = np.where(better, self.value[alone, node], EVERY)
-        return np.where(gain > LEAST, variable, LEAF), np.where(gain > LEAST, value, EVERY)
+        kind, most = np.zeros(len(node), dtype=np.int64), gain[0, best[0], node]
+        for k in (1, 2):
+            better = gain[k, best[k], node] > most + LEAST
+            kind[better], most = k, np.where(better, gain[k, best[k], node], most)
+        variable = best[kind, node]
+        value = self.value[kind, variable, node]
+        return np.where(most > LEAST, variable, LEAF), np.where(most > LEAST, value, EVERY)
 
 
 def dependent_components(entries: Entries, rest: Ints) -> list[int]:

@@ -24,6 +24,7 @@ from rspmn.types import Array, Bools, Ints
 
 if TYPE_CHECKING:
     from rspmn.learn.successors.factored import Ties
+    from rspmn.learn.successors.outcomes import SharedOutcomes
     from rspmn.learn.successors.priors import Factors
 
 #: About the time that an edge of an S_L takes until it is part of a model.
@@ -152,6 +153,8 @@ class SuccessorWeights:
     sharing: Sharing | None = None
     #: What factors add to the edges, where they are not multiplied out.
     spread: Spread | None = None
+    #: What is added to the logged outcomes of each site; None: outcomes are as they were logged.
+    outcomes: "SharedOutcomes | None" = None
 
     @property
     def site(self) -> Ints:  # [edges]
@@ -178,6 +181,7 @@ class Contexts:
     names: tuple[str, ...]
     sizes: Ints  # [variables], the number of codes of each
     codes: Ints  # [contexts, variables]
+    ordered: frozenset[str] = frozenset()  # variables whose codes are in the order of numbers
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -190,12 +194,12 @@ class Contexts:
     def only(self, names: Sequence[str]) -> "Contexts":
         """Return the contexts with some of the variables only; they need not be distinct."""
         at = [self.names.index(name) for name in names]
-        return Contexts(tuple(names), self.sizes[at], self.codes[:, at])
+        return Contexts(tuple(names), self.sizes[at], self.codes[:, at], self.ordered)
 
     def with_variable(self, name: str, size: int, rows: Ints, codes: Ints) -> "Contexts":
         """Return some of the contexts with one more variable."""
         wider = np.hstack([self.codes[rows], np.asarray(codes)[:, None]])
-        return Contexts((*self.names, name), np.append(self.sizes, size), wider)
+        return Contexts((*self.names, name), np.append(self.sizes, size), wider, self.ordered)
 
     def key(self, names: Sequence[str]) -> Ints:  # [contexts]
         """Return one number for the joint value of some variables."""
@@ -214,7 +218,9 @@ def contexts_of(
     _, first, which = np.unique(joint_key(columns), return_index=True, return_inverse=True)
     sizes = np.array([size for _, size in columns], dtype=np.int64)
     codes = np.stack([codes[first] for codes, _ in columns], axis=1)
-    return Contexts(tuple(names), sizes, codes), which.astype(np.int64)
+    kinds = transitions.schema.kinds
+    ordered = frozenset(n for n in names if kinds[n] in (Kind.INTEGER, Kind.CONTINUOUS))
+    return Contexts(tuple(names), sizes, codes, ordered), which.astype(np.int64)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 
 from rspmn.data.distinct import distinct_integers
 from rspmn.data.keys import group_weights
-from rspmn.learn.successors.splits import EVERY, LEAF, Entries, Open, dependent_components
+from rspmn.learn.successors.splits import EVERY, LEAF, UP_TO, Entries, Open, dependent_components
 from rspmn.learn.successors.transitions import Contexts
 from rspmn.types import Array, Ints
 
@@ -31,7 +31,7 @@ class Trees:
     """Trees as arrays, parents before their children; node k is the root of component k's."""
 
     variable: Ints  # [nodes], the context's variable that a node is split by, or LEAF
-    value: Ints  # [nodes], the one value that is set apart, or EVERY
+    value: Ints  # [nodes], the one value that is set apart; EVERY; or UP_TO less the last below
     parent: Ints  # [nodes], itself at a root
     branch: Ints  # [nodes], the code of its parent's variable; or whether that is the one value
     cells: tuple[Ints, Ints, Array]  # nodes, values, and how often they were seen there
@@ -132,7 +132,10 @@ def _key(node: Ints, branch: Ints) -> Ints:
 
 
 def _branch(code: Ints, value: Ints) -> Ints:
-    return np.where(value == EVERY, code, code == value)
+    """Return where codes go at splits: by themselves, by whether they are one value, or at most."""
+    return np.where(
+        value == EVERY, code, np.where(value >= 0, code == value, code <= UP_TO - value)
+    )
 
 
 @dataclass(frozen=True, eq=False)
