@@ -142,6 +142,18 @@ def test_refit_of_the_same_log_changes_nothing(windows: Windows, successors: str
     assert check.new_states + check.new_decisions + check.new_ends <= info.steps_left_out
 
 
+def test_refit_where_no_step_is_known_to_be_anywhere() -> None:
+    """All steps of the new log were cut: nothing follows them, so there is nothing to test."""
+    schema = Schema([["x"], ["d"]], ["d"], "u")
+    steps = [[{"x": k % 2, "d": k % 3, "u": k}, {"x": 0}] for k in range(12)]
+    log = Episodes.from_steps(steps, schema, [Followed.STATE] * 12)
+    model, _ = learn_rspmn(log)
+    cut = Episodes.from_steps([each[:1] for each in steps], schema, [Followed.UNKNOWN] * 12)
+    again, info = refit(model, Windows.from_episodes(cut))
+    assert info.new_states == 0
+    assert again.num_interfaces == model.num_interfaces
+
+
 @pytest.mark.parametrize("layout", mostly_soak(["final", "padded", "flags"], ["final"]))
 @pytest.mark.parametrize(
     "name", mostly_soak(DOMAINS, {*DOMAINS} - {"SkillTeaching", "CrossingTraffic"})

@@ -173,7 +173,7 @@ def _no_longer_alike(windows: Windows, located: Located, model: RSPMN) -> list[i
     order = np.flatnonzero(known)
     order = order[np.argsort(here[order], kind="stable")]
     nodes, first = np.unique(here[order], return_index=True)
-    for node, index in zip(nodes.tolist(), np.split(order, first[1:]), strict=True):
+    for node, index in zip(nodes.tolist(), np.split(order, first)[1:], strict=True):
         rows = Rows(table, index, counts[index])
         names = rows.varying([*tested])
         if names:
