@@ -187,7 +187,7 @@ def test_bad_words(grid: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
         ("meu", grid, "--state", "x=1", "x=0"): "--state: duplicate 'x'",
         ("meu", grid, "--horizon", "0"): "--horizon: expected 1 or more, found 0",
         ("meu", grid, "--discount", "2"): "--discount: expected 0 to 1, found 2",
-        ("meu", grid): "values change by 9 per step for ever: without a horizon",
+        ("meu", grid): "values change by 9 per step: without a horizon",
         ("act", grid, "--state", "action=up", "--horizon", "1"): "no decision is left to make",
         ("check", str(tmp_path / "none.json")): "cannot be read: No such file or directory",
         ("check", str(tmp_path)): "cannot be read: Is a directory",

@@ -91,7 +91,7 @@ def test_what_columns_do_not_allow(text: str, message: str) -> None:
      "(x := 3)", "b'x' == status", "1j*cost", "cost % 2"],
 )  # fmt: skip
 def test_nothing_else_is_understood(text: str) -> None:
-    with pytest.raises(DataError, match="is not understood"):
+    with pytest.raises(DataError, match="is not supported"):
         Expression.parse(text)
 
 

@@ -181,7 +181,7 @@ class RSPMN:
             "state variables": list(self.schema.state_variables),
             "decisions": list(self.schema.decisions),
             "utility": self.schema.utility,
-            "set aside": list(self.set_aside),
+            "ignored": list(self.set_aside),
             "interface nodes": self.num_state_interfaces,
             "END interface node": self.end,
             "top nodes": len(self.top),

@@ -207,10 +207,10 @@ def test_without_discount_updates_are_bounded(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_without_discount_values_may_have_no_limit() -> None:
-    with pytest.raises(ConvergenceError, match="change by 9 per step for ever.* give a horizon"):
+    with pytest.raises(ConvergenceError, match="change by 9 per step.* give a horizon"):
         paper_grid().meu()
     circle = chain([{"on": (1.0, {1: 1.0})}, {"on": (-1.0, {0: 1.0})}])  # bounded, never settled
-    with pytest.raises(ConvergenceError, match="oscillate for ever"):
+    with pytest.raises(ConvergenceError, match="values oscillate"):
         circle.meu()
     # but there is a way out that is worth more than staying: then there is a limit
     way_out = chain([{"pay": (-1.0, {0: 1.0}), "leave": (-5.0, {1: 1.0})}], end=True)

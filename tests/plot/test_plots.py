@@ -79,6 +79,6 @@ def test_learning_curves_and_calibration(policy: Policy) -> None:
         plot_learning_curve(LOG, 8, [50, 301])
     found = [policy.honest_value()] * 2
     axes = plot_calibration(found, [true_value(LAKE, policy, 8), found[0].high + 1])
-    assert axes.get_title(loc="left").endswith("of 2 intervals hold the true value")
+    assert axes.get_title(loc="left").endswith("of 2 intervals contain the true value")
     with pytest.raises(DataError, match="as many truths"):
         plot_calibration(found, [1.0])

@@ -98,7 +98,7 @@ def test_states_and_actions_that_were_never_logged(lake: RSPMN) -> None:
     go, stay = model.policy(1).how_sure({"s": "x"}).actions
     assert (go.best, stay.best) == (1, 0)
     assert math.isnan(stay.high)
-    assert stay.notes == ("not offered",)
+    assert stay.notes == ("not available",)
 
 
 def test_extrapolated_actions_have_no_interval() -> None:

@@ -152,7 +152,7 @@ def _surveyed(
     schema = schema_of_log(schema, options)
     findings = []
     if not schema.log.says_why_episodes_ended(source.names):
-        advice = "Say so; below, all count as cut"
+        advice = "Declare it; below, all episodes count as truncated"
         findings.append(Finding("error", "ends", SILENT, advice, 'ending = "cut"', "log"))
         schema = schema.with_log(ending="cut")
     log = schema.log

@@ -170,7 +170,7 @@ class ModelEnv(CodedEnv):
         self._under_way = None
         for value in made.values():
             if value not in step.decision.values:
-                self._shown = f"{written(made)} is not offered in {written(self._state)}"
+                self._shown = f"{written(made)} is not available in {written(self._state)}"
                 return (
                     self.observation(self._state),
                     0.0,

@@ -40,7 +40,7 @@ class InformationValue:
 
     def __str__(self) -> str:
         return (
-            f"to observe {self.variable} is worth {self.gain:.4g}: it changes the decision with "
+            f"observing {self.variable} has value {self.gain:.4g}: it changes the decision with "
             f"probability {self.changes:.3g}"
         )
 

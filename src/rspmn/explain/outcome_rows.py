@@ -52,8 +52,8 @@ class OutcomeRows:
         elsewhere = _utility_elsewhere(flat, utility, ends)
         if elsewhere is not None:
             raise EvidenceError(
-                f"node {elsewhere} of the template has a utility that is not beside an S_L: what "
-                "a step earns cannot be told apart by outcome"
+                f"node {elsewhere} of the template has a utility that is not beside an S_L: this "
+                "is not supported"
             )
         nodes = [template.nodes[k] if k >= 0 else None for k in utility.tolist()]
         moments = [(n.mean, n.variance) if isinstance(n, Utility) else (0.0, 0.0) for n in nodes]

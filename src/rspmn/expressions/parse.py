@@ -165,7 +165,7 @@ def asks_missing(node: ast.Compare) -> bool:
 def not_understood(node: ast.expr, text: str) -> DataError:
     """Return the error of a part that is not accepted."""
     return DataError(
-        f"expression {text!r}: {ast.unparse(node)!r} is not understood: expected columns, numbers, "
-        "+ - *, division by a number, comparisons, in, is missing, and, or, not; a name that is "
-        "not one word stands in backquotes"
+        f"expression {text!r}: {ast.unparse(node)!r} is not supported: expected columns, numbers, "
+        "+ - *, division by a number, comparisons, in, is missing, and, or, not; put names that "
+        "are not identifiers in backquotes"
     )

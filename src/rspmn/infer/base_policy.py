@@ -86,7 +86,7 @@ class BasePolicy:
         return table_html(self.table(), repr(self))
 
     def __repr__(self) -> str:
-        steps = "for ever" if self.horizon is None else f"{self.horizon} steps"
+        steps = "no horizon" if self.horizon is None else f"{self.horizon} steps"
         return f"Policy({steps}, discount {self.discount:g}, {self.model!r})"
 
     @property

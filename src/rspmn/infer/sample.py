@@ -220,8 +220,8 @@ class Draw:
         node = self.decision
         if value not in node.values:
             raise EvidenceError(
-                f"{node.decision!r}: {value!r} was chosen, but only {list(node.values)} are "
-                "offered here"
+                f"{node.decision!r}: expected one of the available values {list(node.values)}, "
+                f"found {value!r}"
             )
         self.waiting.pop(0)
         self.values[node.decision] = value

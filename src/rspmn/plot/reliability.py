@@ -146,13 +146,13 @@ def plot_calibration(
         axes.plot([place, place], [found[k].low, found[k].high], color=colour, linewidth=2.5)
         axes.plot(place, found[k].point, "o", color=colour, markersize=4)
         axes.plot(place, truths[k], "_", color="black", markersize=9)
-    axes.plot([], [], color=CHOSEN, linewidth=2.5, label="90 % interval that holds it")
+    axes.plot([], [], color=CHOSEN, linewidth=2.5, label="90 % interval that contains it")
     axes.plot([], [], color="#d55e00", linewidth=2.5, label="that does not")
     axes.plot([], [], "_", color="black", markersize=9, label="true value")
     axes.set_xticks([])
     axes.set_xlabel("policies, by their true value")
     axes.set_ylabel("value")
-    share = f"{sum(held)} of {len(held)} intervals hold the true value"
+    share = f"{sum(held)} of {len(held)} intervals contain the true value"
     axes.set_title(share, loc="left", fontsize="medium")
     axes.legend(frameon=False, fontsize="small")
     return plain(axes)

@@ -43,7 +43,7 @@ def make_app(
     hosts: Sequence[str] | None = None,
     limits: Limits | None = None,
 ) -> App:
-    """Return the service as an ASGI application; models that cannot be read are refused now.
+    """Return the service as an ASGI application; models that cannot be read raise an error.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def _add_models(app: FastAPI, models: dict[str, Answering], limits: Limits) -> N
 
     @app.get("/models")
     async def list_models() -> list[Facts]:
-        """Return which models are served."""
+        """Return the served models."""
         return [model.info for model in models.values()]
 
     @app.get("/models/{name}", response_class=HTMLResponse)
@@ -133,12 +133,12 @@ def _add_models(app: FastAPI, models: dict[str, Answering], limits: Limits) -> N
 
     @app.get("/models/{name}/info")
     async def info(name: str) -> Facts:
-        """Return what a model is."""
+        """Return a description of a model."""
         return _find(models, name).info
 
     @app.post("/models/{name}/reload")
     async def reload(name: str) -> Facts:
-        """Read the file of a model again; until that is done the old one answers."""
+        """Read the file of a model again; the old model is used until it has been read."""
         model = _find(models, name)
         await model.reload()
         return model.info
@@ -158,17 +158,17 @@ def _add_questions(app: FastAPI, models: dict[str, Answering], limits: Limits) -
 
     @app.post("/models/{name}/act")
     async def act(name: str, asked: AboutState) -> JSONResponse:
-        """Return what to do in a state: {"decided": {decision: value}}."""
+        """Return the best decision in a state: {"decided": {decision: value}}."""
         return await quick(name, questions.act, asked)
 
     @app.post("/models/{name}/action_values")
     async def action_values(name: str, asked: AboutState) -> JSONResponse:
-        """Return what every value of the next decision is worth: {"actions": [...]}."""
+        """Return the value of every action: {"actions": [...]}."""
         return await quick(name, questions.action_values, asked)
 
     @app.post("/models/{name}/batch")
     async def batch(name: str, asked: Batch) -> JSONResponse:
-        """Return what to do in many states, as columns; null where nothing is known."""
+        """Return the best decisions in many states, as columns; null where none is known."""
         return await quick(name, questions.batch, asked)
 
     @app.post("/models/{name}/meu")
@@ -178,10 +178,10 @@ def _add_questions(app: FastAPI, models: dict[str, Answering], limits: Limits) -
 
     @app.post("/models/{name}/explain")
     async def explain(name: str, asked: AboutState) -> JSONResponse:
-        """Return why the policy decides as it does in a state."""
+        """Return an explanation of the decision in a state."""
         return await slow(name, questions.explain, asked)
 
     @app.post("/models/{name}/simulate")
     async def simulate(name: str, asked: Simulation) -> JSONResponse:
-        """Return episodes drawn from the model, as columns of a long table."""
+        """Return simulated episodes, as columns of a long table."""
         return await slow(name, questions.simulate, asked)

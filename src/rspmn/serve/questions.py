@@ -16,8 +16,8 @@ MOST_STATES, MOST_STEPS = 100_000, 100_000
 Value = str | bool | int | float | None
 State = Annotated[
     dict[str, Value] | None,
-    Field(description="values of variables; null, or left out: not known; null as a whole: the "
-          "start of an episode"),
+    Field(description="values of variables; null or omitted: unknown; null instead of the object: "
+          "the start of an episode"),
 ]  # fmt: skip
 Time = Annotated[int, Field(ge=0, description="the time step, for policies with a horizon")]
 

@@ -216,7 +216,7 @@ def _notes(answer: ActionValue) -> tuple[str, ...]:
     if answer.forbidden:
         return (f"forbidden: {answer.forbidden}",)
     if not answer.available:
-        return ("not offered",)
+        return ("not available",)
     found = [] if answer.tried else ["never tried here: extrapolated"]
     if math.isnan(answer.utility):
         found.append("unsupported: the successors are unknown")

@@ -249,12 +249,12 @@ def _settle_part(chain: Chain, inside: Ints, values: Array) -> tuple[Array | Non
     stationary /= stationary.sum()
     gain = float(stationary @ rewards)
     if abs(gain) > SETTLED * np.abs(rewards).max(initial=0.0):
-        return None, f"values change by {gain:.6g} per step for ever"
+        return None, f"values change by {gain:.6g} per step"
     average = float(stationary @ values[inside])
     if not rewards.any():
         return np.full(size, average), ""
     if _period(moves) > 1:
-        return None, "values oscillate for ever"
+        return None, "values oscillate"
     bias = np.zeros(size)
     bias[others] = solved(system, (rewards - gain)[others])
     return bias - stationary @ bias + average, ""

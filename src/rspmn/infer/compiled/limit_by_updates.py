@@ -90,7 +90,7 @@ def _refuse_growth(change: Array) -> None:
     gain = (change.min() + change.max()) / 2
     if change.min() * change.max() > 0 and np.ptp(change) <= 1e-6 * abs(gain):
         raise ConvergenceError(
-            f"values change by {gain:.6g} per step for ever: without a horizon the values have no "
+            f"values change by {gain:.6g} per step: without a horizon the values have no "
             "limit; give a horizon or a discount below 1"
         )
 
