@@ -2,8 +2,10 @@
 
 `python benchmarks/caution.py` prints, for each case, the mean true value of the plain policy, what
 caution adds to it, with the standard error of that, and the worst of all logs. `--seeds 20 --cases
-random FrozenLake` says how many logs of which worlds, `--cautions 0 0.2` how cautious; `-o docs`
-writes docs/caution_figures.md, in which rows of other cases stay as they are.
+random FrozenLake --first 0` says how many logs of which worlds, and the seed of the first,
+`--cautions 0 0.2` how cautious; `-o docs` writes docs/caution_figures.md, in which rows of other
+cases stay as they are. The instance of the planning competition IPPC 2011, `SkillTeaching-3`, needs
+the extra `rddl`, and is run only if it is named.
 """
 
 import argparse
@@ -14,6 +16,7 @@ from pathlib import Path
 from time import process_time
 
 import numpy as np
+from kept_rows import write_rows
 from tqdm import tqdm
 
 from rspmn.envs.domains import WORLDS
@@ -33,6 +36,7 @@ CASES = [
     ("SkillTeaching", 100, 10, 0.0), ("SkillTeaching", 100, 10, 0.3),
     ("SysAdmin", 100, 10, 0.0),
     ("Taxi", 300, 50, 0.0),
+    ("SkillTeaching-3", 100, 40, 0.0),
 ]  # fmt: skip
 ABOUT = """# Cautious policies
 
@@ -48,7 +52,11 @@ probability ε any; without it decisions are uniform. `seconds` are of CPU, for 
 
 @cache
 def domain(name: str) -> MDP:
-    """Return a world of the testbed."""
+    """Return a world of the testbed, or of the competition."""
+    if "-" in name:
+        from ippc import World
+
+        return World(name).mdp
     return WORLDS[name]()
 
 
@@ -91,29 +99,15 @@ def line(case: tuple[str, int, int, float], trials: Sequence[Sequence[float]]) -
     return f"| {shown(case)} | {len(trials)} | {' | '.join(cells)} | {seconds.mean():.2f} |"
 
 
-def write(path: Path, command: str, lines: Sequence[str]) -> None:
-    """Write the table; rows of other cases that are there already are kept."""
-    commands, rows = [f"`{command}`"], {row.split("|")[1].strip(): row for row in lines[2:]}
-    if path.exists():
-        text = path.read_text(encoding="utf-8")
-        if lines[0] in text:
-            made = text.split("Made by ")[1].split(".\n")[0].split(",\n")
-            commands = [*(part for part in made if part not in commands), *commands]
-            old = [row for row in text.splitlines() if row.startswith("| ")][1:]
-            rows = {row.split("|")[1].strip(): row for row in old} | rows
-    order = [shown(case) for case in CASES]
-    table = [*lines[:2], *(rows[name] for name in order if name in rows)]
-    text = ABOUT.format(commands=",\n".join(commands)) + "\n".join(table) + "\n"
-    path.write_text(text, encoding="utf-8")
-
-
 def main() -> None:
     """Print the table, or write it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--cases", nargs="*", default=["random", *WORLDS])
+    parser.add_argument("--first", type=int, default=0, help="the seed of the first log")
     parser.add_argument("--most", type=int, default=1_000, help="episodes of the largest log")
     parser.add_argument("--cautions", nargs="+", type=float, default=[0.0, 0.1, 0.2, 0.4])
+    parser.add_argument("--above", type=float, help="count plain policies that are worth so much")
     parser.add_argument("-o", "--output", help="a directory to write caution_figures.md to")
     arguments = parser.parse_args()
     columns = [f"caution {c:g} | worst" for c in arguments.cautions]
@@ -122,12 +116,21 @@ def main() -> None:
     for case in CASES:
         if case[0] not in arguments.cases or case[1] > arguments.most:
             continue
-        seeds = tqdm(range(arguments.seeds), desc=" ".join(map(str, case)), leave=False)
-        lines.append(line(case, [trial(*case, seed, arguments.cautions) for seed in seeds]))
+        logs = range(arguments.first, arguments.first + arguments.seeds)
+        seeds = tqdm(logs, desc=" ".join(map(str, case)), leave=False)
+        trials = [trial(*case, seed, arguments.cautions) for seed in seeds]
+        lines.append(line(case, trials))
         tqdm.write(lines[-1])
+        if arguments.above is not None:
+            plain = np.array(trials)[:, 0]
+            reached = f"{(plain >= arguments.above).sum()} of {len(plain)}"
+            tqdm.write(
+                f"plain policies: {reached} worth {arguments.above:g}, at best {plain.max():.3f}"
+            )
     if arguments.output:
         command = " ".join(["python benchmarks/caution.py", *sys.argv[1:]])
-        write(Path(arguments.output, "caution_figures.md"), command, lines)
+        path, order = Path(arguments.output, "caution_figures.md"), [shown(case) for case in CASES]
+        write_rows(path, ABOUT, command, lines, order)
 
 
 if __name__ == "__main__":

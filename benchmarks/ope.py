@@ -3,7 +3,7 @@
 `python benchmarks/ope.py` prints, for each world and each of five policies, the true value, the
 mean error of each estimator, and the share of its 95 % intervals that hold the truth. `--seeds 10
 --first 500 --cases FrozenLake` says how many logs of which worlds, and the seed of the first; `-o
-docs` writes docs/ope_figures.md.
+docs` writes docs/ope_figures.md, in which tables of other cases stay as they are.
 """
 
 import argparse
@@ -35,7 +35,7 @@ METHODS = {
 }  # fmt: skip
 ABOUT = """# Off-policy estimates
 
-Made by `{command}`.
+Made by {commands}.
 
 Five policies: the optimal one; that one or, with probability .3 in each step, a uniform decision;
 uniform decisions; the policy of the log; and the worst decision in each state, if the best follow.
@@ -45,7 +45,7 @@ for most logs. Behind each, in brackets, the share of logs whose 95 % interval h
 Flagged are logs in which all rewards are 0 where it is known what followed: the model has a caveat.
 Where there are any, of the model the second share is that of the other logs.
 Effective are the episodes that weigh in importance sampling (the median), of as many as the case
-says. Seconds are of CPU for all five policies together, {draws} draws.
+says. Seconds are of CPU for all five policies together.
 
 """
 
@@ -143,6 +143,27 @@ def cell(found: list[OffPolicy], method: str, truth: float, flags: list[bool]) -
     return f"{np.nanmean(errors):.3g} ({', '.join(f'{share.mean():.2f}' for share in shares)})"
 
 
+def write(path: Path, command: str, lines: list[str]) -> None:
+    """Write the tables; those of other cases that are there already are kept."""
+    commands, tables = [f"`{command}`"], sections("\n".join(lines))
+    if path.exists():
+        text = path.read_text(encoding="utf-8")
+        made = text.split("Made by ")[1].split(".\n")[0].split(",\n")
+        commands = [*(part for part in made if part not in commands), *commands]
+        tables = sections(text) | tables
+    order = [
+        f"{name}, {episodes} episodes, {horizon} steps" for name, episodes, horizon, _ in CASES
+    ]
+    found = "\n".join(tables[case] for case in order if case in tables)
+    path.write_text(ABOUT.format(commands=",\n".join(commands)) + found, encoding="utf-8")
+
+
+def sections(text: str) -> dict[str, str]:
+    """Return the tables of a page by their case."""
+    parts = text.split("## ")[1:]
+    return {part.split(" (")[0]: f"## {part.rstrip()}\n" for part in parts}
+
+
 def main() -> None:
     """Print the tables, or write them."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -160,8 +181,7 @@ def main() -> None:
             tqdm.write("\n".join(found[-10:]))
     if arguments.output:
         command = " ".join(["python benchmarks/ope.py", *sys.argv[1:]])
-        about = ABOUT.format(command=command, draws=arguments.draws)
-        Path(arguments.output, "ope_figures.md").write_text(about + "\n".join(found), "utf-8")
+        write(Path(arguments.output, "ope_figures.md"), command, found)
 
 
 if __name__ == "__main__":
