@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rspmn.circuit.blocks import BlockBuilder
-from rspmn.learn.structure.grow import Codes, with_missing_cluster
+from rspmn.learn.structure.grow import with_missing_cluster
 from rspmn.learn.structure.independence import components
 from rspmn.learn.structure.learn_spn import grow_spn
 from rspmn.learn.structure.learner import Learner
@@ -33,16 +33,13 @@ class RecurrentOutcome:
         """Add the network of the last set, the utility and the successor."""
         return learner.product(self._outcome(learner, rows, (*names, self.utility), depth))
 
-    def certain(self, learner: Learner, rows: Rows, codes: Codes) -> dict[int, int]:
+    def certain(self, learner: Learner, rows: Rows, starts: Ints) -> dict[int, int]:
         """Add the utility and the successor of decisions with a constant utility."""
-        order = np.argsort(codes, kind="stable")
-        rows, codes = rows.where(order), codes[order]
-        starts = np.flatnonzero(np.append(True, np.diff(codes) != 0))
         sites, earned, weight = self._constant(rows, starts)
         builder, found = learner.builder, {}
         for site, k in enumerate(sites.tolist(), len(self.sites)):
             utility = builder.utility(self.utility, float(earned[k]), float(weight[k]))
-            found[int(codes[starts[k]])] = builder.product([utility, builder.latent(site)])
+            found[k] = builder.product([utility, builder.latent(site)])
             learner.report_done(float(weight[k]))
         self._record(rows, starts, sites)
         return found

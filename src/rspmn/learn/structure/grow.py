@@ -12,7 +12,6 @@ from itertools import groupby
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rspmn.learn.structure.batched_growth import Fork, Growth, Need, run_alone, run_together
 from rspmn.learn.structure.classes import fit_classes, is_number
@@ -27,8 +26,6 @@ from rspmn.learn.structure.targets import targets_after
 from rspmn.schema import Schema
 from rspmn.types import Ints
 from rspmn.values import Value
-
-Codes = NDArray[np.int32] | Ints
 
 
 class AfterDecision(Protocol):
@@ -48,10 +45,11 @@ class AfterDecision(Protocol):
         """Add the network of the last set's variables `names` and of all that is beyond."""
         ...
 
-    def certain(self, learner: Learner, rows: Rows, codes: Codes) -> dict[int, int]:
+    def certain(self, learner: Learner, rows: Rows, starts: Ints) -> dict[int, int]:
         """Add what follows those values of the last decision of which nothing but a mean is asked.
 
-        `codes` are the codes of the decision. The other values are added one by one.
+        Rows are sorted by value, and those of each start at some. Returned are nodes by number of
+        the value. The other values are added one by one.
         """
         ...
 
@@ -192,20 +190,22 @@ class _Growth:
         end = self._next_observation(place)
         decisions, names = self.schema.decisions[place:end], self.schema.information_sets[end]
         joint = rows.joint_codes(decisions)
-        numbers, first = np.unique(joint, return_index=True)
-        made = rows.table.codes.take(rows.index[first], decisions).tolist()
-        every = numbers.tolist()
+        order = np.argsort(joint, kind="stable")
+        rows, joint = rows.where(order), joint[order]
+        starts = np.flatnonzero(np.append(True, joint[1:] != joint[:-1]))
         last = end == len(self.schema.decisions) and not names
-        known = self.finish.certain(self.learner, rows, joint) if last and len(every) > 1 else {}
-        others = [code for code in every if code not in known]
+        known = self.finish.certain(self.learner, rows, starts) if last and len(starts) > 1 else {}
+        stops = [*starts[1:].tolist(), len(rows)]
+        parts = [slice(*ends) for ends in zip(starts.tolist(), stops, strict=True)]
+        others = [k for k in range(len(parts)) if k not in known]
         grown = yield Fork(
-            [self.information(rows.where(joint == c), end, names, depth) for c in others]
+            [self.information(rows.where(parts[k]), end, names, depth) for k in others]
         )
         known |= dict(zip(others, grown, strict=True))
         domains = [rows.table.columns[name].domain for name in decisions]
+        made = rows.table.codes.take(rows.index[starts], decisions).tolist()
         values = ([d[c] for d, c in zip(domains, codes, strict=True)] for codes in made)
-        branches = [(of, known[code]) for of, code in zip(values, every, strict=True)]
-        return self._max(decisions, branches)
+        return self._max(decisions, [(of, known[k]) for k, of in enumerate(values)])
 
     def _next_observation(self, place: int) -> int:
         """Return the number of the information set before which decisions are made together."""

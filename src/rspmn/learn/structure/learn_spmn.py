@@ -15,7 +15,7 @@ from rspmn.infer.compiled.decisions import CompiledDecision
 from rspmn.learn.config import LearnConfig, LearnInfo, Report
 from rspmn.learn.never_taken import never_taken
 from rspmn.learn.progress import progress_bar
-from rspmn.learn.structure.grow import Codes, grow_spmn
+from rspmn.learn.structure.grow import grow_spmn
 from rspmn.learn.structure.held_out import best_classes
 from rspmn.learn.structure.laws import law_columns
 from rspmn.learn.structure.learn_spn import grow_spn
@@ -24,6 +24,7 @@ from rspmn.learn.structure.leaves import on_number_lines, shrunk_utilities
 from rspmn.learn.structure.rows import Rows, read_rows, with_columns
 from rspmn.schema import Schema
 from rspmn.spmn import SPMN
+from rspmn.types import Ints
 
 #: How usual a context is, is told to one part in so many, by at most so many logged contexts.
 QUANTILES = 101
@@ -138,10 +139,11 @@ class _SingleOutcome:
     def __call__(self, learner: Learner, rows: Rows, names: tuple[str, ...], depth: int) -> int:
         return grow_spn(learner, rows, (*names, self.utility), depth)
 
-    def certain(self, learner: Learner, rows: Rows, codes: Codes) -> dict[int, int]:
+    def certain(self, learner: Learner, rows: Rows, starts: Ints) -> dict[int, int]:
         """Add the utilities of all values, shrunk towards what is known of their means."""
         if rows.table.prior is None and not learner.config.shrink:
             return {}
-        found = shrunk_utilities(rows, codes, self.utility)
+        number = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(rows))))
+        found = shrunk_utilities(rows, number, self.utility)
         learner.report_done(rows.total)
-        return {code: learner.builder.add(utility) for code, utility in found.items()}
+        return {k: learner.builder.add(utility) for k, utility in found.items()}

@@ -172,7 +172,7 @@ class Rows:
         taken = np.concatenate([part.origin for part in parts])
         return self.where(~np.isin(self.origin, taken))
 
-    def where(self, chosen: Bools | Ints) -> "Rows":
+    def where(self, chosen: Bools | Ints | slice) -> "Rows":
         """Return the rows of a mask, or at some positions."""
         return Rows(self.table, self.index[chosen], self.weights[chosen])
 
