@@ -12,6 +12,7 @@ from rspmn import RSPMN
 from rspmn.errors import DataError
 from rspmn.infer.compiled.state_index import StateIndex
 from rspmn.learn import LearnConfig, RSPMNInfo, learn_rspmn, refit
+from rspmn.learn.numbers import learn_on_grid
 from rspmn.learn.numbers.axes import Axis, Circle, NumberLine, radius_of
 from rspmn.learn.numbers.grid import Grid
 from rspmn.learn.numbers.learn_on_grid import estimate_on_grid
@@ -153,6 +154,20 @@ def test_decisions_are_right_all_the_way_round(turned: Learned) -> None:
         east, north = at(degrees)[0].tolist()
         expected = "left" if degrees < 90 else "right"
         assert policy.act({"east": east, "north": north, **speed}) == expected, degrees
+
+
+@pytest.mark.parametrize(("speed", "tried"), [(False, {4, 8}), (True, {3, 4, 5})])
+def test_grids_are_compared_where_circles_are_finer(
+    speed: bool, tried: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines of 3 and 4 knots go with a circle of 4, those of 5 with one of 8.
+
+    So values that do not change say that grids are fine enough only from 5 on.
+    """
+    monkeypatch.setattr(learn_on_grid, "change_between", lambda *_: 0.0)
+    log, schema = compass(300, seed=1, speed=speed)
+    _, info = learn_rspmn(rspmn.windows(log, schema, terminated="over"))
+    assert {*info.numbers.losses} == tried
 
 
 def test_refit_on_the_same_log_changes_nothing(turned: Learned, tmp_path: Path) -> None:
