@@ -23,6 +23,7 @@ from soft_boxes import learned_hospital, learned_task
 from tqdm import tqdm
 
 from rspmn.envs.domains import DOMAINS
+from rspmn.envs.lessons import lessons
 from rspmn.envs.mdp import MDP
 from rspmn.envs.random_mdp import random_mdp
 from rspmn.evaluate import true_value
@@ -41,7 +42,7 @@ CASES = [
     ("Elevators", 200_000, 10),
     ("SkillTeaching", 100, 10), ("SkillTeaching", 1_000, 10), ("SkillTeaching", 10_000, 10),
     ("CrossingTraffic", 200, 5), ("CrossingTraffic", 1_000, 5),
-    ("Taxi", 1_000, 50),
+    ("Taxi", 1_000, 50), ("Lessons", 300, 12), ("Lessons", 1_000, 12),
     ("CartPole", 300, 200), ("hospital", 2_500, 30),
     ("ring-10", 300, 40), ("ring-10", 1_000, 40), ("ring-12", 1_000, 40), ("SysAdmin-1", 300, 40),
 ]  # fmt: skip
@@ -76,7 +77,7 @@ def domain(name: str) -> MDP:
         from ippc import World
 
         return World(name).mdp
-    return DOMAINS[name]()
+    return lessons() if name == "Lessons" else DOMAINS[name]()
 
 
 @dataclass(frozen=True)

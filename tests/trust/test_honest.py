@@ -236,6 +236,25 @@ def test_what_no_interval_can_hold_is_said(models: Mapping[str, RSPMN]) -> None:
         models["Elevators"].policy(4, allow_untried=True).honest_value()
 
 
+def test_steps_that_may_lead_anywhere_are_said() -> None:
+    """A stock of 40 values that falls by a demand of 20: hardly a successor is seen twice."""
+    rng = np.random.default_rng(0)
+    schema = Schema([["stock", "day"], ["order"]], ["order"], "u", {"stock": "integer"})
+    episodes = []
+    for _ in range(150):
+        stock, steps = int(rng.integers(40)), []
+        for t in range(10):
+            order, demand = int(rng.choice([0, 10])), int(rng.integers(20))
+            sold = min(stock, demand)
+            row = {"stock": stock, "day": str(t % 7), "order": order, "u": sold - 0.2 * order}
+            steps.append(row)
+            stock = min(39, stock - sold + order)
+        episodes.append([*steps, {"stock": stock, "day": "3"}])
+    log = Episodes.from_steps(episodes, schema, [Followed.STATE] * len(episodes))
+    found = learn_rspmn(log)[0].honest_value(5, draws=20)
+    assert "a state that it never led to before" in found.caveats[0]
+
+
 def test_odd_questions_are_refused(models: Mapping[str, RSPMN]) -> None:
     model = models["FrozenLake"]
     with pytest.raises(EvidenceError, match="horizon: expected 1 or more steps, found 0"):

@@ -29,6 +29,9 @@ MOST_WORK, LEAST_DRAWS = 16_000_000, 40
 ATOMS = 4
 #: After so many steps a bound that still grows is none.
 FOR_EVER = 10_000
+#: With a larger share of steps that may lead to any state, intervals have a caveat. States with
+#: several variables are then treated as if they had nothing in common.
+MOST_NEW = 0.05
 #: Shares of what is new below this are left out.
 LEAST = 1e-9
 
@@ -81,13 +84,25 @@ class Posterior:
     @property
     def caveats(self) -> tuple[str, ...]:
         """What no interval can make up for."""
-        logged = self.evidence.utilities
-        if logged.mean.any() or logged.pooled or not len(logged.mean):
-            return ()
-        return (
-            "all logged utilities with a known successor are 0: the log has no information about "
-            "values",
-        )
+        found, logged = [], self.evidence.utilities
+        if len(logged.mean) and not (logged.mean.any() or logged.pooled):
+            found.append(
+                "all logged utilities with a known successor are 0: the log has no information "
+                "about values"
+            )
+        if self.new_anywhere > MOST_NEW and self.evidence.factors is not None:
+            found.append(
+                f"in {100 * self.new_anywhere:.0f} % of the steps an action is expected to lead "
+                "to a state that it never led to before, which may then be any: the interval may "
+                "be too low; integers with many values are better declared continuous"
+            )
+        return tuple(found)
+
+    @cached_property
+    def new_anywhere(self) -> float:
+        """The share of logged steps that are expected to lead to any state, as none did before."""
+        steps = self.evidence.steps
+        return float(self.novelty.shares[1] @ steps / max(float(steps.sum()), 1e-300))
 
     def only(self, branches: Ints) -> "Posterior":
         """Return the posterior of some branches: of others nothing is drawn."""
