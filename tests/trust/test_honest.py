@@ -16,7 +16,7 @@ from rspmn.errors import EvidenceError
 from rspmn.evaluate import true_value
 from rspmn.infer.compiled.planned import Plan
 from rspmn.infer.criterion import MEU
-from rspmn.trust import Posterior, drawn_worlds
+from rspmn.trust import HonestValue, Posterior, drawn_worlds
 from rspmn.trust.drawn_worlds import Worlds
 from rspmn.trust.rules import Best, Fixed
 from rspmn.types import Array
@@ -298,3 +298,12 @@ def test_episodes_that_all_begin_with_an_unknown_state() -> None:
     assert counts is not None
     none = replace(model, counts=replace(counts, starts=(0.0,) * len(counts.starts)))
     assert math.isfinite(none.honest_value(2).point)
+
+
+@pytest.mark.parametrize(
+    ("promise", "is_kept"), [(3.1225, True), (3.13, False), (3.12, True), (-3.122, False)]
+)
+def test_a_promise_that_prints_as_the_point_is_kept(promise: float, is_kept: bool) -> None:
+    """A tenth of a percent of 3.122 is .0031, however small the deviation."""
+    found = HonestValue(3.122, 3.121, 3.123, promise, 0.0, 6e-5)
+    assert found.kept == is_kept

@@ -179,8 +179,8 @@ class Policy(BasePolicy):
         >>> from rspmn.learn import learn_rspmn
         >>> model, _ = learn_rspmn(grid_universe().generate(episodes=2000, horizon=8, rng=0))
         >>> found = model.policy(discount=0.9).honest_value()
-        >>> found.low <= found.point <= found.high < found.promise + 0.01
-        True
+        >>> found.low <= found.point <= found.high, found.kept
+        (True, True)
         """
         from rspmn.trust.honest import honest_value
 

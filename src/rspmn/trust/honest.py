@@ -62,9 +62,9 @@ class HonestValue:
 
     @property
     def kept(self) -> bool:
-        """Whether the promise is within one standard deviation of the point."""
-        rounding = 1e-6 * max(1.0, abs(self.promise))
-        return abs(self.promise - self.point) <= self.deviation + rounding
+        """Whether the promise is within one standard deviation, or 0.1 %, of the point."""
+        same = 1e-3 * max(abs(self.promise), abs(self.point)) + 1e-6
+        return abs(self.promise - self.point) <= self.deviation + same
 
 
 def honest_value(
