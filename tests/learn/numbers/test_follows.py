@@ -7,6 +7,7 @@ from rspmn.learn.numbers.axes import NumberLine
 from rspmn.learn.numbers.displacements import Logged, fit_displacements
 from rspmn.learn.numbers.follows import expected_next, next_categories
 from rspmn.learn.numbers.grid import Grid, Membership
+from rspmn.learn.numbers.successors import DRAWS, _draws
 
 
 def test_the_next_category_by_hand() -> None:
@@ -40,3 +41,12 @@ def test_the_variance_of_utilities_by_hand() -> None:
     assert found.variance == pytest.approx(np.full((2, 1), 1.5))
     assert found.mean == pytest.approx(np.full((2, 1), 2.0))
     assert (found.end == 0).all()
+
+
+def test_noise_is_drawn_at_the_middles_of_its_quantiles() -> None:
+    """Noise of -1 and 1, as often as each other, stays so: its mean is 0."""
+    grid = Grid((), (NumberLine(np.array([0.0, 0.1])),), np.array([[0]]), np.ones(1))
+    noise = np.array([[1.0], [-1.0], [np.nan]] * 50)
+    drawn = _draws(grid, noise)
+    assert drawn.tolist() == [[-1.0]] * (DRAWS // 2) + [[1.0]] * (DRAWS // 2)
+    assert _draws(grid, 1e-9 * noise).tolist() == [[0.0]]
