@@ -79,6 +79,15 @@ def test_categories_have_nodes_of_their_own() -> None:
     assert membership.matrix[:, [2]].toarray()[:, 0] == pytest.approx([0, 0, 0.5, 0.5])
 
 
+def test_every_cell_is_there_once() -> None:
+    """Categories (0, 1) and (1, 0) in two intervals: 4 cells; 1 step in all is never seen."""
+    of_steps = np.array([[0, 1], [0, 1], [1, 0]])
+    numbers = np.array([[0.5], [1.5], [0.5]])
+    grid, _, _ = fit_grid(of_steps, (2, 2), numbers, lines([0.0, 1.0, 2.0]), np.array([3.0, 4, 5]))
+    assert grid.cells.tolist() == [[0, 1, 0], [0, 1, 1], [1, 0, 0], [1, 0, 1]]
+    assert grid.weights.tolist() == [3.25, 4.25, 5.25, 0.25]
+
+
 def test_a_log_without_a_complete_step() -> None:
     x = np.array([[0.5, np.nan], [np.nan, 0.5], [1.5, np.nan]])
     axes = lines([0.0, 1.0, 2.0], [0.0, 1.0])
