@@ -10,9 +10,9 @@ from plain_queries import evidence_of
 from random_models import random_rspmn, random_setting, random_spn
 from rspmn.circuit import Categorical, IntegerHistogram, NetworkBuilder, PiecewiseLinear
 from rspmn.circuit.rewrite import at_step
-from rspmn.data.episodes import Episodes
+from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.tables import as_table
-from rspmn.end_nodes import end_root, weighted_top
+from rspmn.end_nodes import end_root, marked_root, weighted_top
 from rspmn.errors import EvidenceError
 from rspmn.infer import conditioned, log_likelihood, log_likelihoods
 from rspmn.infer.compiled.layers import DenseSums, compile_likelihood
@@ -20,7 +20,7 @@ from rspmn.infer.compiled.leaf_tables import distinct_columns
 from rspmn.infer.likelihood import episode_log_likelihood, node_log_likelihoods
 from rspmn.model import RSPMN
 from rspmn.schema import Schema
-from rspmn.values import Value
+from rspmn.values import UNKNOWN, Value
 
 
 @pytest.mark.parametrize("seed", seeds(6, 200))
@@ -129,3 +129,21 @@ def test_steps_after_which_no_number_is_possible() -> None:
         log = Episodes.from_long(step, schema, ending="end")
         assert episode_log_likelihood(model, evidence_of(log, 0)) == expected
         assert model.log_likelihood(log, False).tolist() == [expected]
+
+
+def test_episodes_without_a_step() -> None:
+    """Fault: of a state in which no decision is known, the steps of an episode were looked for."""
+    b = NetworkBuilder()
+    leads = b.product([b.utility("u", 1.0), b.sum([b.latent(0), b.latent(1)], [0.5, 0.5])])
+    acts = b.product([b.leaf("x", Categorical.certain(0)), b.max("a", {"go": leads})])
+    schema = Schema([["x"], ["a"]], ["a"], "u")
+    rests = marked_root(b, schema, [b.leaf("x", Categorical.certain(1))], UNKNOWN, 1)
+    template = b.build(acts, rests)
+    for starts in ([0.5, 0.5], [0.0, 1.0]):
+        model = RSPMN(schema, weighted_top(starts), template)
+        log = model.sample(8, 3, 0)
+        assert (log.lengths == 0).any()
+        # a start is certain, or one of two; then each state that is known is one of two
+        known = log.lengths - (log.endings == Followed.UNKNOWN)
+        expected = math.log(0.5) * (known + (starts[0] > 0))
+        assert model.log_likelihood(log, False) == pytest.approx(expected, abs=1e-12)

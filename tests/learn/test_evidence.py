@@ -53,6 +53,14 @@ def test_what_is_observed_enough() -> None:
     assert observed_enough(rows, ["x"], Later(("x",), strata), 11.0).tolist() == [False]
 
 
+@pytest.mark.parametrize("rare", [0, 1, 2])
+def test_each_value_must_be_observed_enough(rare: int) -> None:
+    rows = rows_of([x for x in (0, 1, 2) for _ in range(3 if x == rare else 20)], [0] * 43)
+    target = Later(("y",), np.zeros(len(rows), np.int64))
+    assert observed_enough(rows, ["x"], target, 3.0).tolist() == [True]
+    assert observed_enough(rows, ["x"], target, 4.0).tolist() == [False]
+
+
 @pytest.mark.parametrize(
     ("world", "episodes"),
     [(taxi(), 100), pytest.param(crossing_traffic(), 300, marks=pytest.mark.soak)],

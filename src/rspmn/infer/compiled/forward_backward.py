@@ -144,7 +144,8 @@ class Kernel:
         """Lay out a log, so many episodes at once as can be held, for all times or one."""
         held = 1 + np.diff(self.starts)[self.step]  # [num_steps]
         combine = np.add if times else np.maximum
-        sizes = combine.reduceat(held, episodes.offsets[:-1]) if len(episodes) else held
+        sizes, some = np.ones(len(episodes), np.int64), episodes.lengths > 0
+        sizes[some] = combine.reduceat(held, episodes.offsets[:-1][some])
         return Abreast.chunks(episodes, sizes)
 
 
