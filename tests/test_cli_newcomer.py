@@ -82,7 +82,7 @@ def test_messages_name_the_option(clinic: Path, capsys: pytest.CaptureFixture[st
     assert main(["learn", log, *base, "--time", "visit"]) == 2
     message = said(capsys)
     assert "give --ending, which is 'end'" in message
-    assert "by --terminated" in message
+    assert "name a column with --terminated" in message
     (clinic / "gap.csv").write_text(
         "patient,visit,severity,treatment,reward,cured\n"
         "p0,0,1,wait,0.0,false\np0,2,1,drug,1.0,true\n"

@@ -36,10 +36,9 @@ TERMINATED = "terminated"
 
 #: What is said of a log that leaves open why episodes ended.
 SILENT = (
-    "the table does not say why episodes ended: give the option ending, which is 'end' (all "
-    "terminated), 'cut' (all were truncated), 'short' (those shorter than the longest one "
-    "terminated) or 'final_row' (those whose last row has no decision terminated); or, for the "
-    "long layout, name a column with the option terminated"
+    "the table does not say why episodes ended: name a column with the option terminated, or give "
+    "the option ending, which is 'end' (all terminated), 'cut' (all truncated), 'short' (all but "
+    "the longest terminated) or 'final_row' (terminated if the last row has no decision)"
 )
 
 

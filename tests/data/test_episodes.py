@@ -219,7 +219,7 @@ def changed(**columns: Any) -> dict[str, Any]:
 
 
 WRONG: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "the table does not say why episodes ended: give the option ending": (long_table(), {}),
+    "the table does not say why episodes ended: name a column": (long_table(), {}),
     "ending 'shrot': did you mean 'short'?": (long_table(), {"ending": "shrot"}),
     "no column 'x' in the table": (
         {k: v for k, v in long_table().items() if k != "x"},
