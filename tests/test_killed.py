@@ -1,5 +1,6 @@
 """Commands that are killed at any moment: whole files or none, and nothing left by the next run."""
 
+import contextlib
 import os
 import random
 import shutil
@@ -63,8 +64,9 @@ def start(words: tuple[str, ...], folder: Path) -> subprocess.Popen[bytes]:
 
 
 def kill(running: subprocess.Popen[bytes]) -> None:
-    """Kill a command and all that it has started."""
-    os.killpg(running.pid, signal.SIGKILL)
+    """Kill a command and all that it has started, if it still runs."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(running.pid, signal.SIGKILL)
     running.wait()
 
 

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from rspmn.data.keys import group_weights
+from rspmn.infer.compiled.layers import ranges
 from rspmn.learn.successors.predict import Predictor, UnseenContexts
 from rspmn.learn.successors.priors import Factors
 from rspmn.learn.successors.strength import Strength, best_strength
@@ -146,7 +147,7 @@ class _Branches:
     def _site_of(self, branch: Ints, code: Ints) -> Ints:
         """Return the S_L of a branch that each of some utilities belongs to.
 
-        It is the one of the steps with this utility or, if there are none, with the nearest mean.
+        It is the one whose logged steps have the nearest mean.
         """
         transitions = self.transitions
         pairs = np.unique(self.branch * transitions.sites + transitions.site)
@@ -162,12 +163,10 @@ class _Branches:
             np.zeros(self.codes, np.int64), np.arange(self.codes)
         )
         keys, which = np.unique(branch[several] * self.codes + code[several], return_inverse=True)
-        nearest = [
-            site[start:stop][np.argmin(np.abs(mean[site[start:stop]] - number))]
-            for start, stop, number in zip(
-                first[keys // self.codes].tolist(), first[keys // self.codes + 1].tolist(),
-                of_codes[keys % self.codes].tolist(), strict=True,
-            )
-        ]  # fmt: skip
-        found[several] = np.array(nearest)[which]
+        owner, asked = np.divmod(keys, self.codes)
+        place, starts = ranges(first[owner], first[owner + 1])  # all S_L of each branch
+        key = np.repeat(np.arange(len(keys)), np.diff(starts))
+        away = np.abs(mean[site[place]] - of_codes[asked[key]])
+        nearest = np.lexsort((away, key))[starts[:-1]]
+        found[several] = site[place[nearest]][which]
         return found
