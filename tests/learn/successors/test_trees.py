@@ -211,6 +211,20 @@ def test_the_gain_of_a_bound_is_that_of_two_parts(seed: int) -> None:
         assert gains.gain[2, 0, 0] == pytest.approx(best - whole)
 
 
+@given(st.integers(0, 2**32 - 1))
+def test_copies_of_a_variable_change_nothing(seed: int) -> None:
+    """The number of possible splits, which gains are reduced by, does not count them."""
+    rng = np.random.default_rng(seed)
+    codes = [(a, b) for a in range(3) for b in range(2)]
+    plain, copied = contexts(codes, (3, 2)), contexts([(a, b, 2 - a) for a, b in codes], (3, 2, 3))
+    assert copied.copies.tolist() == [False, False, True]
+    context, value = rng.integers(6, size=40), rng.integers(2, size=40)
+    value[context > 3] |= rng.random(int((context > 3).sum())) < rng.random()
+    one, other = (Tied.learn(seen, context, [value], np.ones(40)) for seen in (plain, copied))
+    leaf, same = one.trees.find(plain, 0), other.trees.find(copied, 0)
+    assert ((leaf[:, None] == leaf) == (same[:, None] == same)).all()
+
+
 def test_noise_is_not_split_on() -> None:
     """A variable that tells nothing is split on in less than one of twenty trees."""
     rng = np.random.default_rng(1)

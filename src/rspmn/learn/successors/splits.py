@@ -16,7 +16,7 @@ from rspmn.data.distinct import distinct_integers
 from rspmn.data.keys import group_weights
 from rspmn.learn.structure.contingency import distinct_weights
 from rspmn.learn.successors.transitions import Contexts
-from rspmn.types import Array, Ints
+from rspmn.types import Array, Bools, Ints
 
 #: The weight of the prior, in steps.
 STRENGTH = 1.0
@@ -61,6 +61,7 @@ class Open:
         """Lay out the entries `live`, of which each is in a node; all numbers occur."""
         self.columns, self.sizes = contexts.columns, contexts.sizes
         self.ordered = np.array([name in contexts.ordered for name in contexts.names])
+        self.copies = contexts.copies
         self.number, self.count = number, int(number.max()) + 1
         self.context, self.weight = entries.context[live], entries.weight[live]
         self.values = int(entries.value[live].max()) + 1
@@ -93,7 +94,7 @@ class Open:
             np.concatenate(part, axis=-2)[..., mixed] for part in zip(*parts, strict=True)
         )
         gains = _Gains(cells, gain, value_at)
-        variable[mixed], value[mixed] = gains.best()
+        variable[mixed], value[mixed] = gains.best(~self.copies)
         return variable, value
 
     def _slices(self, entries: int) -> Iterator[slice]:
@@ -256,13 +257,14 @@ class _Gains(NamedTuple):
         value = np.stack([np.full(len(number), EVERY), single[1], below]).reshape(gain.shape)
         return cls(number.reshape(shape), gain, value)
 
-    def best(self) -> tuple[Ints, Ints]:  # [nodes] each
+    def best(self, counted: Bools) -> tuple[Ints, Ints]:  # [nodes] each
         """Return the variable and value of each node's best split; LEAF where there is none.
 
-        Of equal gains that by all values is taken, then that by one.
+        Of equal gains that by all values is taken, then that by one. Possible splits are those of
+        the variables that are `counted`, [variables]: a copy of another adds none.
         """
-        varying = np.where(self.cells > 1, self.cells, 0)
-        bounds = np.where(np.isfinite(self.gain[2]), self.cells - 1, 0)
+        varying = np.where((self.cells > 1) & counted[:, None], self.cells, 0)
+        bounds = np.where(np.isfinite(self.gain[2]) & counted[:, None], self.cells - 1, 0)
         tried = [np.count_nonzero(varying, axis=0), varying.sum(axis=0), bounds.sum(axis=0)]
         gain = self.gain - np.log(np.maximum(tried, 1))[:, None, :]
         best = gain.argmax(axis=1)  # [kinds, nodes], variables

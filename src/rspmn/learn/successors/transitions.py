@@ -191,6 +191,20 @@ class Contexts:
         """The codes of each variable, one after the other in memory."""
         return np.ascontiguousarray(self.codes.T)
 
+    @cached_property
+    def copies(self) -> Bools:  # [variables]
+        """Which variables divide the contexts as one before them does: they add no split."""
+        seen: set[bytes] = set()
+        found = np.zeros(len(self.names), dtype=bool)
+        places = np.arange(len(self))[::-1]
+        for k, (codes, size) in enumerate(zip(self.columns, self.sizes.tolist(), strict=True)):
+            first = np.zeros(size, dtype=np.int64)  # where each code occurs first
+            first[codes[::-1]] = places
+            key = first[codes].tobytes()
+            found[k] = key in seen
+            seen.add(key)
+        return found
+
     def only(self, names: Sequence[str]) -> "Contexts":
         """Return the contexts with some of the variables only; they need not be distinct."""
         at = [self.names.index(name) for name in names]
