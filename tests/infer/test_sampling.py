@@ -22,6 +22,7 @@ from rspmn.envs.paper_grid import paper_grid
 from rspmn.errors import EvidenceError
 from rspmn.evaluate.practice import practice_value
 from rspmn.infer import conditioned, sample, uniformly
+from rspmn.infer.compiled.groups import Groups
 from rspmn.infer.compiled.simulate import simulate_rows
 from rspmn.infer.evidence import Known
 from rspmn.infer.sample import sample_episodes
@@ -304,3 +305,14 @@ def test_numbers_are_decided_at_once_as_one_by_one() -> None:
     for k in range(len(drawn)):
         for t, step in enumerate(drawn[k]):
             assert step["a"] == policy.act({name: step[name] for name in ("x", "machine")}, t)
+
+
+def test_small_masses_are_drawn_beside_large_ones() -> None:
+    """One sum over all groups would lose 1e-6 and 3e-6 after 1e15."""
+    groups = Groups(np.array([1e15, 2e15, 1e-6, 3e-6, 7.0]), np.array([0, 2, 4, 5]))
+    drawn = groups.draw(np.repeat([0, 1, 2], 4000), np.random.default_rng(0)).reshape(3, -1)
+    # the shares are 2/3 and 3/4, each within five standard errors: .0075 and .0069
+    assert (drawn[0] == 1).mean() == pytest.approx(2 / 3, abs=0.038)
+    assert (drawn[1] == 3).mean() == pytest.approx(3 / 4, abs=0.035)
+    assert set(drawn[1].tolist()) == {2, 3}
+    assert (drawn[2] == 4).all()

@@ -11,11 +11,12 @@ class Groups:
     def __init__(self, masses: Array, starts: Ints) -> None:
         """Take the masses of group k from masses[starts[k] : starts[k + 1]]."""
         self.starts, self.single = starts[:-1], np.diff(starts) == 1
-        sums = np.concatenate([[0.0], np.cumsum(masses)])
         group = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-        inside = sums[1:] - sums[starts[group]]
-        total = sums[starts[group + 1]] - sums[starts[group]]
-        self.ends = group + inside / total  # the CDF of each group plus its number: sorted
+        # Shares are added up, not masses: small ones would be lost beside those of other groups.
+        shares = masses / np.bincount(group, masses, len(starts) - 1)[group]
+        sums = np.concatenate([[0.0], np.cumsum(shares)])
+        #: The distribution function of each group plus its number: sorted.
+        self.ends = group + (sums[1:] - sums[starts[group]])
 
     def draw(self, groups: Ints, rng: np.random.Generator) -> Ints:
         """Draw a member of each of some groups, never one of mass 0.
