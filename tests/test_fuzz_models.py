@@ -55,6 +55,10 @@ def test_seeds_answer(path: Path, tmp_path: Path) -> None:
     assert (tmp_path / "again.json").read_bytes() == seed_content(path)
 
 
+#: A model in which all that ends an episode leads to nothing known instead.
+NEVER_ENDS: dict[tuple[str | int, ...], object] = {
+    ("template", "nodes", k, "values", 0): {"unknown": True} for k in (12, 15, 19)
+}
 #: Mutants that once ended otherwise: a model, what is changed in it, and a question or "load".
 MUTANTS: tuple[tuple[str, dict[tuple[str | int, ...], object], str], ...] = (
     ("every_leaf", {("template", "nodes", 23, "values", 0): 1.0}, "returns"),
@@ -84,6 +88,8 @@ MUTANTS: tuple[tuple[str, dict[tuple[str | int, ...], object], str], ...] = (
     ("factored", {("template", "factors", 0, "to", 0): 2**63}, "load"),
     ("factored", {("template", "factors", 0, "components", 0, "classes", 0): 2**64}, "load"),
     ("never_taken", {("never_taken", 0, 4): 10**400}, "load"),
+    ("untried_by_hand", {("template", "nodes", 27, "count"): 5e-324}, "report"),
+    *(("never_taken", NEVER_ENDS, asked) for asked in ("information", "report", "meu_for_ever")),
 )
 
 

@@ -84,9 +84,9 @@ def value_of_information(
     unseen, decided = _best(policy, joint.sum(axis=1, keepdims=True), t)
     seen, made = _best(policy, joint, t)
     shares = joint.sum(axis=0) / joint.sum()
-    if decided[0] is None:
-        raise EvidenceError("value of information: no decision with a known outcome in this state")
     here = np.isfinite(seen)
+    if decided[0] is None or not here.any():
+        raise EvidenceError("value of information: no decision with a known outcome in this state")
     found = float(shares[here] @ seen[here] / shares[here].sum())
     numbers = zip(tried, shares.tolist(), made, strict=True)
     told = tuple((v, share, act) for v, share, act in numbers if act is not None)

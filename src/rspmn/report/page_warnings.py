@@ -42,7 +42,13 @@ def _of_values(worth: Mapping[str, Any]) -> Iterator[Warned]:
         return
     for caveat in policy["caveats"]:
         yield _warned("warning", caveat, "The interval of the policy's value may be wrong")
-    if not policy["kept"]:
+    if policy["promise"] is None or policy["point"] is None:
+        yield _warned(
+            "warning",
+            "The value of the policy is not known: nothing is known of what follows",
+            "Log the state after the last step of each episode, and why it ended",
+        )
+    elif not policy["kept"]:
         yield _warned(
             "warning",
             f"The MEU is {policy['promise']:.4g}, but the log supports only {policy['point']:.4g}",

@@ -215,7 +215,7 @@ def test_the_gain_of_a_bound_is_that_of_two_parts(seed: int) -> None:
 def test_copies_of_a_variable_change_nothing(seed: int) -> None:
     """The number of possible splits, which gains are reduced by, does not count them."""
     rng = np.random.default_rng(seed)
-    codes = [(a, b) for a in range(3) for b in range(2)]
+    codes: Codes = [(a, b) for a in range(3) for b in range(2)]
     plain, copied = contexts(codes, (3, 2)), contexts([(a, b, 2 - a) for a, b in codes], (3, 2, 3))
     assert copied.copies.tolist() == [False, False, True]
     context, value = rng.integers(6, size=40), rng.integers(2, size=40)

@@ -184,7 +184,8 @@ def _rounding(values: Array) -> float:
 
 
 def _change(updated: Array, values: Array) -> float:
-    return float(np.abs(updated - values).max())
+    differ = updated != values  # where nothing is known, both are -∞
+    return float(np.abs(updated[differ] - values[differ]).max(initial=0.0))
 
 
 # ---- the limit of a chain ---------------------------------------------------------------
