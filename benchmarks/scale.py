@@ -38,7 +38,7 @@ TARGETS = {"ratio": 2.0, "memory": 2000}
 START = """
 import json, sys, time
 import duckdb, numpy.ma, scipy.sparse.csgraph, scipy.special
-import rspmn, rspmn.infer.policy, rspmn.infer.policy_table, rspmn.learn.successors.factored
+import rspmn, rspmn.infer.policy, rspmn.infer.act_many, rspmn.learn.successors.factored
 import narwhals.selectors, narwhals._duckdb.dataframe, narwhals._duckdb.namespace
 import rspmn.data.sources.count_windows, rspmn.data.sources.duckdb
 from rspmn.learn import learn_rspmn

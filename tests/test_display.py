@@ -15,7 +15,7 @@ from rspmn.data.write import write_episodes
 from rspmn.display import table_html
 from rspmn.envs.frozen_lake import frozen_lake
 from rspmn.envs.paper_grid import paper_grid
-from rspmn.learn.progress import progress_bar
+from rspmn.learn.config import progress_bar
 
 
 def well_formed(html: str) -> str:
@@ -70,7 +70,7 @@ def test_a_printed_diagnosis_is_that_of_the_command(
 def test_bars_are_for_those_who_look(monkeypatch: pytest.MonkeyPatch) -> None:
     log = frozen_lake().generate(60, 8, 0)
     calls: list[float] = []
-    monkeypatch.setattr("rspmn.learn.progress.DELAY", 0)
+    monkeypatch.setattr("rspmn.learn.config.DELAY", 0)
     for terminal, progress, is_shown in (
         (False, None, False), (True, None, True), (True, False, False), (False, True, True),
     ):  # fmt: skip

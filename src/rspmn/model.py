@@ -19,7 +19,7 @@ from rspmn.circuit import (
 )
 from rspmn.circuit.more_branches import with_branches
 from rspmn.circuit.node_arrays import KINDS
-from rspmn.circuit.unfold import (
+from rspmn.circuit.rewrite import (
     any_step,
     first_step,
     last_step,

@@ -12,9 +12,9 @@ from effort import share_of_examples
 from factored_models import random_factored
 from random_models import random_rspmn, random_setting
 from rspmn.circuit import NEXT_STEPS, Latent, Network, NetworkBuilder, Product, Sum, Utility, blocks
-from rspmn.circuit.array_scopes import ArrayScopes
 from rspmn.circuit.blocks import BlockBuilder
 from rspmn.circuit.node_arrays import KINDS, NodeViews, arrays_of
+from rspmn.circuit.scope import ArrayScopes
 from rspmn.circuit.validity import schema_violations, soundness_violations
 from rspmn.errors import CircuitError
 from rspmn.model import RSPMN

@@ -28,8 +28,7 @@ from rspmn.circuit import (
     walk_down,
 )
 from rspmn.infer.compiled import state_part as compiled
-from rspmn.infer.compiled.logged_steps import certain_steps, logged_steps
-from rspmn.infer.compiled.offers import Offers
+from rspmn.infer.compiled.offers import Offers, certain_steps, logged_steps
 from rspmn.infer.compiled.state_part import products_below, state_part
 from rspmn.values import UNKNOWN, Mark, Value
 

@@ -12,7 +12,7 @@ import rspmn
 from effort import mostly_soak
 from rspmn import Episodes, Followed, Schema, Windows
 from rspmn.circuit import Utility
-from rspmn.data.sources.sample import sampled
+from rspmn.data.sources.count_windows import sampled
 from rspmn.envs.domains import DOMAINS
 from rspmn.errors import DataError
 from rspmn.infer.compiled.assign import assign

@@ -7,8 +7,8 @@ import pytest
 
 from rspmn.circuit import NetworkBuilder
 from rspmn.infer import log_likelihood, log_likelihoods
+from rspmn.learn.structure.leaves import SmoothedLeaves
 from rspmn.learn.structure.rows import read_columns
-from rspmn.learn.structure.smoothed_leaves import SmoothedLeaves
 
 
 def test_a_category_leaf_is_shrunk_towards_the_table() -> None:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Concatenate, ParamSpec
 
-from rspmn.circuit.array_scopes import ArrayScopes
 from rspmn.circuit.network import Network
 from rspmn.circuit.node_arrays import NodeViews
 from rspmn.circuit.nodes import FactoredLatents, Latent, Leaf, Max, Node, Product, Sum, Utility
-from rspmn.circuit.scope import NEXT_STEPS, Scope, scopes, show_scope
+from rspmn.circuit.scope import NEXT_STEPS, ArrayScopes, Scope, scopes, show_scope
 from rspmn.circuit.traverse import fold_up, path_to
 from rspmn.errors import CircuitError
 from rspmn.schema import Schema

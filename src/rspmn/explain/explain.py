@@ -14,7 +14,7 @@ from rspmn.explain.information import InformationValue, value_of_information
 from rspmn.explain.outcome_rows import OutcomeRows
 from rspmn.explain.sensitivity import Event, Sensitivity, sensitivities
 from rspmn.explain.similar import LoggedWindows
-from rspmn.explain.words import NodeWords
+from rspmn.explain.text import NodeWords
 from rspmn.infer.actions import best_among
 from rspmn.infer.compiled.mixture import Situation
 from rspmn.infer.policy import Policy

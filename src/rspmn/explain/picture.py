@@ -9,8 +9,7 @@ import numpy as np
 from rspmn.errors import MissingExtraError
 from rspmn.explain.explanation import ActionReason, Explanation
 from rspmn.explain.return_distribution import ReturnDistribution
-from rspmn.explain.text import change_text
-from rspmn.explain.words import state_text
+from rspmn.explain.text import change_text, state_text
 from rspmn.types import Array
 from rspmn.values import show, show_steps
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from rspmn.errors import EvidenceError
 from rspmn.explain.after_actions import OutcomeFinder
-from rspmn.explain.words import NodeWords, state_text
+from rspmn.explain.text import NodeWords, state_text
 from rspmn.infer.actions import ActionValue, best_among
 from rspmn.infer.compiled.layers import compile_likelihood
 from rspmn.infer.compiled.leaf_tables import Distinct

@@ -9,7 +9,7 @@ from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.windows import Windows, distinct_states
 from rspmn.errors import DataError
 from rspmn.explain.explanation import SimilarStep
-from rspmn.explain.words import state_text
+from rspmn.explain.text import state_text
 from rspmn.infer.compiled.assign import locate
 from rspmn.model import RSPMN
 from rspmn.schema import Kind

@@ -1,7 +1,7 @@
-"""Explanations as text."""
+"""Explanations, states and interface nodes as text."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 from rspmn.explain.explanation import (
@@ -11,8 +11,47 @@ from rspmn.explain.explanation import (
     Explanation,
     NextState,
 )
-from rspmn.explain.words import state_text
+from rspmn.infer.compiled.state_part import state_part
+from rspmn.infer.node_values import values_in_node
+from rspmn.model import RSPMN
 from rspmn.values import END, Value, short, show, show_steps
+
+
+class NodeWords:
+    """The values of the variables in each interface node, and a text about them."""
+
+    def __init__(self, model: RSPMN) -> None:
+        self.model = model
+        self._states = state_part(model.template)
+        self._found: dict[int, dict[str, Value]] = {}
+
+    def values(self, node: int) -> dict[str, Value]:
+        """Return the value of each variable in a node; several are one text."""
+        if node not in self._found:
+            values = values_in_node(self._states.nodes, self._states.roots[node])
+            aside = self.model.set_aside  # nodes do not differ by it
+            names = [n for n in self.model.schema.information_sets[0] if n not in aside]
+            self._found[node] = {name: values[name] for name in names if name in values}
+        return self._found[node]
+
+    def text(self, node: int) -> str:
+        """Return a text about a node."""
+        if node == self.model.end:
+            return "the episode ends"
+        if node == self.model.unknown:
+            return "unknown successor"
+        return state_text(self.values(node))
+
+
+def state_text(state: Mapping[str, Value | None]) -> str:
+    """Return a state as text.
+
+    >>> state_text({"x": 1, "y": "left"})
+    'x=1, y=left'
+    """
+    shown = ((name, "?" if value is None else show(value)) for name, value in state.items())
+    return ", ".join(f"{name}={value}" for name, value in shown) or "any state"
+
 
 #: The columns of the table of actions.
 COLUMNS = "value", "now", "later", "90 % interval", "best", "steps"

@@ -2,8 +2,8 @@
 
 from rspmn.data.sources.connect import quoted
 from rspmn.export.scores import scores_of
+from rspmn.export.sql_formula import literal
 from rspmn.export.sql_scores import by_scores
-from rspmn.export.sql_words import literal
 from rspmn.export.state_tables import OTHER, Stage, described, is_finite, stages_of
 from rspmn.export.tree import CellTest, Node, grown
 from rspmn.infer.base_policy import BasePolicy

@@ -5,8 +5,7 @@ from typing import Any
 from rspmn.data.sources.connect import quoted
 from rspmn.errors import EvidenceError
 from rspmn.export.scores import Scores
-from rspmn.export.sql_formula import sql_condition
-from rspmn.export.sql_words import literal
+from rspmn.export.sql_formula import literal, sql_condition
 
 #: Sums of more terms are written as sums of sums: SQLite refuses deep expressions.
 TERMS = 50

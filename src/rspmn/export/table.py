@@ -6,8 +6,8 @@ import io
 import numpy as np
 
 from rspmn.export.state_tables import Stage, is_finite, stages_of
+from rspmn.infer.act_many import policy_table
 from rspmn.infer.base_policy import BasePolicy
-from rspmn.infer.policy_table import policy_table
 
 
 def to_csv(policy: BasePolicy, t: int = 0) -> str:

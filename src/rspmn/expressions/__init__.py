@@ -13,7 +13,7 @@ if it is missing.
 of engines is in `rspmn.data.sources.engine_columns`.
 """
 
+from rspmn.expressions.formula import summed
 from rspmn.expressions.parse import Expression, expression_of, is_computed, missing_of
-from rspmn.expressions.summed import summed
 
 __all__ = ["Expression", "expression_of", "is_computed", "missing_of", "summed"]

@@ -162,7 +162,7 @@ class BasePolicy:
 
         Use `pandas.DataFrame(policy.table())` for a data frame.
         """
-        from rspmn.infer.policy_table import policy_table
+        from rspmn.infer.act_many import policy_table
 
         return policy_table(self, t)
 

@@ -135,7 +135,7 @@ def _mean(
     criterion: Criterion,
 ) -> ExpectedUtility:
     """Return what interface nodes are worth, on average over where one may be."""
-    from rspmn.infer.compiled.logged_steps import logged_steps
+    from rspmn.infer.compiled.offers import logged_steps
 
     bellman, last, nodes = model.bellman, left == 0, beliefs.nodes
     if not len(nodes):

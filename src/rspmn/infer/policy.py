@@ -223,7 +223,7 @@ class Policy(BasePolicy):
         >>> found.mean, found.quantile(0.05), found.error
         (16.0, 16.0, 0.0)
         """
-        from rspmn.explain.returns import policy_returns
+        from rspmn.explain.policy_stages import policy_returns
 
         return policy_returns(self, horizon, state, t, episodes, np.random.default_rng(rng), points)
 

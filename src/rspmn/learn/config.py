@@ -1,8 +1,10 @@
-"""Settings of the learners: tests, clustering, transition weights and budgets."""
+"""Settings of the learners: tests, clustering, transition weights and budgets; their progress."""
 
 import math
+import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -16,6 +18,7 @@ from rspmn.learn.structure.split import BehaviouralSplit, RowClustering
 
 if TYPE_CHECKING:
     from rspmn.learn.successors.transitions import Successors
+
 
 #: The weighings of successors that have a name.
 WEIGHINGS = "factored", "counts"
@@ -173,3 +176,40 @@ class Progress:
 
 #: The progress callback.
 Report = Callable[[Progress], None]
+
+
+#: No bar is shown before so many seconds.
+DELAY = 0.5
+
+
+@contextmanager
+def progress_bar(progress: bool | None, report: Report | None) -> Iterator[Report | None]:
+    """Give the progress callback of a run of learning.
+
+    Parameters
+    ----------
+    progress
+        Whether to show a bar; None: on a terminal and in notebooks.
+    report
+        A callback of the caller's, which is called too.
+    """
+    if not (_has_viewer() if progress is None else progress):
+        yield report
+        return
+    from tqdm import tqdm
+
+    with tqdm(desc="learning", unit=" rows", unit_scale=True, leave=False, delay=DELAY) as bar:
+
+        def both(found: Progress) -> None:
+            bar.total = found.rows
+            bar.set_postfix(nodes=found.nodes, refresh=False)
+            bar.update(found.rows_done - bar.n)
+            if report is not None:
+                report(found)
+
+        yield both
+
+
+def _has_viewer() -> bool:
+    """Tell whether somebody looks: at a terminal, or at a notebook."""
+    return (sys.stderr is not None and sys.stderr.isatty()) or "ipykernel" in sys.modules

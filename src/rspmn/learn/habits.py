@@ -26,10 +26,14 @@ import numpy as np
 from rspmn.data.distinct import distinct_integers
 from rspmn.data.keys import group_weights
 from rspmn.learn.config import LearnConfig
-from rspmn.learn.next_values import next_value_statistics
 from rspmn.learn.structure.batched_growth import Need
 from rspmn.learn.structure.count_ahead import count_ahead
-from rspmn.learn.structure.independence import pair_statistics, pooled_codes, stratum_statistics
+from rspmn.learn.structure.independence import (
+    PairStatistics,
+    pair_statistics,
+    pooled_codes,
+    stratum_statistics,
+)
 from rspmn.learn.structure.relevance import MOST_GIVEN, mean_p_values
 from rspmn.learn.structure.rows import Rows
 from rspmn.learn.structure.targets import Later, targets_after
@@ -301,3 +305,18 @@ class _Comparison:
         excess *= self.weight / max(other.weight, 1e-300)
         spread = math.sqrt(2 * (self.freedom + 2 * excess))  # of a noncentral chi-squared variate
         return self.x2 < self.freedom + excess - WEAKER * spread
+
+
+def next_value_statistics(two: TwoSteps, name: str, causes: Sequence[str]) -> PairStatistics | None:
+    """Return how the next value of a variable depends on each cause; None if it does not vary."""
+    after = two.after_of(name)
+    if after is None:
+        return None
+    return pair_statistics(two.rows, causes, (after,), two.rows.strata_of(name))
+
+
+def count_next_values(two: TwoSteps, names: Sequence[str]) -> None:
+    """Count the statistics of some variables of the state at once, all of them causes."""
+    rows, causes = two.rows, (*two.schema.decisions, *names)
+    pairs = [(name, two.after_of(name)) for name in names]
+    count_ahead([Need(rows, causes, (n,), rows.strata_of(name)) for name, n in pairs if n])

@@ -13,7 +13,7 @@ import numpy as np
 from rspmn.data.episodes import Episodes
 from rspmn.data.windows import Windows
 from rspmn.errors import DataError
-from rspmn.learn.config import LearnConfig, Report
+from rspmn.learn.config import LearnConfig, Report, progress_bar
 from rspmn.learn.em import em
 from rspmn.learn.estimate import Estimated, estimate
 from rspmn.learn.info import RSPMNInfo
@@ -23,7 +23,6 @@ from rspmn.learn.missing.complete import completed, steps_lacking
 from rspmn.learn.never_taken import never_taken
 from rspmn.learn.numbers.learn_on_grid import learn_on_grid
 from rspmn.learn.one_step import OneStep, one_step_of
-from rspmn.learn.progress import progress_bar
 from rspmn.learn.set_aside import fitted_leaves, located_without, put_back, without_variables
 from rspmn.learn.stages import Stages, tied_network
 from rspmn.learn.structure.learner import Learner

@@ -24,8 +24,7 @@ from rspmn.data.columns import Column
 from rspmn.data.distinct import distinct_integers
 from rspmn.data.keys import group_weights
 from rspmn.learn.config import LearnConfig
-from rspmn.learn.habits import within
-from rspmn.learn.next_values import count_next_values, next_value_statistics
+from rspmn.learn.habits import count_next_values, next_value_statistics, within
 from rspmn.learn.structure.batched_growth import Fork, Growth, Need, run_alone
 from rspmn.learn.structure.contingency import distinct_weights
 from rspmn.learn.structure.count_ahead import run_for

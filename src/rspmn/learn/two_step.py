@@ -20,11 +20,11 @@ from rspmn.learn.config import LearnConfig
 from rspmn.learn.structure.after_decision import RecurrentOutcome
 from rspmn.learn.structure.each_state import grow_states, why_each_state
 from rspmn.learn.structure.grow import grow_spmn
-from rspmn.learn.structure.laws import law_columns
 from rspmn.learn.structure.learn_spn import grow_spn
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.leaves import on_number_lines
 from rspmn.learn.structure.rows import Rows, RowTable, table_of
+from rspmn.learn.structure.targets import law_columns
 from rspmn.schema import Kind, Schema
 from rspmn.types import Ints
 

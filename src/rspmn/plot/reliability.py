@@ -9,8 +9,8 @@ import numpy as np
 from rspmn.data.episodes import Episodes
 from rspmn.errors import DataError
 from rspmn.explain.picture import CHOSEN, OTHER, new_axes
+from rspmn.infer.act_many import policy_table
 from rspmn.infer.policy import Policy
-from rspmn.infer.policy_table import policy_table
 from rspmn.learn import LearnConfig, learn_rspmn
 from rspmn.plot.worth import plain
 from rspmn.trust import HonestValue

@@ -7,10 +7,10 @@ import numpy as np
 from rspmn.errors import EvidenceError
 from rspmn.explain.after_actions import OutcomeFinder
 from rspmn.explain.picture import new_axes
+from rspmn.infer.act_many import policy_table
 from rspmn.infer.compiled.beliefs import Beliefs
 from rspmn.infer.compiled.mixture import Situation
 from rspmn.infer.policy import Policy
-from rspmn.infer.policy_table import policy_table
 from rspmn.types import Array, Ints
 from rspmn.values import show
 

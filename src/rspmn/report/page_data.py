@@ -12,7 +12,7 @@ from rspmn.data.episodes import Episodes
 from rspmn.doctor import Finding
 from rspmn.end_nodes import visits_of_states
 from rspmn.errors import EvidenceError
-from rspmn.explain.words import NodeWords
+from rspmn.explain.text import NodeWords
 from rspmn.infer.policy import Policy
 from rspmn.model import RSPMN
 from rspmn.report.card import coverage_facts, log_facts, model_facts, variable_facts

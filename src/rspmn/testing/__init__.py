@@ -6,8 +6,7 @@ Each check raises an `AssertionError` that says which rule was broken.
 from rspmn.testing.criterion import check_criterion
 from rspmn.testing.distribution import check_distribution
 from rspmn.testing.engine import check_engine
-from rspmn.testing.independence import check_independence_test
-from rspmn.testing.row_clustering import check_row_clustering
+from rspmn.testing.structure import check_independence_test, check_row_clustering
 from rspmn.testing.successors import check_successors
 
 __all__ = [

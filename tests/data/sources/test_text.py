@@ -82,7 +82,7 @@ def test_lines_that_end_in_different_ways(
     text: str, chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Fault: they were refused. A line end in quotes is part of the cell."""
-    monkeypatch.setattr("rspmn.data.sources.line_ends.CHUNK", chunk)
+    monkeypatch.setattr("rspmn.data.sources.csv.CHUNK", chunk)
     for name, content in (("log.tsv", text.replace(",", "\t")), ("log.csv.gz", text)):
         path, data = tmp_path / name, content.encode()
         path.write_bytes(gzip.compress(data) if name.endswith("gz") else data)

@@ -16,8 +16,7 @@ from rspmn.evaluate import true_value
 from rspmn.infer.compiled.groups import drawn_columns
 from rspmn.learn import learn_rspmn
 from rspmn.learn.missing import whole_states
-from rspmn.learn.missing.complete import completed
-from rspmn.learn.missing.one_by_one import drawn_one_by_one
+from rspmn.learn.missing.complete import completed, drawn_one_by_one
 from rspmn.learn.missing.steps import CodedSteps
 from rspmn.schema import Schema
 

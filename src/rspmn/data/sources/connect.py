@@ -1,4 +1,9 @@
-"""Connections to DuckDB, and names and values as SQL has them."""
+"""Connections to DuckDB; names and values as SQL has them; columns that cannot be learned from.
+
+Such a column is stored as a struct of one field, whose name says why it is refused and which holds
+the cells as text. A table may so have columns of values of several types as long as nobody asks for
+them, and `LogFormat.numbers` can still read the numbers in their text.
+"""
 
 import atexit
 import errno
@@ -9,13 +14,16 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import gettempdir
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
 
 from rspmn.errors import DataError
 from rspmn.files import own_folder
 
 if TYPE_CHECKING:
     import duckdb
+
 
 #: The memory that the process may use by default while it reads a log; what does not fit goes to a
 #: temporary folder.
@@ -119,3 +127,32 @@ def literal(text: str) -> str:
 def list_of(texts: Iterable[str]) -> str:
     """Return a list of texts as SQL has it."""
     return "[" + ", ".join(map(literal, texts)) + "]"
+
+
+#: What the name of the field begins with.
+REFUSED = "rspmn refuses: "
+
+
+def refused_cell(text: str, reason: str) -> str:
+    """Return the SQL of a cell that is refused, given the SQL of its text."""
+    return f"struct_pack({quoted(REFUSED + reason)} := {text})"
+
+
+def refuse_if_marked(dtype: Any) -> None:
+    """Raise the error of a column, if it was stored as one that is refused."""
+    reason = reason_of(dtype)
+    if reason is not None:
+        raise DataError(reason)
+
+
+def reason_of(dtype: Any) -> str | None:
+    """Return why a column is refused; None if it is not."""
+    if dtype != nw.Struct:
+        return None
+    first: str = dtype.fields[0].name
+    return first.removeprefix(REFUSED) if first.startswith(REFUSED) else None
+
+
+def refused_text(name: str, dtype: Any) -> nw.Expr:
+    """Return the cells of a refused column as text."""
+    return nw.col(name).struct.field(dtype.fields[0].name)

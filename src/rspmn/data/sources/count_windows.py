@@ -1,5 +1,6 @@
-"""Windows counted by the engine that holds the log, and read as a whole or in batches."""
+"""Windows counted by the engine that holds the log, and read as a whole, in batches or in part."""
 
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -8,18 +9,18 @@ from typing import Unpack
 
 import narwhals as nw
 import numpy as np
+from numpy.typing import NDArray
 
+from rspmn.data.columns import Column
 from rspmn.data.episodes import Episodes
 from rspmn.data.sources.column_stats import infer_kinds
 from rspmn.data.sources.engine import Engine, Frame, Kept
-from rspmn.data.sources.identifiers import with_plain_columns
 from rspmn.data.sources.log_rows import COUNT, LogQuery, coded_rows, pair_columns
 from rspmn.data.sources.open import open_source
 from rspmn.data.sources.pair_codes import CODE, FINAL_STATE, UNORDERED, PairCodes
-from rspmn.data.sources.pair_sorted import sorted_pairs
-from rspmn.data.sources.pair_streamed import coded_groups, streamed_counts
+from rspmn.data.sources.pair_long import coded_groups, sorted_pairs, streamed_counts
 from rspmn.data.sources.pair_wide import check_block, wide_pairs
-from rspmn.data.sources.sample import sampled
+from rspmn.data.sources.text_numbers import with_plain_columns
 from rspmn.data.sources.utility_bins import UtilityBins
 from rspmn.data.sources.validate import EngineRows, Validator, count_lacking
 from rspmn.data.sources.window_groups import (
@@ -34,7 +35,7 @@ from rspmn.data.windows import Successor, Windows, group_windows, successor_vari
 from rspmn.errors import DataError, no_rows
 from rspmn.log_format import LogOptions
 from rspmn.schema import Kind, Schema, schema_of_log
-from rspmn.types import Ints
+from rspmn.types import Array, Ints
 
 #: More distinct windows than this are not read into memory unless asked for.
 MAX_WINDOWS = 2_000_000
@@ -244,3 +245,54 @@ def _kept_long(source: Engine, rows: Frame, asked: LogQuery) -> Iterator[Kept]:
 
 def _numbered_pairs(source: Engine, asked: LogQuery, block: Sequence[str]) -> Frame:
     return wide_pairs(source.numbered(), asked, block)
+
+
+Words = NDArray[np.uint64]
+
+
+def sampled(windows: Windows, share: float, seed: int, codes: Ints | None = None) -> Windows:
+    """Return the windows of a share of the steps; `codes` distinguish equal windows, [n]."""
+    drawn = _uniform(windows, seed, codes)
+    counts = _binomial(windows.counts, share, drawn)
+    starts = np.minimum(counts, np.round(windows.starts * (counts / windows.counts)))
+    kept = np.flatnonzero(counts)
+    return replace(windows, counts=counts, starts=starts.astype(np.int64)).take(kept)
+
+
+def _binomial(counts: Ints, share: float, drawn: Array) -> Ints:
+    """Return how many of each window's steps are sampled, given a number in [0, 1) for each."""
+    from scipy.stats import binom
+
+    found = (drawn < share).astype(np.int64)
+    several = counts > 1
+    found[several] = binom.ppf(1 - drawn[several], counts[several], share).astype(np.int64)
+    return found
+
+
+def _uniform(windows: Windows, seed: int, codes: Ints | None) -> Array:  # [n]
+    """Return numbers in [0, 1) that depend on the windows' values alone."""
+    mixed = np.full(len(windows), seed, dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        for column in (*windows.columns.values(), *windows.next_columns.values()):
+            mixed = _mix(mixed ^ _words(column))
+        mixed = _mix(mixed ^ windows.followed.astype(np.uint64))
+        if codes is not None:
+            mixed = _mix(mixed ^ codes.astype(np.uint64))
+    return (mixed >> np.uint64(11)).astype(np.float64) / 2.0**53
+
+
+def _words(column: Column) -> Words:  # [n]
+    """Return a word for each value: the bits of a number, the checksum of any other value."""
+    if column.kind is Kind.CONTINUOUS:
+        numbers = np.where(column.missing, np.inf, column.data)  # NaN has many bit patterns
+        return np.asarray(numbers.view(np.uint64))
+    sums = [zlib.crc32(repr(value).encode()) for value in column.domain]
+    return np.asarray(np.array([*sums, 0], dtype=np.uint64)[column.data])
+
+
+def _mix(words: Words) -> Words:
+    """Scatter the bits (the finalizer of splitmix64)."""
+    words = words + np.uint64(0x9E3779B97F4A7C15)
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))

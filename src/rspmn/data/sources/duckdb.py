@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, Self
 import narwhals as nw
 import numpy as np
 
-from rspmn.data.sources.connect import connect, quoted
+from rspmn.data.sources.connect import connect, quoted, refused_cell
 from rspmn.data.sources.csv import check_names
 from rspmn.data.sources.engine import RANGE, ROW, Engine, Frame, Kept, RowRange, in_threads
 from rspmn.data.sources.log_files import LogFiles, open_files
-from rspmn.data.sources.refused import refused_cell
 from rspmn.data.tables import Table, as_table, is_paths, native_frame
 from rspmn.errors import DataError, no_rows
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import narwhals as nw
 
+from rspmn.data.sources.connect import refuse_if_marked
 from rspmn.data.sources.engine import ROW
-from rspmn.data.sources.refused import refuse_if_marked
 from rspmn.data.tables import refuse_type
 from rspmn.errors import DataError, no_column
 from rspmn.expressions import Expression, expression_of

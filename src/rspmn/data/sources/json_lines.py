@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rspmn.data.columns import several_types
-from rspmn.data.sources.connect import literal, quoted
+from rspmn.data.sources.connect import literal, quoted, refused_cell
 from rspmn.data.sources.csv import is_identifier
-from rspmn.data.sources.refused import refused_cell
 
 if TYPE_CHECKING:
     import duckdb

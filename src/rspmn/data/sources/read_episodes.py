@@ -12,10 +12,7 @@ import numpy as np
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.sources.engine import Engine
 from rspmn.data.sources.engine_columns import derived_column, plain_column, stored_columns
-from rspmn.data.sources.identifiers import with_plain_columns
-from rspmn.data.sources.memory_long import long_rows
-from rspmn.data.sources.memory_rows import MemoryRows, pair_codes_of
-from rspmn.data.sources.memory_wide import wide_rows
+from rspmn.data.sources.memory import MemoryRows, long_rows, pair_codes_of, wide_rows
 from rspmn.data.sources.open import open_source
 from rspmn.data.sources.pair_codes import (
     BY_FLAG,
@@ -23,7 +20,7 @@ from rspmn.data.sources.pair_codes import (
     STEP,
     PairCodes,
 )  # fmt: skip
-from rspmn.data.sources.text_numbers import table_with_numbers
+from rspmn.data.sources.text_numbers import table_with_numbers, with_plain_columns
 from rspmn.data.sources.validate import Validator
 from rspmn.data.sources.window_groups import Endings
 from rspmn.data.tables import Table, as_table, code_cells, is_paths

@@ -13,8 +13,7 @@ from rspmn.infer.compiled.bellman import Bellman, Choices
 from rspmn.infer.compiled.finite_horizon import StepValues, settled_over, values_over
 from rspmn.infer.compiled.infinite_horizon import limit, supports_of_limit
 from rspmn.infer.compiled.layers import ranges
-from rspmn.infer.compiled.logged_steps import certain_steps, logged_steps
-from rspmn.infer.compiled.offers import Offers
+from rspmn.infer.compiled.offers import Offers, certain_steps, logged_steps
 from rspmn.infer.compiled.ties import delays_of_limit
 from rspmn.infer.criterion import Criterion
 from rspmn.model import RSPMN

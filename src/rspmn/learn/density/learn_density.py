@@ -11,14 +11,12 @@ from rspmn.circuit import Network, NetworkBuilder
 from rspmn.data.tables import as_table
 from rspmn.learn.config import LearnInfo, Progress, Report
 from rspmn.learn.density.config import LatentTrees
-from rspmn.learn.density.latent_tree import ExpectedCounts, LatentTree, Singles
-from rspmn.learn.density.start import first_tree
+from rspmn.learn.density.latent_tree import ExpectedCounts, LatentTree, Singles, first_tree
 from rspmn.learn.density.stepwise_em import fit_tree
 from rspmn.learn.density.symbols import Symbols, split
 from rspmn.learn.structure.independence import PairStatistics, components, pair_statistics
-from rspmn.learn.structure.leaves import check_families, on_number_lines
+from rspmn.learn.structure.leaves import SmoothedLeaves, check_families, on_number_lines
 from rspmn.learn.structure.rows import read_columns
-from rspmn.learn.structure.smoothed_leaves import SmoothedLeaves
 from rspmn.types import Array, Bools, Ints
 
 #: Numbers are in at most so many bins, and in √n/2 of them if there are n rows.

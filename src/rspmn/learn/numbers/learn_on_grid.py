@@ -29,8 +29,8 @@ from rspmn.learn.numbers.steps import Steps, steps_of
 from rspmn.learn.numbers.successors import transitions
 from rspmn.learn.numbers.template import Layout, model_of
 from rspmn.learn.structure.learner import Learner
+from rspmn.learn.structure.leaves import SmoothedLeaves
 from rspmn.learn.structure.rows import Rows, table_of
-from rspmn.learn.structure.smoothed_leaves import SmoothedLeaves
 from rspmn.model import RSPMN
 from rspmn.schema import Kind
 from rspmn.types import Array, Ints

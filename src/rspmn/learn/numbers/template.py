@@ -11,8 +11,7 @@ from rspmn.end_nodes import end_root, weighted_top
 from rspmn.learn.numbers.axes import SIDES, Axis, Circle, NumberLine
 from rspmn.learn.numbers.follows import Follows
 from rspmn.learn.numbers.grid import Grid
-from rspmn.learn.numbers.soft_counts import soft_counts
-from rspmn.learn.numbers.successors import GridTransitions
+from rspmn.learn.numbers.successors import GridTransitions, soft_counts
 from rspmn.model import RSPMN, Untried
 from rspmn.schema import Schema
 from rspmn.types import Array, Bools, Ints

@@ -12,16 +12,15 @@ import numpy as np
 from rspmn.availability import NeverTaken
 from rspmn.circuit import Network
 from rspmn.infer.compiled.decisions import CompiledDecision
-from rspmn.learn.config import LearnConfig, LearnInfo, Report
+from rspmn.learn.config import LearnConfig, LearnInfo, Report, progress_bar
 from rspmn.learn.never_taken import never_taken
-from rspmn.learn.progress import progress_bar
 from rspmn.learn.structure.grow import grow_spmn
 from rspmn.learn.structure.held_out import best_classes
-from rspmn.learn.structure.laws import law_columns
 from rspmn.learn.structure.learn_spn import grow_spn
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.leaves import on_number_lines, shrunk_utilities
 from rspmn.learn.structure.rows import Rows, read_rows, with_columns
+from rspmn.learn.structure.targets import law_columns
 from rspmn.schema import Schema
 from rspmn.spmn import SPMN
 from rspmn.types import Ints

@@ -12,9 +12,8 @@ import numpy as np
 from rspmn.data.keys import group_weights
 from rspmn.learn.structure.contingency import xlogx
 from rspmn.learn.structure.independence import pooled_codes
-from rspmn.learn.structure.laws import law_differs
 from rspmn.learn.structure.rows import Rows
-from rspmn.learn.structure.targets import Targets
+from rspmn.learn.structure.targets import Targets, law_differs
 from rspmn.learn.structure.value_groups import Compared, OutcomeTable, choice_tables
 from rspmn.types import Array, Bools, Ints
 

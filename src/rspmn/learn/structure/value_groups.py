@@ -12,9 +12,8 @@ import numpy as np
 
 from rspmn.data.distinct import distinct_integers
 from rspmn.learn.structure.contingency import xlogx
-from rspmn.learn.structure.laws import law_differs
 from rspmn.learn.structure.rows import Rows
-from rspmn.learn.structure.targets import Targets, decision_counts, outcome_counts
+from rspmn.learn.structure.targets import Targets, decision_counts, law_differs, outcome_counts
 from rspmn.types import Array, Bools, Ints
 
 #: Up to so many values are first compared all with each other at once.

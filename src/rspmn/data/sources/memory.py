@@ -1,4 +1,4 @@
-"""The long layout in memory: rows sorted by episode and time, coded as pairs."""
+"""Rows in memory: of the long layout, sorted by episode and time, and of the wide one; as pairs."""
 
 import re
 from collections.abc import Mapping
@@ -11,27 +11,101 @@ from numpy.typing import NDArray
 
 from rspmn.data.cells import Cells, with_booleans
 from rspmn.data.columns import Column, encode, infer_kind
-from rspmn.data.sources.engine_columns import ISO_DATE, ZONE
+from rspmn.data.sources.engine_columns import ISO_DATE, ZONE, stored_columns
 from rspmn.data.sources.log_rows import refuse_infinite_times, refuse_time
-from rspmn.data.sources.memory_rows import MemoryRows, coded_variables, pair_codes_of
 from rspmn.data.sources.pair_codes import (
+    BY_FIRST,
+    BY_FLAG,
+    BY_LENGTH,
+    BY_NEXT_FLAG,
+    EMPTY_ROW,
+    FINAL_STATE,
     GAP,
+    HOLE,
     INVALID,
     MISSING,
     NO,
     NO_KEY,
+    NO_STEP,
+    NOTHING,
+    STATE,
+    STEP,
     TIE,
     YES,
 )  # fmt: skip
+from rspmn.data.sources.pair_wide import check_block
 from rspmn.data.sources.time_bins import (
     combined_columns,
     combined_flags,
     first_in_step,
     step_numbers,
 )
-from rspmn.data.tables import Table
+from rspmn.data.sources.validate import Fault, Location
+from rspmn.data.tables import Table, code_cells
 from rspmn.schema import Kind, Schema
 from rspmn.types import Bools, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryRows:
+    """The rows of a log, those of one episode together and in the order of time."""
+
+    columns: Mapping[str, Column]  # of each variable, [n]
+    offsets: Ints  # [num_episodes + 1]
+    ids: NDArray[Any]  # [num_episodes]
+    codes: Ints  # [n], of each row with the one after it
+    times: NDArray[Any] | None = None  # [n]
+
+    def first(self, fault: Fault, lacking: str | None = None) -> Location:
+        """Return the first row whose pair has a fault, and lacks a variable if one is given."""
+        found = fault(self.codes)
+        if lacking is not None:
+            found = found & self.columns[lacking].missing
+        row = int(np.argmax(found))
+        episode = int(np.searchsorted(self.offsets, row, side="right")) - 1
+        times = [] if self.times is None else self.times[row : row + 2].tolist()
+        (name,) = self.ids[episode : episode + 1].tolist()
+        return Location(name, row - int(self.offsets[episode]), *times)
+
+
+def coded_variables(table: Table, schema: Schema) -> dict[str, Column]:
+    """Return the variables; a utility that is computed is missing in rows that hold nothing of it.
+
+    These are the states after last steps, which have no decisions either.
+    """
+    cells = {name: table.cells(name) for name in schema.variables}
+    if schema.utility not in table.names:
+        used = stored_columns(table.names, (schema.utility, *schema.decisions))
+        nothing = np.logical_and.reduce([table.cells(name).missing for name in used])
+        earned = cells[schema.utility]
+        known = Cells(earned.present[~nothing[~earned.missing]], earned.missing | nothing)
+        cells[schema.utility] = known
+    return {name: code_cells(found, name, schema) for name, found in cells.items()}
+
+
+def pair_codes_of(
+    columns: Mapping[str, Column],
+    schema: Schema,
+    offsets: Ints,
+    flags: Ints,
+    wrong: Ints,  # [n], the code of what must not be, or 0
+) -> Ints:  # [n]
+    """Return the code of each row with the one after it, as `pair_codes.coded_pairs` has it."""
+    starts, last = offsets[:-1], offsets[1:] - 1
+    chosen = (*schema.decisions, schema.utility)
+    lone = np.logical_and.reduce([columns[name].missing for name in chosen])  # no step
+    codes = flags * BY_FLAG + STEP
+    codes[starts] += BY_FIRST
+    before = np.flatnonzero(lone[1:])  # rows with a state after them
+    codes[before] += flags[before + 1] * BY_NEXT_FLAG + STATE
+    codes[last] = flags[last] * BY_FLAG + (last == starts) * BY_FIRST + NOTHING
+    ends = np.union1d(before, last)
+    number = ends + 1 - offsets[np.searchsorted(offsets, ends, side="right") - 1]
+    codes[ends] += number * BY_LENGTH
+    codes[lone] = 0  # a step that lacks everything, if rows follow it
+    final = last[lone[last]]
+    codes[final] = np.where(np.isin(final, starts), NO_STEP, FINAL_STATE)
+    return np.where(wrong < 0, wrong, codes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,3 +262,37 @@ def _flags(table: Table, name: str) -> Ints:  # [n]
         return np.where(column.missing, MISSING, INVALID)
     said = [YES if value == 1 else NO if value == 0 else INVALID for value in column.domain]
     return np.asarray(np.array([*said, MISSING])[column.data])
+
+
+def wide_rows(table: Table, schema: Schema) -> MemoryRows:
+    """Stack the blocks of a wide table, and code them as pairs."""
+    block = check_block(schema, len(table.names))
+    steps = len(table.names) // len(block)
+    cells = {
+        name: [table.cells(table.names[t * len(block) + k]) for t in range(steps)]
+        for k, name in enumerate(block)
+    }
+    empty = np.array([[c.missing for c in cells[name]] for name in block])  # [block, T, E]
+    filled: Bools = np.asarray(~empty.all(axis=0))  # [T, E]
+    lengths = steps - np.argmax(filled[::-1], axis=0)
+    void = np.asarray(~filled.any(axis=0))
+    lengths[void] = 1
+    episode, step = np.nonzero(np.arange(steps) < lengths[:, None])
+    stacked = Table({name: _stacked(cells[name]) for name in block}, steps * table.rows)
+    read = coded_variables(stacked, schema)
+    columns = {name: column.take(step * table.rows + episode) for name, column in read.items()}
+    wrong = np.zeros(len(step), dtype=np.int64)
+    if (~filled & (np.arange(steps)[:, None] < lengths)).any():
+        wrong = np.where(filled[step, episode], 0, np.where(void[episode], EMPTY_ROW, HOLE))
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    codes = pair_codes_of(columns, schema, offsets, np.full(len(step), NO), wrong)
+    return MemoryRows(columns, offsets, np.arange(table.rows), codes)
+
+
+def _stacked(blocks: list[Cells]) -> Cells:  # [T · E]
+    """Return the cells of one variable of all steps, step after step."""
+    parts = [cells.present for cells in blocks if len(cells.present)]
+    if len({part.dtype.kind for part in parts} - {"f"}) > 1:
+        parts = [part.astype(object) for part in parts]  # let coding see every value's own type
+    present = np.concatenate(parts) if parts else np.empty(0)
+    return Cells(present, np.concatenate([c.missing for c in blocks]))

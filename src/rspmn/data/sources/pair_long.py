@@ -1,9 +1,10 @@
-"""Pairing without sorting: each row with the next one in the order in which rows are stored.
+"""Pairing the rows of the long layout: as they are stored or, on every engine, by sorting.
 
-This costs far less than sorting, and is right if the rows are in order. A pair is sound if its
-second row is the next step of the same episode, or the first step of a later episode. If all pairs
-are sound, the rows are sorted by episode and time, so each was paired with its successor. A pair
-that is not sound gets the code UNORDERED, and then the rows are sorted after all.
+Without sorting, each row is paired with the next one in the order in which rows are stored. This
+costs far less than sorting, and is right if the rows are in order. A pair is sound if its second
+row is the next step of the same episode, or the first step of a later episode. If all pairs are
+sound, the rows are sorted by episode and time, so each was paired with its successor. A pair that
+is not sound gets the code UNORDERED, and then the rows are sorted after all.
 
 Little is computed for every row: equal pairs are counted first, and coded afterwards.
 """
@@ -16,28 +17,34 @@ import narwhals as nw
 
 from rspmn.data.sources.connect import literal
 from rspmn.data.sources.engine import Engine, Frame, RowRange, in_threads
-from rspmn.data.sources.engine_columns import stored_columns
+from rspmn.data.sources.engine_columns import count_where, stored_columns
 from rspmn.data.sources.log_rows import (
     COUNT,
     EPISODE,
     FIRST,
     FLAG,
+    NEXT_TIME,
+    NUMBER,
     TIME,
     LogQuery,
     flag_code,
     named_cells,
     pair_columns,
+    refuse_infinite_times,
     row_code,
     state_or_step,
 )  # fmt: skip
 from rspmn.data.sources.pair_codes import (
     BY_FLAG,
     CODE,
+    GAP,
     NEXT_ROW_CODE,
     NO,
+    NO_KEY,
     NOTHING,
     ROW_CODE,
     STATE_ROW,
+    TIE,
     UNORDERED,
     RowPlace,
     coded_pairs,
@@ -47,7 +54,7 @@ from rspmn.data.sources.pair_codes import (
 #: 0 if a step follows, k > 0 if a state follows the k-th step of an episode, -k if nothing does,
 #: null if the pair is not sound.
 STATE_FLAG, NEXT_STATE_FLAG, FOLLOWS = "s", "ns", "follows"
-NEXT_EPISODE, NEXT_TIME = "ne", "nt"
+NEXT_EPISODE = "ne"
 #: Longer episodes are sorted: codes hold their lengths.
 MAX_STEPS = 2**40
 
@@ -180,3 +187,44 @@ def _follows(zero: int) -> str:
         f"CASE WHEN {sound} AND {NEXT_STATE_FLAG} = 0 THEN 0 WHEN {sound} AND {is_short} "
         f"THEN {steps} WHEN (({begins}) OR ({is_last})) AND {is_short} THEN -{steps} END"
     )
+
+
+def sorted_pairs(source: Engine, rows: Frame, asked: LogQuery) -> Frame:
+    """Pair the rows of each episode in the order of their times."""
+    here, after = pair_columns(asked)
+    coming = {NEXT_TIME: TIME, NEXT_ROW_CODE: ROW_CODE} | {
+        after[name]: here[name] for name in after
+    }
+    paired = rows.with_columns(
+        nw.col(TIME).cum_count().over(EPISODE, order_by=TIME).alias(NUMBER),
+        *(nw.col(v).shift(-1).over(EPISODE, order_by=TIME).alias(n) for n, v in coming.items()),
+    )
+    time, then = nw.col(TIME), nw.col(NEXT_TIME)
+    wrong = nw.when(then == time).then(nw.lit(TIE)).otherwise(nw.lit(0))
+    if asked.log.gaps == "error" and _counts_steps(source, rows, asked):
+        wrong = nw.when(then > time + 1).then(nw.lit(GAP)).otherwise(wrong)
+    nowhere = nw.col(EPISODE).is_null() | time.is_null()
+    place = RowPlace(
+        sound=~then.is_null() & (wrong == 0) & ~nowhere,
+        ends=then.is_null() & ~nowhere,
+        first=nw.col(NUMBER) == 1,
+        count=nw.col(NUMBER),
+        wrong=nw.when(nowhere).then(nw.lit(NO_KEY)).otherwise(wrong),
+    )
+    return coded_pairs(paired, place, [EPISODE, TIME, NEXT_TIME, NUMBER])
+
+
+def _counts_steps(source: Engine, rows: Frame, asked: LogQuery) -> bool:
+    """Return whether times count steps: they are whole, and not the numbers of rows."""
+    dtype = rows.collect_schema()[TIME]
+    if asked.log.time is None or not dtype.is_numeric():
+        return False
+    if dtype.is_integer():
+        return True
+    time = nw.col(TIME)
+    endless = count_where((time * 0).is_nan()).alias("endless")  # infinity times 0 is not a number
+    fractions = count_where(time != time.floor()).alias("fractions")
+    found = source.read(rows.select(endless, fractions))
+    if found.cells("endless").present[0]:
+        raise refuse_infinite_times(asked.log.time)
+    return not found.cells("fractions").present[0]

@@ -19,7 +19,7 @@ from rspmn.data.sources import log_files as files
 from rspmn.data.sources.log_rows import LogQuery
 from rspmn.data.sources.open import open_source
 from rspmn.data.sources.pair_codes import CODE, UNORDERED
-from rspmn.data.sources.pair_streamed import coded_groups, streamed_counts
+from rspmn.data.sources.pair_long import coded_groups, streamed_counts
 from same_windows import assert_same
 
 QUERY = LogQuery(SCHEMA.with_log(terminated="done"), ("x", "y"))
