@@ -18,7 +18,7 @@ from factored_models import random_factored
 from number_worlds import corridor
 from random_models import random_rspmn, random_setting
 from rspmn import RSPMN, SPMN, Episodes, NetworkBuilder, Schema
-from rspmn.circuit import Categorical, IntegerHistogram, PiecewiseLinear, StudentT
+from rspmn.circuit import Categorical, IntegerHistogram, PiecewiseLinear, StudentT, fields
 from rspmn.end_nodes import end_root, weighted_top
 from rspmn.envs.lessons import lessons
 from rspmn.envs.sys_admin import sys_admin
@@ -194,6 +194,15 @@ def shared_outcomes() -> RSPMN:
     return learn_rspmn(lessons(2, 2).generate(40, 6, 0, "final"))[0]
 
 
+def as_arrays(model: RSPMN | SPMN, path: Path) -> None:
+    """Write a model as large ones are: networks as arrays, lists as differences."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fields, "LONG", 3)
+        model.save(path)
+
+
+#: Models that are written as large ones are.
+LARGE = (factored, beyond, every_leaf, single_numbers)
 KINDS: tuple[Callable[[], RSPMN | SPMN], ...] = (
     every_leaf, two_decisions, factored, soft_marked, finite, counted, soft_boxes, intervals,
     untried, untried_by_hand, beyond, informative, never_taken, single_shot, single_numbers,
@@ -218,3 +227,7 @@ if __name__ == "__main__":
         if not path.exists():
             path.parent.mkdir(exist_ok=True)
             kind().save(path)
+    for kind in LARGE:
+        path = GOLDEN / "models" / f"arrays_{kind.__name__}.json.gz"
+        if not path.exists():
+            as_arrays(kind(), path)

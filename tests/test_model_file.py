@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from factored_models import random_factored
+from model_seeds import as_arrays
 from random_models import random_rspmn, random_setting
 from rspmn import RSPMN, NetworkBuilder, Schema, files
 from rspmn.circuit import Categorical, IntegerHistogram, PiecewiseLinear
@@ -53,6 +55,24 @@ def test_random_models_survive(tmp_path_factory: pytest.TempPathFactory, seed: i
     assert again == model
     again.save(path)
     assert path.read_bytes() == first
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_arrays_are_the_same_model(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    model = random_rspmn(rng, random_setting(rng, 2), 3, told_apart=False, end=bool(seed % 2))
+    if seed % 3 == 0:
+        model = random_factored(rng, states=4, components=2)
+    path = tmp_path_factory.mktemp("model") / "model.json"
+    as_arrays(model, path)
+    first = path.read_bytes()
+    again = RSPMN.load(path)
+    assert again == model
+    assert json.loads(first)["template"].keys() >= {"arrays"}
+    as_arrays(again, path)
+    assert path.read_bytes() == first
+    again.save(path)
+    assert RSPMN.load(path) == model
 
 
 @pytest.mark.parametrize("name", ["model.json", "model.json.gz"])
@@ -132,8 +152,8 @@ WRONG: dict[str, bytes] = {
     ),
     'not a model file: no "format": "rspmn"': b"{}",
     "expected finite numbers, found NaN": b'{"format": NaN}',
-    "format version 10 is newer than this rspmn reads (up to 9): upgrade rspmn": edited(
-        put("version", 10)
+    "format version 11 is newer than this rspmn reads (up to 10): upgrade rspmn": edited(
+        put("version", 11)
     ),
     "there is no format version 0": edited(put("version", 0)),
     "'version' must be an integer, found 'one'": edited(put("version", "one")),
@@ -169,6 +189,54 @@ WRONG: dict[str, bytes] = {
         put("template", "nodes", 13, "children", [10, 10, 11, 12])
     ),
 }
+
+
+#: What may be wrong with a network that is written as arrays, in a model of products of factors.
+WRONG_ARRAYS: dict[str, tuple[Any, ...]] = {
+    "template, arrays: unknown key 'knid': did you mean 'kind'?": ("knid", []),
+    "arrays: 'kind': expected integers from 0 to 6, found 7": ("kind", 0, 7),
+    "arrays: 'width': expected 22, found 1": ("width", [2]),
+    "arrays: 'children': expected integers from 0 to": ("children", "differences", 0, -1),
+    "42 'children', but 43 by 'width'": ("width", 0, 3),
+    "arrays: 'width': expected integers from 0 to": ("width", 0, 2**62),
+    "has a child that does not come before it": ("children", "differences", 0, 1),
+    "has weights that do not sum to 1": ("weights", 0, 0.5),
+    "arrays: 'weights': expected": ("weights", []),
+    "arrays: expected names of decisions and utilities, found ''": ("decisions", 0, ""),
+    "arrays: 'decisions': expected each once": ("decisions", ["a", "a"]),
+    "arrays: 'decision': expected integers from 0 to": ("decision", 0, 9),
+    "arrays: 'choice': expected integers from 0 to": ("choice", 0, 99),
+    "Max: a value has several branches": ("values", [1, True, 2, 3]),
+    "arrays: 'interface': expected": ("interface", [5]),
+    "arrays: 'utility': expected integers from 0 to 0, found 1": ("utility", 0, 1),
+    "arrays: 'mean' must be a list of numbers, found None in it": ("mean", 0, None),
+    "expected a mean from -1e+100 to 1e+100, found 1e+300": ("mean", 0, 1e300),
+    "arrays: 'leaves': expected": ("leaves", []),
+    "arrays, leaf 0: unknown key 'id'": ("leaves", 0, "id", 3),
+    "arrays, leaf 0: no 'variable'": ("leaves", 0, {"distribution": "categorical"}),
+    "arrays: 'factored': expected integers from 0 to 0, found 1": ("factored", 0, 1),
+    "arrays: 'rows': expected 1, found 0": ("rows", []),
+    "arrays, rows 0: expected a list for each of": ("rows", 0, []),
+    "arrays, rows 0: '0': expected integers from 0 to": ("rows", 0, 0, 0, 50),
+    "template, arrays, kind: expected integers, found [0.5]": ("kind", {"differences": [0.5]}),
+    "arrays: 'kind' is too large a number": ("kind", {"differences": [2**63]}),
+    "arrays, kind: unknown key 'sums'": ("kind", {"sums": []}),
+}
+
+
+@pytest.mark.parametrize("message", WRONG_ARRAYS)
+def test_wrong_arrays_are_refused(message: str, tmp_path: Path) -> None:
+    path = Path(__file__).parent / "golden" / "models" / "arrays_factored.json.gz"
+    raw = json.loads(gzip.decompress(path.read_bytes()))
+    *keys, last, value = ("template", "arrays", *WRONG_ARRAYS[message])
+    part = raw
+    for key in keys:
+        part = part[key]
+    part[last] = value
+    (tmp_path / "model.json").write_text(json.dumps(raw))
+    with pytest.raises(ModelFileError) as caught:
+        RSPMN.load(tmp_path / "model.json")
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("message", WRONG)

@@ -1,11 +1,19 @@
 """Fields of a JSON object, checked as they are read: errors name the object and the field."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
+from itertools import accumulate
 from typing import Any
 
+import numpy as np
+
 from rspmn.errors import ModelFileError, RspmnError, did_you_mean
+from rspmn.types import Ints
 from rspmn.values import END, UNKNOWN, Mark, Value, as_value
+
+#: Longer lists of integers are written as differences where these are shorter, and networks of more
+#: nodes as arrays: files of this size are for machines.
+LONG = 10_000
 
 #: How marks are written: JSON has no such values.
 MARKS = {END: "end", UNKNOWN: "unknown"}
@@ -118,17 +126,52 @@ class Fields:
             raise ModelFileError(f"{self.where}: {key!r} is too large a number")
 
     def _each(self, key: str, types: tuple[type, ...], name: str) -> tuple[Any, ...]:
-        for item in (items := self.array(key)):
-            if type(item) not in types:
-                raise ModelFileError(
-                    f"{self.where}: {key!r} must be a list of {name}, found {_brief(item)} in it"
-                )
+        items = self._listed(key)
+        if not set(map(type, items)) <= set(types):
+            odd = next(item for item in items if type(item) not in types)
+            raise ModelFileError(
+                f"{self.where}: {key!r} must be a list of {name}, found {_brief(odd)} in it"
+            )
         return tuple(items)
+
+    def _listed(self, key: str) -> list[object]:
+        """Return a list, or what a list of differences of integers adds up to."""
+        if not isinstance(self.raw.get(key), dict):
+            return self.array(key)
+        part = Fields(self.raw[key], f"{self.where}, {key}", ["differences"])
+        found = part.get("differences", list, "a list of integers")
+        if not set(map(type, found)) <= {int}:
+            raise ModelFileError(f"{part.where}: expected integers, found {_brief(found)}")
+        return [*accumulate(found)]
 
 
 def plain_values(values: tuple[Value, ...]) -> list[object]:
     """Return values as JSON has them, so that `Fields.values` reads them."""
     return [{MARKS[v]: True} if isinstance(v, Mark) else v for v in values]
+
+
+def is_long(items: Sized) -> bool:
+    """Say whether something is written for machines."""
+    return len(items) > LONG
+
+
+def compact(numbers: Ints | Sequence[int]) -> object:
+    """Return integers as JSON has them, so that `Fields.integers` reads them.
+
+    >>> compact([3, 5]), compact(range(70_000, 90_000)) == {"differences": [70_000, *[1] * 19_999]}
+    ([3, 5], True)
+    """
+    plain = np.asarray(numbers, dtype=np.int64)
+    differences = np.diff(plain, prepend=0)
+    if not is_long(plain) or _characters(differences) >= _characters(plain):
+        return plain.tolist()
+    return {"differences": differences.tolist()}
+
+
+def _characters(numbers: Ints) -> int:
+    """Return how many signs and digits, beyond one for each, integers are written with."""
+    digits = np.searchsorted(10 ** np.arange(1, 19), abs(numbers), side="right")
+    return int(digits.sum() + (numbers < 0).sum())
 
 
 def _mark(raw: object) -> Mark | None:

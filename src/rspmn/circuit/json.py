@@ -1,4 +1,7 @@
-"""Networks as JSON, one node a line: for people to read and machines to check."""
+"""Networks as JSON, one node a line: for people to read and machines to check.
+
+Large ones are written as arrays, see `json_arrays`.
+"""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -6,9 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from rspmn.circuit.distributions import registered
-from rspmn.circuit.fields import Fields, located, plain_values
+from rspmn.circuit.fields import Fields, compact, is_long, located, plain_values
+from rspmn.circuit.json_arrays import arrays_from_json, arrays_to_json
 from rspmn.circuit.latent_factors import LatentFactors
 from rspmn.circuit.network import Network
+from rspmn.circuit.node_arrays import NodeViews
 from rspmn.circuit.nodes import FactoredLatents, Latent, Leaf, Max, Node, Product, Sum, Utility
 from rspmn.errors import CircuitError, ModelFileError, RspmnError, did_you_mean
 
@@ -25,21 +30,33 @@ def network_to_json(network: Network) -> str:
     {"id": 2, "kind": "product", "children": [0, 1]}
     ]}
     """
-    nodes = network.nodes
-    factors = dict.fromkeys(node.factors for node in nodes if isinstance(node, FactoredLatents))
+    arrays = network.arrays
+    objects = (arrays.objects[k] for k in arrays.item_of(FactoredLatents).tolist())
+    factors = dict.fromkeys(one.factors for one in objects if isinstance(one, FactoredLatents))
     number = {one: k for k, one in enumerate(factors)}
-    lines = [dumps({"id": index, **_plain(node, number)}) for index, node in enumerate(nodes)]
-    head = f'{{"roots": {dumps(network.roots)}, '
+    head = f'{{"roots": {dumps(compact(network.roots))}, '
     if factors:
         head += '"factors": [\n' + ",\n".join(map(dumps, map(_plain_factors, factors))) + "\n], "
+    if is_long(network):
+        parts = arrays_to_json(arrays, number, _plain_leaf)
+        lines = [f"{dumps(name)}: {dumps(part)}" for name, part in parts.items()]
+        return head + '"arrays": {\n' + ",\n".join(lines) + "\n}}"
+    nodes = enumerate(network.nodes)
+    lines = [dumps({"id": index, **_plain(node, number)}) for index, node in nodes]
     return head + '"nodes": [\n' + ",\n".join(lines) + "\n]}"
 
 
 def network_from_json(raw: object, where: str) -> Network:
     """Read a network; an error names the node that it is about."""
-    fields = Fields(raw, where, ["roots", "factors", "nodes"])
+    fields = Fields(raw, where, ["roots", "factors", "nodes", "arrays"])
     given = fields.array("factors") if "factors" in fields.raw else []
     factors = [_factors(one, f"{where}, factors {k}") for k, one in enumerate(given)]
+    if "arrays" in fields.raw:
+        arrays = arrays_from_json(
+            Fields(fields.raw["arrays"], f"{where}, arrays"), factors, _whole_leaf
+        )
+        with located(where):
+            return Network(NodeViews(arrays), fields.integers("roots"))
     nodes: list[Node] = []
     for index, node in enumerate(fields.array("nodes")):
         of_node = _NodeFields(node, where, index)
@@ -108,10 +125,10 @@ def _plain(node: Node, factors: Mapping[LatentFactors, int]) -> dict[str, object
 def _plain_factors(factors: LatentFactors) -> dict[str, object]:
     return {
         "interfaces": factors.interfaces,
-        "to": factors.to.tolist(),
+        "to": compact(factors.to),
         "share": factors.share.tolist(),
         "components": [
-            {"classes": classes.tolist(), "tables": table.tolist()}
+            {"classes": compact(classes), "tables": table.tolist()}
             for classes, table in zip(factors.classes.T, factors.tables, strict=True)
         ],
     }
@@ -151,6 +168,13 @@ def _plain_leaf(leaf: Leaf) -> dict[str, object]:
 def _leaf(fields: Fields) -> Leaf:
     family = registered(fields.text("distribution"))
     return Leaf(fields.text("variable"), family.from_json(fields))
+
+
+def _whole_leaf(fields: Fields) -> Leaf:
+    """Read a leaf from an object that holds nothing else."""
+    leaf = _leaf(fields)
+    fields.only([*_plain_leaf(leaf)])
+    return leaf
 
 
 def _factored(fields: Fields, factors: Sequence[LatentFactors]) -> FactoredLatents:

@@ -71,6 +71,10 @@ class NodeArrays:
         """Return the nodes of a kind."""
         return np.flatnonzero(self.kind == KINDS[kind])
 
+    def item_of(self, kind: type) -> Ints:
+        """Return the items of the nodes of a kind."""
+        return self.item[self.of_kind(kind)]
+
     def edges_of(self, nodes: Ints) -> tuple[Ints, Ints]:
         """Return the edges of some nodes, concatenated, and the first edge of each node."""
         edges, first = ranges(self.starts[nodes], self.starts[nodes + 1])
@@ -135,7 +139,9 @@ class NodeArrays:
         total = np.add.reduceat(self.weights[edges], first) if len(sums) else np.ones(0)
         _refuse(abs(total - 1) > SIMPLEX_TOLERANCE, sums, "has weights that do not sum to 1")
         chosen = np.flatnonzero(self.choice >= 0)
-        key = np.sort(self.parents[chosen] * max(1, len(self.values)) + self.choice[chosen])
+        codes: dict[Value, int] = {}  # 1 and True are one value
+        same = np.array([codes.setdefault(v, len(codes)) for v in self.values], dtype=np.int64)
+        key = np.sort(self.parents[chosen] * max(1, len(codes)) + same[self.choice[chosen]])
         if (key[1:] == key[:-1]).any():
             raise CircuitError("Max: a value has several branches")
         least = np.array([-LARGEST_UTILITY, 0.0, 0.0])
@@ -250,12 +256,12 @@ class NodeViews(Sequence[Node]):
         if kind == KINDS[Utility]:
             return self._utilities[item]
         if kind == KINDS[Latent]:
-            return _unchecked(Latent, interface=item)
+            return unchecked(Latent, interface=item)
         if kind == KINDS[Product]:
-            return _unchecked(Product, children=children)
+            return unchecked(Product, children=children)
         if kind == KINDS[Sum]:
-            return _unchecked(Sum, children=children, weights=tuple(weights))
-        return _unchecked(
+            return unchecked(Sum, children=children, weights=tuple(weights))
+        return unchecked(
             Max, decision=self.arrays.decisions[item], children=children,
             values=tuple([self.arrays.values[k] for k in choice]),
             types=tuple([self._types[k] for k in choice]),
@@ -265,14 +271,12 @@ class NodeViews(Sequence[Node]):
     def _utilities(self) -> list[Utility]:
         names = self.arrays.names
         return [
-            _unchecked(
-                Utility, variable=names[int(name)], mean=mean, count=count, variance=variance
-            )
+            unchecked(Utility, variable=names[int(name)], mean=mean, count=count, variance=variance)
             for name, mean, count, variance in self.arrays.utilities.tolist()
         ]
 
 
-def _unchecked(kind: type[N], **parts: object) -> N:
+def unchecked(kind: type[N], **parts: object) -> N:
     """Return a node of checked parts."""
     found = object.__new__(kind)
     for name, part in parts.items():
