@@ -99,7 +99,8 @@ def test_the_time_budget_is_that_of_all_stages(
     _, info = learn_rspmn(log, LearnConfig(max_seconds=budget))
     assert info.structure.stopped_by == "seconds"
     assert info.lacking
-    assert sum(info.seconds.values()) < budget + 0.1  # ten more looks
+    trees = 4 * len(mdp.schema.state_variables)  # each looks at the clock once more
+    assert sum(info.seconds.values()) < budget + 0.1 + 0.01 * trees  # and ten more looks
 
 
 @st.composite

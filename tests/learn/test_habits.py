@@ -136,6 +136,14 @@ def test_only_what_the_logger_acted_by_is_examined() -> None:
     assert habits_of(two, LearnConfig()) == ()
 
 
+def test_what_was_not_examined_in_time_is_no_habit() -> None:
+    world = corridor("drawn", 0.05)
+    log = world.generate(world.episodes, world.horizon, 0, "final")
+    two = wrap(Windows.from_episodes(log), LearnConfig())
+    assert habits_of(two, LearnConfig()) == ("ward",)
+    assert habits_of(two, LearnConfig(), deadline=0.0) == ()
+
+
 def test_a_state_that_actions_change_is_no_habit() -> None:
     """One always runs while it works and repairs now and then when it is broken."""
     rows: list[tuple[object, ...]] = []

@@ -1,5 +1,6 @@
 """Columns that go their own way and that nothing depends on change nothing, however many."""
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -113,6 +114,16 @@ def test_attributes_that_are_numbers() -> None:
 
 def test_from_a_short_log_nothing_is_set_aside() -> None:
     assert _noise(corridor(60, 4)) == ()
+
+
+@pytest.mark.parametrize("looks", [0, 1, 30])
+def test_what_was_not_tested_in_time_is_kept(looks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time runs out at once, or after so many looks at the clock."""
+    ticks = itertools.count()
+    monkeypatch.setattr("time.monotonic", lambda: next(ticks))
+    two = wrap(corridor(400, 24), LearnConfig())
+    assert noise_of(two, LearnConfig(), looks) == ()
+    assert noise_of(two, LearnConfig(), 10**6) != ()
 
 
 def _noise(windows: Windows) -> tuple[str, ...]:

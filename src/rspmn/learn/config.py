@@ -5,7 +5,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from rspmn.circuit import Distribution
@@ -138,6 +138,12 @@ class LearnConfig:
     def deadline(self, started: float) -> float:
         """Return the `time.monotonic()` at which the time budget is used up."""
         return math.inf if self.max_seconds is None else started + self.max_seconds
+
+    def reserving(self, seconds: float) -> "LearnConfig":
+        """Return these settings with a time budget that leaves so many seconds."""
+        if self.max_seconds is None:
+            return self
+        return replace(self, max_seconds=max(0.0, self.max_seconds - seconds))
 
     @property
     def weighing(self) -> "Successors":

@@ -18,6 +18,7 @@ nothing but this variable is acted by, and it is drawn anew, constant, or goes i
 """
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -51,17 +52,24 @@ DOUBT = 0.01
 WEAKER = 1.645
 
 
-def habits_of(two: TwoSteps, config: LearnConfig) -> tuple[str, ...]:
-    """Return the variables of the state that the logger acted by and nothing depends on."""
+def habits_of(two: TwoSteps, config: LearnConfig, deadline: float = math.inf) -> tuple[str, ...]:
+    """Return the variables of the state that the logger acted by and nothing depends on.
+
+    None that was not examined before the `time.monotonic()` of the deadline.
+    """
     names = tuple(two.rows.varying(two.schema.information_sets[0]))
     if config.availability == "observed" or not config.given_decisions or not names:
         return ()
     lawful = {name for law in two.schema.laws for name in law.variables}
-    among = [n for n in names if n not in lawful and _is_autonomous(two, n, names)]
+    among = [
+        n for n in names
+        if n not in lawful and time.monotonic() < deadline and _is_autonomous(two, n, names)
+    ]  # fmt: skip
     found: tuple[str, ...] = ()
     for name in acted_by(two.rows, two.schema, names, among) if among else ():
         others = tuple(n for n in names if n != name and n not in found)
-        if _Suspect(two, name, others, config.enough).is_habit():
+        suspect = _Suspect(two, name, others, config.enough)
+        if time.monotonic() < deadline and suspect.is_habit():
             found += (name,)
     return found
 

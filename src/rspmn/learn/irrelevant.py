@@ -1,5 +1,6 @@
 """Which variables do not matter, and why: `set_aside` leaves them out of learning."""
 
+import math
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
@@ -24,18 +25,19 @@ class Reason(StrEnum):
 
 
 def irrelevant_variables(
-    two: TwoSteps, config: LearnConfig
+    two: TwoSteps, config: LearnConfig, deadline: float = math.inf
 ) -> tuple[dict[str, Reason], NumbersInfo]:
     """Return the variables of the state that states will not differ by, and why.
 
-    Also what is known of numbers: where some of them matter, habits are not looked for.
+    Also what is known of numbers: where some of them matter, habits are not looked for. A variable
+    that was not examined before the `time.monotonic()` of the deadline is not among them.
     """
-    noise = noise_of(two, config)
+    noise = noise_of(two, config, deadline)
     numbers = relevant_numbers(two.windows, config, noise)
     aside = _reasons(two, [*dict.fromkeys([*noise, *numbers.aside])])
     if not numbers.grid:
         rest = wrap(without_variables(two.windows, [*aside]), config) if aside else two
-        aside |= dict.fromkeys(habits_of(rest, config), Reason.HABIT)
+        aside |= dict.fromkeys(habits_of(rest, config, deadline), Reason.HABIT)
     return aside, numbers
 
 

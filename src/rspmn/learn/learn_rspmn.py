@@ -25,7 +25,7 @@ from rspmn.learn.numbers.learn_on_grid import learn_on_grid
 from rspmn.learn.one_step import OneStep, one_step_of
 from rspmn.learn.set_aside import fitted_leaves, located_without, put_back, without_variables
 from rspmn.learn.stages import Stages, tied_network
-from rspmn.learn.structure.learner import Learner
+from rspmn.learn.structure.learner import SECONDS_PER_VALUE, Learner
 from rspmn.learn.two_step import Grown, TwoSteps, grow_two_steps, two_step_network, wrap
 from rspmn.model import RSPMN
 from rspmn.types import Ints
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rspmn.data.sources.count_windows import StoredWindows
 
 #: About the seconds that a node of the one-step network takes in Steps 2 to 4; Step 1 leaves them.
-STEPS_2_TO_4 = 1e-4
+STEPS_2_TO_4 = 2e-5
 
 
 def learn_rspmn(
@@ -97,9 +97,11 @@ def _learn(
     with info.timing("windows"):
         windows = _windows(log, config)
         info.count_log(windows)
+    em_deadline = config.deadline(started)
+    config = config.reserving(SECONDS_PER_VALUE * len(windows) * len(windows.columns))
     with info.timing("relevance"):  # what does not matter is set aside
         whole = wrap(windows, config)
-        info.aside, info.numbers = irrelevant_variables(whole, config)
+        info.aside, info.numbers = irrelevant_variables(whole, config, config.deadline(started))
     if info.numbers.grid:  # where numbers matter, interface nodes are soft boxes
         return _learn_soft(windows, config, info, started)
     with info.timing("missing values"):
@@ -111,8 +113,8 @@ def _learn(
     if config.em_passes:
         assert isinstance(log, Episodes)
         with info.timing("em"):
-            passes, deadline = config.em_passes, config.deadline(started)
-            model, info.em = em(model, log, passes, config.soft_em, deadline=deadline)
+            passes = config.em_passes
+            model, info.em = em(model, log, passes, config.soft_em, deadline=em_deadline)
     info.sized("final", model.template)
     info.sized("top", model.top)
     if keep_stages:
@@ -257,9 +259,7 @@ def _learn_large(
     seed = int(rng.integers(2**31)) if isinstance(rng, np.random.Generator) else int(rng)
     sample, sampled = sample_of(log, config.max_windows, seed)
     taken = time.monotonic() - clock
-    if config.max_seconds is not None:
-        config = replace(config, max_seconds=max(0.0, config.max_seconds - taken))
-    model, info = _learn(sample, config, rng, report, keep_stages)
+    model, info = _learn(sample, config.reserving(taken), rng, report, keep_stages)
     info.seconds["sample"] = taken
     with info.timing("count all"):
         if not info.numbers.grid:  # what follows soft boxes is a regression: the sample is enough

@@ -15,6 +15,8 @@ influences nothing once the system is given. The tests of all variables together
 false-discovery rate.
 """
 
+import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -56,8 +58,11 @@ BINS = 10
 FEWEST_STEPS = 500
 
 
-def noise_of(two: TwoSteps, config: LearnConfig) -> tuple[str, ...]:
-    """Return the variables of the state that are noise, if all that matters is discrete."""
+def noise_of(two: TwoSteps, config: LearnConfig, deadline: float = math.inf) -> tuple[str, ...]:
+    """Return the variables of the state that are noise, if all that matters is discrete.
+
+    None if that is not known by the `time.monotonic()` of the deadline.
+    """
     schema, names = two.schema, tuple(two.rows.varying(two.schema.information_sets[0]))
     if config.availability == "observed" or not config.given_decisions:
         return ()
@@ -67,7 +72,7 @@ def noise_of(two: TwoSteps, config: LearnConfig) -> tuple[str, ...]:
         return ()
     two = replace(two, rows=_thinned(two.rows, MOST_STEPS))
     count_next_values(two, names)
-    system = _System.of(two, names)
+    system = _System.of(two, names, deadline)
     system = run_for(system.two.rows, system.grown(config.enough))
     if any(name in two.table.binned for name in system.names):
         return ()
@@ -86,6 +91,7 @@ class _System:
     two: TwoSteps
     names: tuple[str, ...]
     others: tuple[str, ...]
+    deadline: float  # the `time.monotonic()` from which on nothing is tested
     #: The tests that were made, by target and what was given: larger systems make few anew.
     tests: dict[tuple[str, frozenset[str]], dict[str, float]] = field(default_factory=dict)
     gains: dict[tuple[str, frozenset[str]], dict[str, tuple[float, float]]] = field(
@@ -94,31 +100,41 @@ class _System:
     memo: dict[str, tuple[Ints, list[str]]] = field(init=False, repr=False, default_factory=dict)
 
     @classmethod
-    def of(cls, two: TwoSteps, names: Sequence[str]) -> "_System":
+    def of(cls, two: TwoSteps, names: Sequence[str], deadline: float) -> "_System":
         """Return what decisions change, what that changes, and what laws are about."""
         lawful = {name for law in two.schema.laws for name in law.variables}
-        system = cls(two, (), tuple(names)).joined_by([n for n in names if n in lawful])
+        system = cls(two, (), tuple(names), deadline).joined_by([n for n in names if n in lawful])
         new = (*two.schema.decisions, *system.names)
         while new and system.others:
-            new = tuple(n for n in system.others if _changes(two, n, new, LEVEL / len(names) ** 2))
+            level, before = LEVEL / len(names) ** 2, new
+            new = tuple(
+                name for name in system.others
+                if system.is_late or _changes(two, name, before, level)
+            )  # fmt: skip
             system = system.joined_by(new)
         return system
 
     def joined_by(self, names: Sequence[str]) -> "_System":
         """Return the system with some of the others in it."""
         left = tuple(name for name in self.others if name not in names)
-        return _System(self.two, (*self.names, *names), left, self.tests, self.gains)
+        known = self.deadline, self.tests, self.gains
+        return _System(self.two, (*self.names, *names), left, *known)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether time has run out."""
+        return time.monotonic() >= self.deadline
 
     def grown(self, few: float) -> Growth["_System"]:
-        """Return the system with all that influences it."""
+        """Return the system with all that influences it; with all others if time runs out."""
         system = self
         while system.others:
             found = yield from system.influence()
             found = found or (yield from system.pair())
             found = found or (yield from system.explanation(few))
-            if not found:
+            if not found and not self.is_late:
                 break
-            system = system.joined_by(found)
+            system = system.joined_by(system.others if self.is_late else found)
         return system
 
     def influence(self) -> Growth[list[str]]:
@@ -143,6 +159,8 @@ class _System:
         rows = self.two.rows.where(every)
         names = [n for n in self.others if rows.table.sizes[n] <= MOST_GIVEN]
         for target in targets:
+            if self.is_late:
+                break
             given = (yield from self._given(target))[0][every]
             found = yield Fork(
                 [_tested(rows, self.others, target, within(rows, given, (n,))) for n in names]
@@ -160,6 +178,8 @@ class _System:
     def _p_values(self, target: str) -> Growth[Array]:  # [others]
         """Return the level at which a target is found to depend on each of the others."""
         rows = self.two.rows
+        if self.is_late:
+            return np.ones(len(self.others))
         given, left = yield from self._given(target)
         more = [(), *((name,) for name in left), *([tuple(left)] if len(left) > 1 else [])]
         p = yield Fork([self._tested(target, given, left, names) for names in more])
@@ -227,7 +247,7 @@ class _System:
         given = within(rows, rows.joint_codes(self.two.schema.decisions), self.names)
         best, chance = [], CHANCE / len(self.others)
         for target in self._targets():
-            if not 0 < _unexplained(rows, target, given) < few:
+            if self.is_late or not 0 < _unexplained(rows, target, given) < few:
                 continue
             p = yield from _tested(rows, self.others, target, given, exact=True)
             for k in np.flatnonzero(p < chance).tolist():

@@ -1,5 +1,6 @@
 """What states lack is drawn: from what, how often, and what learning gains by it."""
 
+import math
 from collections import Counter
 
 import numpy as np
@@ -171,7 +172,7 @@ def test_a_value_that_is_the_only_one_known_is_drawn(code: int) -> None:
         ("x", "y"), np.array([5, 2]), state, np.zeros_like(state), state == 0,
         np.zeros(state.shape, dtype=bool), none, 1, none, 1, none == 0, np.ones(rows),
     )  # fmt: skip
-    drawn = drawn_one_by_one(steps, np.random.default_rng(0))
+    drawn = drawn_one_by_one(steps, np.random.default_rng(0), math.inf)
     assert (drawn.state == [code, 1]).all()
 
 

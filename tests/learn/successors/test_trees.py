@@ -95,6 +95,17 @@ def test_trees_are_those_of_the_definition(
     assert fast == slow
 
 
+@pytest.mark.parametrize(("first", "depth"), [({}, 0), ({0: 1}, 1)])
+def test_no_level_is_grown_after_the_deadline(first: dict[int, int], depth: int) -> None:
+    """But for the split that is made in any case; counts are whole."""
+    codes: Codes = [(a, b) for a in range(2) for b in range(2)]
+    seen = contexts(codes, (2, 2))
+    log = entries([0, 1, 2, 3], [0, 0, 1, 1], [50.0] * 4)
+    whole, late = (grow_trees(seen, log, first, end) for end in (math.inf, 0.0))
+    assert len(whole.variable) > len(late.variable) == 1 + 2 * depth
+    assert late.cells[2][late.cells[0] == 0].tolist() == [100.0, 100.0]
+
+
 @given(logs())
 def test_counts_of_a_node_are_those_of_its_children(
     log: tuple[Codes, tuple[int, ...], list[int], list[int], list[float]],

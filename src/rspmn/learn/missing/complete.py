@@ -56,7 +56,8 @@ def steps_lacking(windows: Windows) -> int:
 def completed(windows: Windows, deadline: float = math.inf) -> Windows:
     """Return a log with values drawn for what its states lack; others as they are.
 
-    No round of draws begins after the `time.monotonic()` of the deadline.
+    Nothing is learned for it after the `time.monotonic()` of the deadline: what is still missing
+    then is drawn given little.
 
     >>> from rspmn import Episodes, Schema
     >>> log = {"episode": [*range(8)], "time": [0] * 8, "x": [0, 1] * 4, "a": ["go"] * 8,
@@ -70,12 +71,15 @@ def completed(windows: Windows, deadline: float = math.inf) -> Windows:
         return windows
     rng = np.random.default_rng(SEED)
     rows = unrolled(windows)
-    steps = drawn_as_states(drawn_one_by_one(steps_of(rows), rng), rng, deadline)
+    steps = drawn_as_states(drawn_one_by_one(steps_of(rows), rng, deadline), rng, deadline)
     return written(rows, steps)
 
 
-def drawn_one_by_one(steps: CodedSteps, rng: np.random.Generator) -> CodedSteps:
-    """Return the steps with a value for whatever is missing."""
+def drawn_one_by_one(steps: CodedSteps, rng: np.random.Generator, deadline: float) -> CodedSteps:
+    """Return the steps with a value for whatever is missing.
+
+    After the `time.monotonic()` of the deadline, values are drawn given little or nothing.
+    """
     size = len(steps.names)
     codes = np.hstack([steps.state, steps.next])  # [rows, variables of both]
     lacking = np.hstack([steps.lacking, steps.next_lacking])
@@ -86,7 +90,7 @@ def drawn_one_by_one(steps: CodedSteps, rng: np.random.Generator) -> CodedSteps:
         others[:, k] = 0  # it does not depend on itself
         contexts = Contexts(names, sizes, others)
         if (codes[:, k] > 0).any():
-            found = _drawn(contexts, codes[:, k], lacking[:, k], steps.weight, rng)
+            found = _drawn(contexts, codes[:, k], lacking[:, k], steps.weight, rng, deadline)
         else:  # nothing is known of it, here: any value
             found = rng.integers(1, sizes[k], size=int(lacking[:, k].sum()))
         codes[lacking[:, k], k] = found
@@ -94,11 +98,12 @@ def drawn_one_by_one(steps: CodedSteps, rng: np.random.Generator) -> CodedSteps:
 
 
 def _drawn(
-    contexts: Contexts, codes: Ints, lacking: Bools, weight: Array, rng: np.random.Generator
-) -> Ints:
+    contexts: Contexts, codes: Ints, lacking: Bools, weight: Array, rng: np.random.Generator,
+    deadline: float,
+) -> Ints:  # fmt: skip
     """Return a value for each row that lacks it, given its context."""
     known = np.flatnonzero(codes > 0)
-    tree = Tied.learn(contexts, known, [codes[known]], weight[known])
+    tree = Tied.learn(contexts, known, [codes[known]], weight[known], deadline=deadline)
     wanted = Contexts(contexts.names, contexts.sizes, contexts.codes[lacking])
     chances = tree.distribution(wanted).toarray()
     return drawn_columns(chances, rng)

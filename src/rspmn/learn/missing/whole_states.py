@@ -33,9 +33,9 @@ MOST_PAIRS, CHUNK = 200_000_000, 2_000_000
 def drawn_as_states(steps: CodedSteps, rng: np.random.Generator, deadline: float) -> CodedSteps:
     """Return the steps with what is missing drawn anew, several times."""
     for _ in range(ROUNDS):
-        if time.monotonic() >= deadline:
+        factors = None if time.monotonic() >= deadline else _Factors.learn(steps, deadline)
+        if factors is None or time.monotonic() >= deadline:  # trees may not be grown to the end
             break
-        factors = _Factors.learn(steps)
         steps = _with_successors(_with_states(steps, factors, rng), factors, rng)
     return steps
 
@@ -52,7 +52,7 @@ class _Factors:
     agree: list[Array]  # of each variable, [values, states]: 0 or -∞; a missing value agrees
 
     @classmethod
-    def learn(cls, steps: CodedSteps) -> "_Factors":
+    def learn(cls, steps: CodedSteps, deadline: float) -> "_Factors":
         """Learn the trees from steps as they were drawn."""
         states, first = _frequent_states(steps)
         with np.errstate(divide="ignore"):
@@ -69,7 +69,8 @@ class _Factors:
         def table(codes: Ints, known: Bools, size: int) -> Array:  # [made, values, states]
             if not known.any():
                 return np.zeros((steps.num_made, size, len(states)))
-            tree = Tied.learn(contexts, which[known], [codes[known]], steps.weight[known])
+            seen = which[known], [codes[known]], steps.weight[known]
+            tree = Tied.learn(contexts, *seen, deadline=deadline)
             found = np.full((len(pairs), size), LEAST)
             chances = tree.distribution(asked).toarray()
             found[:, : chances.shape[1]] = np.maximum(chances, LEAST)
@@ -83,7 +84,8 @@ class _Factors:
             after[-1][:, 0] = 0.0  # nothing is known
         outcome = table(steps.outcome, np.ones(len(which), bool), steps.num_outcomes)
         agree = [_agreeing(states[:, k], size) for k, size in enumerate(steps.sizes.tolist())]
-        return cls(states, prior, _chances_of_made(steps, states), outcome, after, agree)
+        made = _chances_of_made(steps, states, deadline)
+        return cls(states, prior, made, outcome, after, agree)
 
     @property
     def at_once(self) -> int:
@@ -105,11 +107,11 @@ def _frequent_states(steps: CodedSteps) -> tuple[Ints, Array]:  # [states, varia
     return states[common], seen.reshape(2, -1)[:, common]
 
 
-def _chances_of_made(steps: CodedSteps, states: Ints) -> Array:  # [made, states]
+def _chances_of_made(steps: CodedSteps, states: Ints, deadline: float) -> Array:  # [made, states]
     """Return how likely decisions are in each state: whoever decided saw more than the log has."""
     first, which = distinct_rows(steps.state)
     contexts = Contexts(steps.names, steps.sizes, steps.state[first])
-    tree = Tied.learn(contexts, which, [steps.made], steps.weight)
+    tree = Tied.learn(contexts, which, [steps.made], steps.weight, deadline=deadline)
     asked = Contexts(steps.names, steps.sizes, states)
     return np.ascontiguousarray(np.log(np.maximum(tree.distribution(asked).toarray(), LEAST)).T)
 

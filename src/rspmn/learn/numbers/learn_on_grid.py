@@ -169,16 +169,19 @@ def _resolved(
     """Return the coarsest grid that is fine enough, and what decisions of each would lose."""
     total, lines = float(steps.counts.sum()), len(chosen.axes) - len(circles)
     solved: dict[int, Solved] = {}
+    per_node = 0.0  # the seconds that a node of the last grid took
     for fine in KNOTS if lines else [k for k in KNOTS if _on_circle(k) == k]:
         last = next(reversed(solved.values()), None)
         nodes = fine**lines * _on_circle(fine) ** len(circles)
+        began = time.monotonic()
         if last and (
-            total < STEPS_PER_NODE * last.grid.categories * nodes or time.monotonic() >= deadline
+            total < STEPS_PER_NODE * last.grid.categories * nodes
+            or began + per_node * nodes >= deadline
         ):
             break
         found = _solve(steps, chosen, _axes(steps, chosen, circles, fine), last)
         coarser = [s for k, s in solved.items() if not circles or _on_circle(k) < _on_circle(fine)]
-        solved[fine] = found
+        solved[fine], per_node = found, (time.monotonic() - began) / nodes
         if coarser and change_between(coarser[-1], found) < CHANGE:
             break
     best, losses = coarsest([*solved.values()])

@@ -56,9 +56,9 @@ def _may_be_many(rows: Rows, schema: Schema, config: LearnConfig) -> bool:
         return False
     if config.successors != "factored" or config.availability != "declared" or schema.laws:
         return False
-    if config.max_nodes is not None or config.max_depth is not None or config.em_passes:
+    if any(limit is not None for limit in (config.max_nodes, config.max_depth, config.max_seconds)):
         return False
-    if not config.given_decisions or not config.clustering.disjoint or config.max_seconds:
+    if not config.given_decisions or not config.clustering.disjoint or config.em_passes:
         return False
     columns = rows.table.columns
     if any(name in rows.table.ordered or name in rows.table.binned for name in names):

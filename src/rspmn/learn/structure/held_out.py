@@ -7,6 +7,8 @@ decisions that were made. All rows of a context are on one side: copies of it ar
 others.
 """
 
+import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -39,12 +41,14 @@ Learn = Callable[[Rows, Schema, LearnConfig, np.random.Generator], tuple[Learner
 
 
 def best_classes(
-    learn: Learn, rows: Rows, schema: Schema, config: LearnConfig, rng: np.random.Generator
-) -> int:
+    learn: Learn, rows: Rows, schema: Schema, config: LearnConfig, rng: np.random.Generator,
+    deadline: float = math.inf,
+) -> int:  # fmt: skip
     """Return the number of classes that predicts utilities best; 0 for intervals.
 
-    Classes are chosen only if they are better than intervals, which can be read. Laws about later
-    decisions divide contexts exactly, which classes do not.
+    Classes are chosen only if they are better than intervals, which can be read, and if that is
+    known by the `time.monotonic()` of the deadline. Laws about later decisions divide contexts
+    exactly, which classes do not.
     """
     names = schema.known_before(schema.decisions[-1]) if schema.decisions else ()
     names = tuple(name for name in names if name not in schema.decisions)
@@ -53,15 +57,16 @@ def best_classes(
         return 0
     seed = int(rng.integers(2**32))
     sample = _sampled(rows, max(1, MOST_CELLS // len(names)), rng)
-    trial = _Trial(learn, sample, schema, config, names, seed)
+    trial = _Trial(learn, sample, schema, config, names, seed, deadline)
     errors: dict[int, Array] = {}
     count, falling = 2, not trial.intervals_suffice()
-    while falling and count * LEAST_ROWS <= min(len(sample), MOST_ROWS):
+    most = min(len(sample), MOST_ROWS)
+    while falling and count * LEAST_ROWS <= most and trial.seconds_left() > 0:
         errors[count] = trial.errors(count)
         falling = _falling([float(found.sum()) for found in errors.values()])
         count *= 2
     best = min(errors, key=lambda count: float(errors[count].sum()), default=0)
-    return best if best and trial.beats_intervals(best) else 0
+    return best if best and trial.beats_intervals(best) and trial.seconds_left() > 0 else 0
 
 
 def _falling(errors: Sequence[float]) -> bool:
@@ -85,6 +90,7 @@ class _Trial:
     config: LearnConfig
     names: tuple[str, ...]
     seed: int
+    deadline: float
 
     def __post_init__(self) -> None:
         columns = [self.rows.column(name) for name in self.names]
@@ -94,6 +100,10 @@ class _Trial:
         self.fold_of_context: Ints = drawn % FOLDS
         self.fold = self.fold_of_context[self.context]  # [n]
         self.known: dict[tuple[int, int], Array] = {}  # errors, by classes and fold
+
+    def seconds_left(self) -> float:
+        """Return the time that is left for trials."""
+        return max(0.0, self.deadline - time.monotonic())
 
     def intervals_suffice(self) -> bool:
         """Tell whether intervals leave hardly any of the variance to be explained."""
@@ -136,7 +146,9 @@ class _Trial:
         if not held.any() or held.all():
             return np.zeros(len(self.fold_of_context))
         train, test = self.rows.where(~held), self.rows.where(held)
-        config, rng = replace(self.config, classes=count), np.random.default_rng(self.seed)
+        left = None if self.config.max_seconds is None else self.seconds_left()
+        config = replace(self.config, classes=count, max_seconds=left)
+        rng = np.random.default_rng(self.seed)
         learner, root = self.learn(train, self.schema, config, rng)
         expected = self._predicted(learner.builder.build(root), train, test)
         squared = (test.column(self.schema.utility).data - expected) ** 2

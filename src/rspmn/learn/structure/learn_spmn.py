@@ -17,7 +17,7 @@ from rspmn.learn.never_taken import never_taken
 from rspmn.learn.structure.grow import grow_spmn
 from rspmn.learn.structure.held_out import best_classes
 from rspmn.learn.structure.learn_spn import grow_spn
-from rspmn.learn.structure.learner import Learner
+from rspmn.learn.structure.learner import SECONDS_PER_VALUE, Learner
 from rspmn.learn.structure.leaves import on_number_lines, shrunk_utilities
 from rspmn.learn.structure.rows import Rows, read_rows, with_columns
 from rspmn.learn.structure.targets import law_columns
@@ -28,6 +28,8 @@ from rspmn.types import Ints
 #: How usual a context is, is told to one part in so many, by at most so many logged contexts.
 QUANTILES = 101
 MOST_CONTEXTS = 2_000
+#: About the seconds that a node takes after it was grown; growth leaves them.
+AFTER_GROWTH = 1e-4
 
 
 def learn_spmn(
@@ -77,10 +79,13 @@ def learn_spmn(
     rows = with_columns(rows, law_columns(known, rows.table.columns, rows.weights))
     rows = on_number_lines(rows, known.state_variables, config.leaves)
     started, rng = time.monotonic(), np.random.default_rng(rng)
+    config = config.reserving(SECONDS_PER_VALUE * len(rows) * len(rows.table.columns))
     grown = rows
     if config.classes is None:
         grown = rows.with_open_ends(known.state_variables)
-        config = replace(config, classes=best_classes(_learned, grown, known, config, rng))
+        half = config.reserving((config.max_seconds or 0.0) / 2).deadline(started)
+        classes = best_classes(_learned, grown, known, config, rng, half)
+        config = replace(config, classes=classes)
     with progress_bar(progress, report) as shown:
         learner, root = _learned(grown, known, config, rng, shown, started)
     network = learner.builder.build(root)
@@ -102,7 +107,7 @@ def _learned(
     report: Report | None = None, started: float | None = None,
 ) -> tuple[Learner, int]:  # fmt: skip
     """Learn a network; return what built it, and its root."""
-    learner = Learner(config, rng, rows, schema.utility, report, started)
+    learner = Learner(config, rng, rows, schema.utility, report, started, AFTER_GROWTH)
     return learner, grow_spmn(learner, schema, rows, _SingleOutcome(schema.utility))
 
 

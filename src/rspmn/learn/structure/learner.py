@@ -18,6 +18,9 @@ from rspmn.learn.structure.leaves import (
 from rspmn.learn.structure.rows import Rows
 from rspmn.types import Ints
 
+#: About the seconds that a value of the log takes in any case, however short the time budget is.
+SECONDS_PER_VALUE = 2.5e-7
+
 
 class Learner:
     """A run of structure learning."""

@@ -50,7 +50,8 @@ def find_components(
 
     def trees_of(names: list[tuple[str, ...]]) -> tuple[list[Ints], Tied]:
         values = [Component.of(transitions, part).values[after] for part in names]
-        return values, Tied.learn(contexts, context, values, weights, first, if_relevant=True)
+        known = contexts, context, values, weights, first
+        return values, Tied.learn(*known, if_relevant=True, deadline=transitions.deadline)
 
     varying = [name for name, code in codes.items() if np.ptp(code[after]) > 0]
     constant = tuple(name for name in codes if name not in varying)  # together

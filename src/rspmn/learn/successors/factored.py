@@ -79,6 +79,8 @@ class Factored:
         info.leaves = factors.tied.num_leaves(len(factors.components))
         info.contexts = len(learned.contexts)
         info.outcomes = learned.outcomes.strength.best if learned.outcomes else 0.0
+        if transitions.too_late_for():
+            return weights, replace(info, given_up="more time than is left")
         products = products_of(factors, learned.leaves)
         if products is not None and learned.have_many_edges(products):
             return self._spread(weights, learned, products, info)

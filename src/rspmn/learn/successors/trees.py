@@ -6,6 +6,7 @@ for each variable, however many nodes it has. Contexts in one leaf share a distr
 """
 
 import math
+import time
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -93,10 +94,13 @@ class Trees:
         return below[order], keys[order]
 
 
-def grow_trees(contexts: Contexts, entries: Entries, first: dict[int, int]) -> Trees:
+def grow_trees(
+    contexts: Contexts, entries: Entries, first: dict[int, int], deadline: float = math.inf
+) -> Trees:
     """Grow a tree for each component.
 
-    `first` has the variable that the root of some components is split by in any case.
+    `first` has the variable that the root of some components is split by in any case. No level is
+    begun after the `time.monotonic()` of the deadline.
     """
     roots = np.arange(int(entries.component.max()) + 1)
     parents, branches = [roots], [np.zeros_like(roots)]
@@ -108,7 +112,9 @@ def grow_trees(contexts: Contexts, entries: Entries, first: dict[int, int]) -> T
         level = Open(contexts, entries, number, live)
         node, seen, weight = level.cells
         cells.append((before + node, seen, weight))
-        variable, value = level.best_splits()
+        variable, value = np.full(level.count, LEAF), np.full(level.count, EVERY)
+        if time.monotonic() < deadline:
+            variable, value = level.best_splits()
         if len(splits) == 0:
             variable[list(first)], value[list(first)] = list(first.values()), EVERY
         splits.append((variable, value))
@@ -156,6 +162,7 @@ class Tied:
         first: str | None = None,
         *,
         if_relevant: bool = False,
+        deadline: float = math.inf,
     ) -> "Tied":
         """Grow a tree for each component.
 
@@ -173,6 +180,8 @@ class Tied:
             A variable that the root of every tree is split by.
         if_relevant
             Only of the components that depend on it, given all else.
+        deadline
+            The `time.monotonic()` after which trees grow no deeper.
         """
         from scipy.sparse import csr_array
 
@@ -183,7 +192,7 @@ class Tied:
                 entries, contexts.key([n for n in contexts.names if n != first])
             )
         at = contexts.names.index(first) if first is not None else LEAF
-        trees = grow_trees(contexts, entries, dict.fromkeys(split, at))
+        trees = grow_trees(contexts, entries, dict.fromkeys(split, at), deadline)
         node, value, weight = trees.cells
         shape = len(trees.parent), int(entries.value.max()) + 1
         counts = csr_array((weight, (node, value)), shape=shape)
