@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.errors import CircuitError, DataError, SchemaError, did_you_mean
+from rspmn.errors import CircuitError, DataError, RspmnError, SchemaError, did_you_mean
 from rspmn.expressions import Expression
 from rspmn.expressions.evaluate import evaluate
 from rspmn.types import Bools, objects
@@ -34,18 +34,41 @@ def label(value: Value) -> str:
 
 
 @dataclass(frozen=True)
-class Law:
+class DecisionCondition:
+    """A condition on the state that is about one value of a decision: a law, or a rule."""
+
+    decision: str
+    value: str  # as `label` writes it
+    condition: str | None  # None: in all states
+    variables: tuple[str, ...]  # that it depends on
+
+    @cached_property
+    def _expression(self) -> Expression:
+        return Expression.parse(self.condition or "")
+
+    def holds(self, columns: Mapping[str, NDArray[Any]]) -> Bools:  # [rows]
+        """Return where the condition is true; also where values are missing that it depends on."""
+        known = {name: columns[name] for name in self.variables}
+        return np.asarray(evaluate(self._expression, known) != 0)
+
+    def is_about(self, made: Mapping[str, Value]) -> bool:
+        """Return whether decisions have the value."""
+        value = made.get(self.decision)
+        return value is not None and label(value) == self.value
+
+
+@dataclass(frozen=True)
+class Law(DecisionCondition):
     """A condition without which a decision cannot have a value.
+
+    Where the state is not known, a law allows; a rule that forbids (`Forbidden`) then forbids.
 
     >>> law = Law("action", "lift", "floor > 0", ("floor",))
     >>> law.holds({"floor": np.array([0.0, 2.0, np.nan])})
     array([False,  True,  True])
     """
 
-    decision: str
-    value: str  # as `label` writes it
     condition: str
-    variables: tuple[str, ...]  # that it depends on
 
     def __str__(self) -> str:
         return f"{self.decision} = {self.value} is available where {self.condition}"
@@ -55,21 +78,9 @@ class Law:
         """The name of the column that says where the law holds."""
         return f"{self.decision} = {self.value} is available"
 
-    @cached_property
-    def _expression(self) -> Expression:
-        return Expression.parse(self.condition)
-
-    def holds(self, columns: Mapping[str, NDArray[Any]]) -> Bools:  # [rows]
-        """Return where the condition is true; also where values are missing that it depends on."""
-        known = {name: columns[name] for name in self.variables}
-        return np.asarray(evaluate(self._expression, known) != 0)
-
     def allows(self, made: Mapping[str, Value], state: Mapping[str, Any]) -> bool:
         """Return whether decisions may be made in a state, as far as the state is known."""
-        value = made.get(self.decision)
-        if value is None or label(value) != self.value:
-            return True
-        if any(name not in state for name in self.variables):
+        if not self.is_about(made) or any(name not in state for name in self.variables):
             return True
         return _holds(self, tuple(state[name] for name in self.variables))
 
@@ -148,16 +159,24 @@ def _law(decision: str, value: str, condition: object, known: Collection[str]) -
     where = f"available: {value}"
     if not isinstance(condition, str):
         raise SchemaError(f"{where}: expected a condition such as 'floor > 0', found {condition!r}")
+    variables = variables_of(condition, decision, known, where, SchemaError)
+    return Law(decision, value, condition, variables)
+
+
+def variables_of(
+    condition: str, decision: str, known: Collection[str], where: str, error: type[RspmnError]
+) -> tuple[str, ...]:
+    """Return the variables of a condition on a decision, of which some are `known` before it."""
     try:
         variables = Expression.parse(condition).columns(known)
-    except DataError as error:
-        raise SchemaError(f"{where}: {error}") from None
+    except DataError as wrong:
+        raise error(f"{where}: {wrong}") from None
     if not variables:
-        raise SchemaError(
+        raise error(
             f"{where}: {condition!r} has none of the variables observed before {decision!r}: "
             f"{list(known)}"
         )
-    return Law(decision, value, condition, variables)
+    return variables
 
 
 @dataclass(frozen=True)

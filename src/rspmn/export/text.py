@@ -16,7 +16,7 @@ from rspmn.export.state_tables import (
     is_finite,
     stages_of,
 )
-from rspmn.export.tree import CellTest, Node, agreement, grown
+from rspmn.export.tree import Node, grown
 from rspmn.infer.base_policy import BasePolicy
 from rspmn.values import Mark, show
 
@@ -58,7 +58,7 @@ def to_tree(policy: BasePolicy, t: int = 0, leaves: int | None = None) -> str:
     for stage in stages:
         known = np.array([choice is not None for choice in stage.choices])[stage.chosen]
         root = grown(stage, most, known & stage.is_complete)
-        share = agreement(stage, root)
+        share = root.agreement()
         lines += ["", f"{', '.join(stage.decisions)}, by {', '.join(stage.cells)}:"]
         if share < 1:
             lines.append(f"(agrees with the policy in {share:.1%} of {len(root.states)} states)")
@@ -70,18 +70,11 @@ def _lines(stage: Stage, node: Node) -> list[str]:
     if node.test is None or node.yes is None or node.no is None:
         choice = stage.choices[node.choice]
         return [", ".join(map(show, choice or ()))]
-    found = [f"{_question(node.test)}?"]
+    found = [f"{node.test}?"]
     for word, below in (("yes: ", node.yes), ("no:  ", node.no)):
         first, *rest = _lines(stage, below)
         found += [f"  {word}{first}", *(f"     {line}" for line in rest)]
     return found
-
-
-def _question(test: CellTest) -> str:
-    if test.how == "missing":
-        return f"{test.variable} is missing"
-    words = "is" if test.how == "is" else "is at most"
-    return f"{test.variable} {words} {show(test.value)}"  # type: ignore[arg-type]
 
 
 def _grid(policy: BasePolicy, t: int) -> Stage:

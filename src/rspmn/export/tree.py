@@ -1,16 +1,17 @@
 """Decision trees: tests of one variable each, which lead to what is decided."""
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 from typing import Literal, NamedTuple
 
 import numpy as np
 
+from rspmn.data.keys import group_weights
 from rspmn.export.state_tables import OTHER, Cell, Stage
-from rspmn.types import Bools, Ints
-from rspmn.values import Mark, Value
+from rspmn.types import Array, Bools, Ints
+from rspmn.values import Mark, Value, show
 
 #: How a value is tested: it is equal to another, at most another, or missing.
 How = Literal["is", "at most", "missing"]
@@ -29,21 +30,50 @@ class CellTest(NamedTuple):
             return cell is None and self.how == "missing"
         if self.how == "is":
             return cell == self.value
-        return _is_number(cell) and cell <= self.value  # type: ignore[operator]
+        return is_number(cell) and cell <= self.value  # type: ignore[operator]
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return f"{self.variable} is missing"
+        words = "is" if self.how == "is" else "is at most"
+        return f"{self.variable} {words} {show(self.value)}"
 
 
 @dataclass(eq=False)
 class Node:
     """A test and where it leads to, or a choice."""
 
-    choice: int  # that of most states
     states: Ints  # those that come here
+    counts: Array  # [choices], how many of them have each, or their weight
     test: CellTest | None = None
     yes: "Node | None" = None
     no: "Node | None" = None
 
+    @property
+    def choice(self) -> int:
+        """That of most states."""
+        return int(np.argmax(self.counts))
 
-def grown(stage: Stage, leaves: int | None = None, among: Bools | None = None) -> Node:
+    def leaves(self) -> "Iterator[Node]":
+        """Return the nodes that are choices."""
+        if self.yes is None or self.no is None:
+            yield self
+        else:
+            yield from self.yes.leaves()
+            yield from self.no.leaves()
+
+    def agreement(self) -> float:
+        """Return the share of the states in which the tree chooses as the stage does."""
+        right = sum(float(leaf.counts.max()) for leaf in self.leaves())
+        return right / float(self.counts.sum()) if len(self.states) else 0.0
+
+
+def grown(
+    stage: Stage,
+    leaves: int | None = None,
+    among: Bools | None = None,
+    weights: Array | None = None,
+) -> Node:
     """Return a tree for a stage: with all leaves, its choices are those of the stage.
 
     Parameters
@@ -54,15 +84,23 @@ def grown(stage: Stage, leaves: int | None = None, among: Bools | None = None) -
         At most so many leaves; those that help most come first.
     among
         States that count; the choice in others is not looked at. [states]
+    weights
+        How much each state counts; 1 by default. [states]
     """
     states = np.arange(len(stage.codes)) if among is None else np.flatnonzero(among)
+    weight = np.ones(len(stage.codes)) if weights is None else weights
     tests = _tests(stage)
-    root = _leaf(stage, states)
+
+    def leaf(states: Ints) -> Node:
+        chosen = stage.chosen[states]
+        return Node(states, group_weights(chosen, weight[states], len(stage.choices)))
+
+    root = leaf(states)
     waiting: list[tuple[float, int, Node, int]] = []
     order = count()
 
     def wait(node: Node) -> None:
-        found = _best(stage, tests, node)
+        found = _best(stage, tests, node, weight)
         if found is not None:
             heapq.heappush(waiting, (-found[1], next(order), node, found[0]))
 
@@ -70,12 +108,9 @@ def grown(stage: Stage, leaves: int | None = None, among: Bools | None = None) -
     number = 1
     while waiting and (leaves is None or number < leaves):
         _, _, node, k = heapq.heappop(waiting)
-        test, place, mask = tests[k]
+        node.test, place, mask = tests[k]
         passed = mask[stage.codes[node.states, place]]
-        node.test = test
-        node.yes, node.no = (
-            _leaf(stage, node.states[passed]), _leaf(stage, node.states[~passed])
-        )  # fmt: skip
+        node.yes, node.no = leaf(node.states[passed]), leaf(node.states[~passed])
         wait(node.yes)
         wait(node.no)
         number += 1
@@ -90,23 +125,30 @@ def _prune(node: Node) -> None:
     _prune(node.yes)
     _prune(node.no)
     if node.yes.test is None and node.no.test is None and node.yes.choice == node.no.choice:
-        node.choice, node.test, node.yes, node.no = node.yes.choice, None, None, None
+        node.test = node.yes = node.no = None
 
 
-def agreement(stage: Stage, root: Node) -> float:
-    """Return the share of a tree's states in which it chooses as the stage does."""
-    waiting, right = [root], 0
-    for node in waiting:
-        if node.yes is not None and node.no is not None:
-            waiting += [node.yes, node.no]
-        else:
-            right += int((stage.chosen[node.states] == node.choice).sum())
-    return right / max(1, len(root.states))
+def abridge(root: Node, leaves: int, least: float) -> None:
+    """Drop tests, those first by which least agrees more, until a tree has so many leaves.
+
+    Then also those by which less than `least` of the weight agrees more.
+    """
+    while (last := _last_tests(root)) and (
+        last[0][0] < least or sum(1 for _ in root.leaves()) > leaves
+    ):
+        node = last[0][1]
+        node.test = node.yes = node.no = None
 
 
-def _leaf(stage: Stage, states: Ints) -> Node:
-    counts = np.bincount(stage.chosen[states], minlength=len(stage.choices))
-    return Node(int(np.argmax(counts)), states)
+def _last_tests(node: Node) -> list[tuple[float, Node]]:
+    """Return tests that lead to choices only, and by how much more agrees; the least first."""
+    if node.yes is None or node.no is None:
+        return []
+    below = [*_last_tests(node.yes), *_last_tests(node.no)]
+    if not below:
+        apart = node.yes.counts.max() + node.no.counts.max()
+        return [(float(apart - node.counts.max()), node)]
+    return sorted(below, key=lambda pair: pair[0])
 
 
 def _tests(stage: Stage) -> list[tuple[CellTest, int, Bools]]:
@@ -123,26 +165,25 @@ def _tests(stage: Stage) -> list[tuple[CellTest, int, Bools]]:
 def _tests_of(name: str, cells: tuple[Cell, ...]) -> list[CellTest]:
     values = [cell for cell in cells if cell is not None and cell is not OTHER]
     found = [CellTest(name, "missing")]
-    if all(map(_is_number, values)) and OTHER not in cells:
+    if all(map(is_number, values)) and OTHER not in cells:
         return found + [CellTest(name, "at most", value) for value in values]  # type: ignore[arg-type]
     return found + [CellTest(name, "is", value) for value in values]  # type: ignore[arg-type]
 
 
 def _best(
-    stage: Stage, tests: list[tuple[CellTest, int, Bools]], node: Node
+    stage: Stage, tests: list[tuple[CellTest, int, Bools]], node: Node, weight: Array
 ) -> tuple[int, float] | None:
     """Return the test that separates the choices best, and how much it gains; None of a leaf."""
     chosen, codes = stage.chosen[node.states], stage.codes[node.states]
     kinds = len(stage.choices)
     if len(chosen) == 0 or (chosen == chosen[0]).all():
         return None
-    joint: Mapping[int, Ints] = {
-        place: np.zeros((len(cells), kinds), dtype=np.int64)
-        for place, cells in enumerate(stage.cells.values())
-    }
-    for place, table in joint.items():
-        np.add.at(table, (codes[:, place], chosen), 1)
-    before, best = _entropy(np.bincount(chosen, minlength=kinds)), None
+    joint = []
+    for place, cells in enumerate(stage.cells.values()):
+        cell = codes[:, place] * kinds + chosen
+        table = np.bincount(cell, weight[node.states], len(cells) * kinds)
+        joint.append(table.reshape(len(cells), kinds))
+    before, best = _entropy(node.counts), None
     for k, (_, place, mask) in enumerate(tests):
         yes, no = joint[place][mask].sum(axis=0), joint[place][~mask].sum(axis=0)
         if yes.any() and no.any():
@@ -152,11 +193,12 @@ def _best(
     return best
 
 
-def _entropy(counts: Ints) -> float:
+def _entropy(counts: Array) -> float:
     """Return the entropy of counts, times their sum."""
-    some = counts[counts > 0].astype(np.float64)
+    some = counts[counts > 0]
     return float(-(some * np.log(some / some.sum())).sum())
 
 
-def _is_number(value: object) -> bool:
+def is_number(value: object) -> bool:
+    """Tell whether a value is a number, which can be at most another."""
     return isinstance(value, int | float) and not isinstance(value, bool | Mark)

@@ -11,17 +11,13 @@ A rule that cannot be checked, as the state lacks a variable, is taken to forbid
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rspmn.availability import as_column, label
+from rspmn.availability import DecisionCondition, as_column, label, variables_of
 from rspmn.circuit import Max, Network
-from rspmn.errors import DataError, EvidenceError, did_you_mean
-from rspmn.expressions import Expression
-from rspmn.expressions.evaluate import evaluate
+from rspmn.errors import EvidenceError, did_you_mean
 from rspmn.infer.branches import Branches
 from rspmn.infer.criterion import MEU, Criterion, Side
 from rspmn.schema import Schema
@@ -36,7 +32,7 @@ WHEN = " when "
 
 
 @dataclass(frozen=True)
-class Forbidden:
+class Forbidden(DecisionCondition):
     """A value that a decision must not have: in no state, or where a condition holds.
 
     >>> rule = Forbidden("drug", "vasopressor", "map > 80", ("map",))
@@ -44,29 +40,17 @@ class Forbidden:
     (True, 'vasopressor when map > 80')
     """
 
-    decision: str
-    value: str  # as `label` writes it
     condition: str | None = None
-    variables: tuple[str, ...] = ()  # that the condition depends on
+    variables: tuple[str, ...] = ()
     reason: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         when = "" if self.condition is None else f"{WHEN}{self.condition}"
         return self.reason or f"{self.value}{when}"
 
-    @cached_property
-    def _expression(self) -> Expression:
-        return Expression.parse(self.condition or "")
-
-    def holds(self, columns: Mapping[str, NDArray[Any]]) -> Bools:  # [rows]
-        """Return where the condition holds, or cannot be told since a value is missing."""
-        known = {name: columns[name] for name in self.variables}
-        return np.asarray(evaluate(self._expression, known) != 0)
-
     def forbids(self, made: Mapping[str, Value], state: Mapping[str, Any]) -> bool:
         """Return whether it forbids decisions in a state; if that lacks a variable, it does."""
-        value = made.get(self.decision)
-        if value is None or label(value) != self.value:
+        if not self.is_about(made):
             return False
         if any(is_missing(state.get(name)) for name in self.variables):
             return True
@@ -237,17 +221,9 @@ def _rule(
         )
     if condition is None:
         return Forbidden(decision, value)
-    known = schema.known_before(decision)
-    try:
-        variables = Expression.parse(condition.strip()).columns(known)
-    except DataError as error:
-        raise EvidenceError(f"{name}: {value}: {error}") from None
-    if not variables:
-        raise EvidenceError(
-            f"{name}: {value}: {condition!r} has none of the variables observed before "
-            f"{decision!r}: {list(known)}"
-        )
-    return Forbidden(decision, value, condition.strip(), variables)
+    condition, known = condition.strip(), schema.known_before(decision)
+    variables = variables_of(condition, decision, known, f"{name}: {value}", EvidenceError)
+    return Forbidden(decision, value, condition, variables)
 
 
 def _decision(

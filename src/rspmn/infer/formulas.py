@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rspmn.availability import Law, label
+from rspmn.availability import DecisionCondition, Law, label
 from rspmn.circuit import Leaf, Max, Network
 from rspmn.expressions import Expression
 from rspmn.expressions.formula import Formula, Holds, formula_of, formula_value
@@ -53,23 +53,16 @@ def conditions_of(
     """Return laws and rules on the variables of a network, as formulas."""
     holds = _held(network)
     return [
-        *(
-            Condition(law.decision, law.value, [*law.variables],
-                      _formula(law.condition, law.variables, holds), True)
-            for law in laws
-        ),
-        *(
-            Condition(rule.decision, rule.value, [*rule.variables],
-                      None if rule.condition is None
-                      else _formula(rule.condition, rule.variables, holds), False)
-            for rule in rules
-        ),
-    ]  # fmt: skip
+        Condition(c.decision, c.value, [*c.variables], _formula(c, holds), isinstance(c, Law))
+        for c in (*laws, *rules)
+    ]
 
 
-def _formula(text: str, variables: Iterable[str], holds: Mapping[str, Holds]) -> Formula:
-    columns = {name: holds.get(name, "number") for name in variables}
-    return formula_of(Expression.parse(text), columns)
+def _formula(of: DecisionCondition, holds: Mapping[str, Holds]) -> Formula | None:
+    if of.condition is None:
+        return None
+    columns = {name: holds.get(name, "number") for name in of.variables}
+    return formula_of(Expression.parse(of.condition), columns)
 
 
 def _held(network: Network) -> dict[str, Holds]:

@@ -22,7 +22,7 @@ from rspmn.report.later_steps import later_steps
 from rspmn.report.page_warnings import page_warnings
 from rspmn.report.practice_comparison import compared_steps, comparison_of, worth_facts
 from rspmn.report.simulated_episodes import played_episodes
-from rspmn.report.small_tree import DecidedStates, small_tree
+from rspmn.report.small_tree import small_tree
 from rspmn.spmn import SPMN
 from rspmn.values import Mark, Value, plain, rounded, show
 
@@ -203,7 +203,7 @@ class _Shown:
             return None
         columns = {name: [_typical(way.leaves.get(name)) for way in rows] for name in names}
         weights = np.array([self.visits[way.node] * way.weight for way in rows])
-        return small_tree(DecidedStates(columns, [decided[way.node] for way in rows], weights))
+        return small_tree(columns, [decided[way.node] for way in rows], weights)
 
 
 def _certain_values(ways: Sequence[Way]) -> dict[int, dict[str, Value]]:
