@@ -161,7 +161,8 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     for old, new, message in (
         ('"factors": 0', '"factors": 7', "there are no factors 7"),
         ('"rows": [', '"rows": [99, ', "a row of each of tables"),
-        ('"share": [1.0', '"share": [-1.0', "expected shares above 0"),
+        ('"share": [1.0', '"share": [-1.0', "expected shares above 0, at most 1"),
+        ('"share": [1.0', '"share": [1.7e308', "expected shares above 0, at most 1"),
     ):
         (tmp_path / "bad.json").write_text(text.replace(old, new, 1))
         with pytest.raises(ModelFileError, match=message):

@@ -49,8 +49,8 @@ class LatentFactors:
                 f"LatentFactors: expected a cell or more, of interface nodes 0 to "
                 f"{self.interfaces - 1}, found {sorted(set(self.to.tolist()))[-3:]}"
             )
-        if not (np.isfinite(self.share).all() and (self.share > 0).all()):
-            raise CircuitError("LatentFactors: expected shares above 0")
+        if not ((self.share > 0) & (self.share <= 1)).all():
+            raise CircuitError("LatentFactors: expected shares above 0, at most 1")
         for number, table in enumerate(tables):
             self._check_table(number, table)
 

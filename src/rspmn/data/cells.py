@@ -96,7 +96,7 @@ def _is_nothing(value: object) -> bool:
 
 def with_booleans(cells: Cells) -> Cells:
     """Return text of which every cell is true or false as booleans."""
-    if cells.present.dtype.kind != "O":
+    if cells.present.dtype.kind not in "OU":
         return cells
     words = set(cells.present.tolist())
     if not words or not all(isinstance(w, str) and w.lower() in ("true", "false") for w in words):

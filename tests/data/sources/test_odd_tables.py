@@ -116,3 +116,8 @@ def test_numbers_among_text_are_read_where_the_format_says_so(tmp_path: Path) ->
         assert_same(rspmn.windows(source, SCHEMA, **options), expected)
         read = Episodes.from_log(source, SCHEMA, **options)
         assert_same(Windows.from_episodes(read), expected)
+
+
+def test_flags_that_are_text(tmp_path: Path) -> None:
+    """Of tables of any format: numpy's text, as Polars gives it, was no flag."""
+    check(16307, [*FORMATS], tmp_path)
