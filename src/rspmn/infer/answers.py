@@ -32,6 +32,9 @@ from rspmn.infer.meu import ExpectedUtility, recurrent_meu
 from rspmn.model import RSPMN
 from rspmn.values import Value, as_value, is_missing, show
 
+#: The most max nodes and times of which answers are kept.
+MOST_KEPT = 10_000
+
 
 class Answers:
     """Answers about single states, by a plan.
@@ -51,6 +54,7 @@ class Answers:
         with np.errstate(divide="ignore"):
             starts = np.log(self.model.starts)
         self._start = Beliefs.of_one(np.arange(self.model.num_interfaces), starts)
+        self._kept: dict[tuple[int, int, tuple[str, ...]], list[ActionValue]] = {}
 
     # ---- states --------------------------------------------------------------------
 
@@ -245,10 +249,24 @@ class Answers:
 
     def _by_nodes(self, situation: Situation, known: Known | None, t: int) -> list[ActionValue]:
         """Return the worth of a decision's values in one state, by what is planned in its nodes."""
-        planned, after = self.planned, self.planned.after(t)
+        after = self.planned.after(t)
+        unseen = open_variables(self.model.schema.known_before(situation.decision), known or {})
+        if len(situation.at) != 1 or situation.beliefs.weights[0] != 1:
+            return self._at_nodes(situation, after, unseen)
+        key = int(situation.at[0]), after, unseen  # the same in all states of one node
+        found = self._kept.get(key)  # other threads may empty it at any time
+        if found is None:
+            if len(self._kept) >= MOST_KEPT:
+                self._kept.clear()
+            found = self._kept[key] = self._at_nodes(situation, after, unseen)
+        return found
+
+    def _at_nodes(
+        self, situation: Situation, after: int, unseen: tuple[str, ...]
+    ) -> list[ActionValue]:
+        planned = self.planned
         found = situation.averages_of_one(planned.at(after, delays=True))
         scores = scores_of_one(planned, situation, found.utility)
-        unseen = open_variables(self.model.schema.known_before(situation.decision), known or {})
         values = planned.offers.values(situation.decision)
         steps = planned.steps_of_branches(situation.branches, after).sum(axis=0)
         best = best_values(*found[:3], scores, 2 * planned.bound)
