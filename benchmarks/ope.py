@@ -20,7 +20,7 @@ from rspmn.envs.domains import WORLDS
 from rspmn.envs.mdp import MDP
 from rspmn.evaluate import OffPolicy, off_policies
 from rspmn.evaluate.logged import Joint
-from rspmn.evaluate.targets import AskedStates
+from rspmn.evaluate.target_policies import AskedStates
 from rspmn.types import Array
 
 #: World, episodes of the log, steps of the policies, logs.

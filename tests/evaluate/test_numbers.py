@@ -13,7 +13,7 @@ from rspmn.evaluate.behaviour import estimated_behaviour
 from rspmn.evaluate.logged import logged_steps
 from rspmn.evaluate.node_membership import knots
 from rspmn.evaluate.target_on_log import TargetOnLog
-from rspmn.evaluate.targets import Planned
+from rspmn.evaluate.target_policies import Planned
 from rspmn.learn import learn_rspmn
 
 STEPS, DISCOUNT = 20, 0.95

@@ -16,7 +16,7 @@ from rspmn.evaluate.logged import logged_steps
 from rspmn.evaluate.model_value import ModelValue, draws_of
 from rspmn.evaluate.paths import Paths
 from rspmn.evaluate.target_on_log import TargetOnLog
-from rspmn.evaluate.targets import as_target
+from rspmn.evaluate.target_policies import as_target
 from rspmn.types import Array
 from small_models import SCHEMA, chain
 

@@ -9,7 +9,7 @@ from rspmn.cli.options import log_options
 from rspmn.data.sources.engine import shown
 from rspmn.data.sources.open import open_source
 from rspmn.doctor import examine, examine_decisions, propose, survey_log
-from rspmn.doctor.text import diagnosis_lines
+from rspmn.doctor.examine import diagnosis_lines
 from rspmn.errors import EvidenceError
 from rspmn.files import write_atomically
 from rspmn.log_format import LogFormat

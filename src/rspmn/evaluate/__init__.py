@@ -7,7 +7,7 @@ from rspmn.evaluate.importance import Estimate
 from rspmn.evaluate.off_policy import OffPolicy, off_policies, off_policy
 from rspmn.evaluate.practice import practice, practice_network
 from rspmn.evaluate.prediction import Predictions, predictions
-from rspmn.evaluate.targets import Mixture, Planned, Practice, Target, Uniform, as_target
+from rspmn.evaluate.target_policies import Mixture, Planned, Practice, Target, Uniform, as_target
 
 __all__ = [
     "Cloned", "Comparison", "Estimate", "Mixture", "OffPolicy", "Planned", "Practice",

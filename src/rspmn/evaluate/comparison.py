@@ -17,7 +17,7 @@ from rspmn.evaluate.importance import Estimate, interval
 from rspmn.evaluate.logged import Joint, LoggedSteps, logged_steps
 from rspmn.evaluate.model_value import OwnWorld, draws_of, recentred, worths_of
 from rspmn.evaluate.practice import check_draws, estimate_of, practice_value
-from rspmn.evaluate.targets import AskedStates, Planned
+from rspmn.evaluate.target_policies import AskedStates, Planned
 from rspmn.infer.bellman import check_steps
 from rspmn.infer.compiled.planned import Plan
 from rspmn.infer.criterion import MEU

@@ -16,7 +16,7 @@ from rspmn.evaluate.logged import LoggedSteps, logged_steps
 from rspmn.evaluate.model_value import Rules, draws_of, recentred
 from rspmn.evaluate.practice import check_draws, estimate_of
 from rspmn.evaluate.target_on_log import TargetOnLog
-from rspmn.evaluate.targets import Planned, Practice, as_target
+from rspmn.evaluate.target_policies import Planned, Practice, as_target
 from rspmn.infer.bellman import check_discount, check_steps
 from rspmn.model import RSPMN
 from rspmn.trust.honest import LEVEL, check_level

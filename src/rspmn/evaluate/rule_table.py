@@ -23,7 +23,7 @@ from rspmn.data.columns import Column
 from rspmn.data.tables import as_table, native_frame
 from rspmn.errors import DataError, did_you_mean
 from rspmn.evaluate.logged import Joint, Situations
-from rspmn.evaluate.targets import AskedStates
+from rspmn.evaluate.target_policies import AskedStates
 from rspmn.schema import Kind
 from rspmn.types import Array, Bools, Ints
 from rspmn.values import Value, is_missing

@@ -12,7 +12,7 @@ from rspmn.evaluate.importance import Moves, Weighable
 from rspmn.evaluate.logged import LoggedSteps
 from rspmn.evaluate.model_value import ModelValue, Rules, with_end
 from rspmn.evaluate.paths import Paths
-from rspmn.evaluate.targets import AskedStates, Target
+from rspmn.evaluate.target_policies import AskedStates, Target
 from rspmn.model import RSPMN
 from rspmn.trust.rules import Mixed, Rule
 from rspmn.types import Array, Bools, Ints

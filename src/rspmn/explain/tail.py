@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from rspmn.errors import EvidenceError
-from rspmn.explain.flow import Decide
 from rspmn.explain.outcome_rows import OutcomeRows
-from rspmn.explain.policy_stages import POINTS, PolicyStages, Rewards, known_part
+from rspmn.explain.policy_stages import POINTS, Decide, PolicyStages, Rewards, known_part
 from rspmn.explain.return_distribution import ReturnDistribution, check_share
 from rspmn.explain.shortfall import Shortfalls, range_of_returns
 from rspmn.explain.support import Support, common_unit

@@ -10,6 +10,6 @@ from rspmn.export.json_file import to_json
 from rspmn.export.python_file import to_python
 from rspmn.export.sql import to_sql
 from rspmn.export.table import to_csv
-from rspmn.export.text import to_tree
+from rspmn.export.tree import to_tree
 
 __all__ = ["to_csv", "to_json", "to_python", "to_sql", "to_tree"]

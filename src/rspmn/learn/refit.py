@@ -16,9 +16,8 @@ from rspmn.infer.compiled.assign import NOWHERE, SEVERAL, Located
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.estimate import estimate
 from rspmn.learn.missing.complete import completed
-from rspmn.learn.numbers.axes import Axis
+from rspmn.learn.numbers.axes import Axis, grid_of
 from rspmn.learn.numbers.learn_on_grid import estimate_on_grid
-from rspmn.learn.numbers.read_grid import grid_of
 from rspmn.learn.set_aside import located_without, put_back, take_out, without_variables
 from rspmn.learn.structure.each_state import why_each_state
 from rspmn.learn.structure.independence import pair_statistics

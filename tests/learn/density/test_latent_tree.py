@@ -6,8 +6,7 @@ import pytest
 from rspmn.circuit import NetworkBuilder
 from rspmn.infer import log_likelihoods
 from rspmn.learn.density.latent_tree import LatentTree, first_tree, spanning_tree
-from rspmn.learn.density.learn_density import add_tree
-from rspmn.learn.density.stepwise_em import fit_tree
+from rspmn.learn.density.learn_density import add_tree, fit_tree
 from rspmn.learn.density.symbols import Symbols, split
 from rspmn.learn.structure.leaves import SmoothedLeaves
 from rspmn.learn.structure.rows import Rows, read_columns

@@ -18,7 +18,7 @@ from rspmn.infer.compiled.groups import drawn_columns
 from rspmn.learn import learn_rspmn
 from rspmn.learn.missing import whole_states
 from rspmn.learn.missing.complete import completed, drawn_one_by_one
-from rspmn.learn.missing.steps import CodedSteps
+from rspmn.learn.missing.lacking_steps import CodedSteps
 from rspmn.schema import Schema
 
 STATES = Schema([["x", "y"], ["a"]], ["a"], "u")

@@ -13,10 +13,9 @@ from rspmn.errors import DataError
 from rspmn.infer.compiled.state_index import StateIndex
 from rspmn.learn import LearnConfig, RSPMNInfo, learn_rspmn, refit
 from rspmn.learn.numbers import learn_on_grid
-from rspmn.learn.numbers.axes import Axis, Circle, NumberLine, radius_of
+from rspmn.learn.numbers.axes import Axis, Circle, NumberLine, grid_of, radius_of
 from rspmn.learn.numbers.grid import Grid
 from rspmn.learn.numbers.learn_on_grid import estimate_on_grid
-from rspmn.learn.numbers.read_grid import grid_of
 from rspmn.learn.numbers.template import TAIL
 from rspmn.types import Array
 

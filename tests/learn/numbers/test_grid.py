@@ -12,10 +12,9 @@ from number_worlds import windows_of
 from rspmn.errors import DataError
 from rspmn.infer.compiled.state_index import StateIndex
 from rspmn.learn import LearnConfig
-from rspmn.learn.numbers.axes import Axis, NumberLine, quantile_knots
+from rspmn.learn.numbers.axes import Axis, NumberLine, grid_of, quantile_knots
 from rspmn.learn.numbers.grid import Grid, fit_grid
 from rspmn.learn.numbers.learn_on_grid import estimate_on_grid
-from rspmn.learn.numbers.read_grid import grid_of
 from rspmn.learn.numbers.template import TAIL
 from rspmn.types import Array, Ints
 from rspmn.values import Value

@@ -1,5 +1,5 @@
 """Density estimation: mixtures of latent trees, estimated by expectation maximisation."""
 
-from rspmn.learn.density.config import LatentTrees
+from rspmn.learn.config import LatentTrees
 
 __all__ = ["LatentTrees"]

@@ -14,7 +14,7 @@ import numpy as np
 
 from rspmn.data.windows import Windows
 from rspmn.infer.compiled.groups import drawn_columns
-from rspmn.learn.missing.steps import CodedSteps, lacks_values, steps_of, unrolled, written
+from rspmn.learn.missing.lacking_steps import CodedSteps, lacks_values, steps_of, unrolled, written
 from rspmn.learn.missing.whole_states import drawn_as_states
 from rspmn.learn.successors.transitions import Contexts
 from rspmn.learn.successors.trees import Tied

@@ -16,7 +16,7 @@ import numpy as np
 
 from rspmn.data.keys import group_weights
 from rspmn.infer.compiled.groups import drawn_columns
-from rspmn.learn.missing.steps import CodedSteps, distinct_rows
+from rspmn.learn.missing.lacking_steps import CodedSteps, distinct_rows
 from rspmn.learn.successors.transitions import Contexts
 from rspmn.learn.successors.trees import Tied
 from rspmn.types import Array, Bools, Ints

@@ -12,7 +12,7 @@ import numpy as np
 from rspmn.data.keys import group_weights
 from rspmn.learn.numbers.displacements import Displacements, Logged
 from rspmn.learn.numbers.grid import Grid, Membership
-from rspmn.learn.numbers.tree import fit_tree
+from rspmn.learn.numbers.mean_boxes import fit_tree
 from rspmn.types import Array, Bools
 
 #: The shared models are worth at least this many steps to a node.

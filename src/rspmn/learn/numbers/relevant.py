@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rspmn.learn.numbers.mean_boxes import fit_tree
 from rspmn.learn.numbers.steps import Steps, Variable
-from rspmn.learn.numbers.tree import fit_tree
 from rspmn.learn.structure.f_test import f_test
 from rspmn.types import Array, Bools, Ints
 

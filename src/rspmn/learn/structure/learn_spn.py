@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rspmn.circuit import Network
-from rspmn.learn.config import LearnConfig, LearnInfo, Report
-from rspmn.learn.density.config import LatentTrees
+from rspmn.learn.config import LatentTrees, LearnConfig, LearnInfo, Report
 from rspmn.learn.structure.independence import components
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.rows import Rows, read_columns

@@ -10,7 +10,7 @@ from rspmn.errors import DataError, EvidenceError
 from rspmn.evaluate import Mixture, Planned, Practice, Target, Uniform, as_target
 from rspmn.evaluate.behaviour import estimated_behaviour, given_behaviour, leaves
 from rspmn.evaluate.logged import LoggedSteps, logged_steps
-from rspmn.evaluate.targets import AskedStates
+from rspmn.evaluate.target_policies import AskedStates
 from rspmn.infer.policy import Policy
 from rspmn.types import Array
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rspmn.learn.numbers.tree import LEAST, SHRINKAGE, fit_tree
+from rspmn.learn.numbers.mean_boxes import LEAST, SHRINKAGE, fit_tree
 
 
 def test_a_step_is_found_by_hand() -> None:
