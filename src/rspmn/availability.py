@@ -112,14 +112,8 @@ def laws_of(
 ) -> tuple[Law, ...]:
     """Return the laws that a schema declares.
 
-    Parameters
-    ----------
-    available
-        The conditions.
-    decisions
-        The schema's decisions.
-    known_before
-        The variables that are known before each decision.
+    `available`: the conditions. `decisions`: the schema's decisions. `known_before`: the variables
+    that are known before each decision.
     """
     return tuple(
         _law(decision, label(value), condition, known_before[decision])

@@ -17,15 +17,9 @@ def table_lines(
 ) -> list[str]:
     """Return the lines of a table.
 
-    Parameters
-    ----------
-    table
-        Columns by their names.
-    width
-        The number of characters in a line. Long cells are shortened, and columns that do not fit
-        are continued in a block of their own, below. Without it, nothing is.
-    heading
-        What to make of the line of names.
+    `table`: columns by their names. `width`: the number of characters in a line. Long cells are
+    shortened, and columns that do not fit are continued in a block of their own, below. Without it,
+    nothing is. `heading`: what to make of the line of names.
 
     Examples
     --------

@@ -44,16 +44,9 @@ def marked_root(
 ) -> int:
     """Add an interface node for a state whose decisions, and all after them, have a mark.
 
-    Parameters
-    ----------
-    builder, schema
-        The template under construction, and its variables.
-    state
-        Nodes that describe the variables known before the first decision.
-    mark
-        END or UNKNOWN.
-    index
-        The interface node that follows, with utility 0.
+    `builder`, `schema`: the template under construction, and its variables. `state`: nodes that
+    describe the variables known before the first decision. `mark`: END or UNKNOWN. `index`: the
+    interface node that follows, with utility 0.
     """
     below = [builder.utility(schema.utility, 0.0), builder.latent(index)]
     for place in range(len(schema.decisions), 0, -1):

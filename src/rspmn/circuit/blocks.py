@@ -157,13 +157,8 @@ class BlockBuilder:
     def build(self, roots: Ints, order: Ints | None = None) -> tuple[Network, Ints]:
         """Return the network below some nodes, and the place in it of each node, -1 if it has none.
 
-        Parameters
-        ----------
-        roots
-            The numbers of its roots.
-        order
-            Nodes are sorted by it; children must come before their parents. By default they are in
-            the order in which they were added. [nodes]
+        `roots`: the numbers of its roots. `order`: nodes are sorted by it; children must come
+        before their parents. By default they are in the order in which they were added [nodes].
         """
         arrays = self.arrays()
         order = np.arange(len(arrays)) if order is None else order

@@ -37,19 +37,9 @@ Rules = Callable[[int], Iterable[Rule]]
 class ModelValue:
     """The value of a policy in a model.
 
-    Parameters
-    ----------
-    model
-        A model; for draws, one with counts.
-    by_time
-        How often each branch is taken, of each level of decisions, at each time of the horizon.
-        A single one is for all times.
-    horizon
-        The number of steps.
-    discount
-        Per step.
-    last
-        The same in the last step, where it differs.
+    `model`: a model; for draws, one with counts. `by_time`: how often each branch is taken, of each
+    level of decisions, at each time of the horizon. A single one is for all times. `horizon`: the
+    number of steps. `discount`: per step. `last`: the same in the last step, where it differs.
     """
 
     def __init__(

@@ -78,15 +78,10 @@ class Paths:
     ) -> list[Array]:
         """Return how often branches are taken, as the levels of the Bellman update have them.
 
-        Parameters
-        ----------
-        probabilities
-            Those of joint decisions in the states of the log, [S, J].
-        last
-            Whether no step follows: then a decision need not be known to lead anywhere.
-        stand_ins
-            The decision that takes the place of those of which nothing is known, in each draw:
-            [draws, interfaces]. By default all logged ones, as often as they were made.
+        `probabilities`: those of joint decisions in the states of the log, [S, J]. `last`: whether
+        no step follows: then a decision need not be known to lead anywhere. `stand_ins`: the
+        decision that takes the place of those of which nothing is known, in each draw: [draws,
+        interfaces]. By default all logged ones, as often as they were made.
         """
         situations, size = self.situations, int(self.offers.starts[-1]) + 1
         mass = situations.places.in_groups(situations.weight[:, None] * probabilities)[:-1]

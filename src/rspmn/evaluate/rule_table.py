@@ -43,10 +43,7 @@ def is_rule_table(source: object) -> bool:
 class RuleTable:
     """The decisions of the first rule that fits a state.
 
-    Parameters
-    ----------
-    source
-        A CSV file, a data frame, or a mapping of names to lists.
+    `source`: a CSV file, a data frame, or a mapping of names to lists.
 
     Examples
     --------

@@ -86,16 +86,8 @@ def _points(distribution: Distribution) -> Iterator[float]:
 class Changes:
     """All changes of one variable of a state.
 
-    Parameters
-    ----------
-    policy, values
-        The policy, and the values that variables may have.
-    known
-        The state.
-    t
-        The time step.
-    decided
-        What the policy does in it; None if it knows nothing to do.
+    `policy`, `values`: the policy, and the values that variables may have. `known`: the state. `t`:
+    the time step. `decided`: what the policy does in it; None if it knows nothing to do.
     """
 
     def __init__(

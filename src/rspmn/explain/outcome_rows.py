@@ -39,14 +39,8 @@ class Parts:
 def parts_of_outcomes(model: RSPMN, earned: Array, variance: Array, leads: Any) -> Parts:
     """Return outcomes divided by what they earned; whole where nothing was counted.
 
-    Parameters
-    ----------
-    model
-        The model; its counts are of the first outcomes.
-    earned, variance
-        The utility of each outcome. [outcomes]
-    leads
-        Where each leads. Sparse [outcomes, interfaces]
+    `model`: the model; its counts are of the first outcomes. `earned`, `variance`: the utility of
+    each outcome [outcomes]. `leads`: where each leads. Sparse [outcomes, interfaces].
     """
     from scipy.sparse import csr_array
 
@@ -103,12 +97,7 @@ class MixtureRows:
 class OutcomeRows:
     """The branches and interface nodes of a template as mixtures of outcomes.
 
-    Parameters
-    ----------
-    model
-        The model.
-    offers
-        Numbers its max nodes and branches.
+    `offers`: numbers its max nodes and branches.
     """
 
     def __init__(self, model: RSPMN, offers: Offers) -> None:

@@ -35,14 +35,8 @@ class Flow:
     Where it is not known what follows, mass earns what its outcome earns and then goes on as the
     rest of its branch: the mean is that of `rspmn.infer.evaluation`.
 
-    Parameters
-    ----------
-    rows
-        The template by outcome.
-    shares
-        How much is known of what follows at each max node. [max nodes]
-    last
-        Whether nothing follows this step: then it need not be known.
+    `rows`: the template by outcome. `shares`: how much is known of what follows at each max node
+    [max nodes]. `last`: whether nothing follows this step: then it need not be known.
     """
 
     def __init__(self, rows: OutcomeRows, shares: Array, last: bool) -> None:
@@ -109,12 +103,8 @@ Decider = Callable[[int, Support], Decide]
 class Rewards:
     """What outcomes earn: values of equal probability.
 
-    Parameters
-    ----------
-    rows
-        The outcomes.
-    steps
-        The number of steps: in many, few values of a normal reward are enough.
+    `rows`: the outcomes. `steps`: the number of steps: in many, few values of a normal reward are
+    enough.
     """
 
     def __init__(self, rows: OutcomeRows, steps: int) -> None:
@@ -148,16 +138,8 @@ class Rewards:
 class PolicyStages:
     """The steps of a policy, one after the other.
 
-    Parameters
-    ----------
-    rows
-        The template by outcome.
-    planned
-        What is best on average.
-    afters
-        Of each step, how many steps follow it.
-    decider
-        What is done; by default, what is planned.
+    `rows`: the template by outcome. `planned`: what is best on average. `afters`: of each step, how
+    many steps follow it. `decider`: what is done; by default, what is planned.
     """
 
     def __init__(

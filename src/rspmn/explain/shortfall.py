@@ -19,14 +19,9 @@ TIE = 1e-9
 class Shortfalls:
     """Chooses branches of least expected shortfall.
 
-    Parameters
-    ----------
-    rows, rewards
-        The template by outcome, and what outcomes earn.
-    planned
-        What is best on average: it decides ties, and says which branches lead to something known.
-    budgets
-        What may be left of a budget.
+    `rows`, `rewards`: the template by outcome, and what outcomes earn. `planned`: what is best on
+    average: it decides ties, and says which branches lead to something known. `budgets`: what may
+    be left of a budget.
     """
 
     def __init__(
@@ -38,14 +33,8 @@ class Shortfalls:
     def update(self, short: Array, after: int, discount: float) -> tuple[Array, Any]:
         """Return the shortfalls of interface nodes a step earlier, and the branches taken.
 
-        Parameters
-        ----------
-        short
-            Those of a step later. [interfaces, budgets]
-        after
-            The number of steps after this one.
-        discount
-            Of this step's rewards.
+        `short`: those of a step later [interfaces, budgets]. `after`: the number of steps after
+        this one. `discount`: of this step's rewards.
 
         Returns
         -------

@@ -20,12 +20,7 @@ from rspmn.values import Mark, Value
 class LoggedWindows:
     """The windows of a log, and the interface node of each.
 
-    Parameters
-    ----------
-    model
-        The model.
-    log
-        `Windows`, or `Episodes` to count them of.
+    `log`: `Windows`, or `Episodes` to count them of.
     """
 
     def __init__(self, model: RSPMN, log: object) -> None:

@@ -88,16 +88,9 @@ def grown(
 ) -> Node:
     """Return a tree for a stage: with all leaves, its choices are those of the stage.
 
-    Parameters
-    ----------
-    stage
-        The states and the choices in them.
-    leaves
-        At most so many leaves; those that help most come first.
-    among
-        States that count; the choice in others is not looked at. [states]
-    weights
-        How much each state counts; 1 by default. [states]
+    `stage`: the states and the choices in them. `leaves`: at most so many leaves; those that help
+    most come first. `among`: states that count; the choice in others is not looked at [states].
+    `weights`: how much each state counts; 1 by default [states].
     """
     states = np.arange(len(stage.codes)) if among is None else np.flatnonzero(among)
     weight = np.ones(len(stage.codes)) if weights is None else weights

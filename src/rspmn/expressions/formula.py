@@ -53,12 +53,7 @@ ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
 def formula_of(expression: Expression, columns: Mapping[str, Holds]) -> Formula:
     """Return an expression as a formula.
 
-    Parameters
-    ----------
-    expression
-        The expression.
-    columns
-        What each column holds.
+    `columns`: what each column holds.
 
     Examples
     --------

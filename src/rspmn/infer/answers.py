@@ -39,12 +39,8 @@ MOST_KEPT = 10_000
 class Answers:
     """Answers about single states, by a plan.
 
-    Parameters
-    ----------
-    planned
-        The plan, and the model that it is of.
-    observed
-        The model without what is extrapolated.
+    `planned`: the plan, and the model that it is of. `observed`: the model without what is
+    extrapolated.
     """
 
     def __init__(self, planned: Plan, observed: RSPMN) -> None:

@@ -116,13 +116,8 @@ class Branches:
     ) -> dict[tuple[bool, ...], Array]:  # [nodes] each
         """Return how probable each outcome of some tests is in each max node.
 
-        Parameters
-        ----------
-        names
-            Variables that are known before the decision. Listed values are enumerated, others
-            drawn.
-        tests
-            Returns the outcomes of the tests for columns of values.
+        `names`: variables that are known before the decision. Listed values are enumerated, others
+        drawn. `tests`: returns the outcomes of the tests for columns of values.
         """
         found: dict[tuple[bool, ...], Array] = {}
         size = len(self.starts)

@@ -61,14 +61,8 @@ class Forbidden(DecisionCondition):
 class Constraints:
     """A criterion that takes nothing that is forbidden, or that too few logged steps support.
 
-    Parameters
-    ----------
-    forbidden
-        What is forbidden.
-    min_support
-        The fewest logged steps of an action, in the states that are alike.
-    criterion
-        Which of the other actions is best.
+    `forbidden`: what is forbidden. `min_support`: the fewest logged steps of an action, in the
+    states that are alike. `criterion`: which of the other actions is best.
     """
 
     def __init__(

@@ -103,16 +103,10 @@ def node_log_likelihoods(
 ) -> list[float]:
     """Return the log-likelihood of every node.
 
-    Parameters
-    ----------
-    network, known
-        The network, and the values that are known.
-    future
-        The log-likelihood of each interface node of the next step; 0 by default.
-    missing
-        What a leaf passes up whose variable is not known.
-    mixture
-        What a sum passes up, given its weights and what its children do.
+    `network`, `known`: the network, and the values that are known. `future`: the log-likelihood of
+    each interface node of the next step; 0 by default. `missing`: what a leaf passes up whose
+    variable is not known. `mixture`: what a sum passes up, given its weights and what its children
+    do.
     """
 
     def combine(node: Node, below: list[float]) -> float:

@@ -192,12 +192,8 @@ DELAY = 0.5
 def progress_bar(progress: bool | None, report: Report | None) -> Iterator[Report | None]:
     """Give the progress callback of a run of learning.
 
-    Parameters
-    ----------
-    progress
-        Whether to show a bar; None: on a terminal and in notebooks.
-    report
-        A callback of the caller's, which is called too.
+    `progress`: whether to show a bar; None: on a terminal and in notebooks. `report`: a callback of
+    the caller's, which is called too.
     """
     if not (_has_viewer() if progress is None else progress):
         yield report

@@ -64,23 +64,11 @@ def estimate(
 ) -> tuple[RSPMN, Estimated]:
     """Return the model whose parameters fit a log best, given the structure of a template.
 
-    Parameters
-    ----------
-    template
-        An initial template, or a model.
-    windows
-        The log.
-    config
-        What weighs successors, and how numbers are binned for it.
-    located
-        The interface nodes of the log's states, where they are known already.
-    table
-        The windows as rows, where they were binned already.
-    deadline
-        The `time.monotonic()` at which the time budget is used up.
-    beyond
-        Where each state is an interface node, states that the log does not have. They are
-        `located`, too.
+    `template`: an initial template, or a model. `config`: what weighs successors, and how numbers
+    are binned for it. `located`: the interface nodes of the log's states, where they are known
+    already. `table`: the windows as rows, where they were binned already. `deadline`: the
+    `time.monotonic()` at which the time budget is used up. `beyond`: where each state is an
+    interface node, states that the log does not have. They are `located`, too.
     """
     located = located or locate(template, distinct_states(windows))
     log, assigned = assign_shared(template, windows, located)
@@ -197,6 +185,11 @@ def transitions_of(
         assigned.share[window], deadline,
     )  # fmt: skip
     return found, positions
+
+
+def whole_steps(steps: Array) -> int:
+    """Return a number of steps, of which some are shares."""
+    return round(float(steps.sum()))
 
 
 def is_frontier(template: Template) -> Bools:  # [interfaces]

@@ -14,7 +14,7 @@ from rspmn.data.windows import Windows
 from rspmn.infer.compiled.assign import SEVERAL
 from rspmn.learn.config import LearnInfo
 from rspmn.learn.em import EMInfo
-from rspmn.learn.estimate import Estimated
+from rspmn.learn.estimate import Estimated, whole_steps
 from rspmn.learn.initial_template import InitialTemplate
 from rspmn.learn.irrelevant import Reason
 from rspmn.learn.numbers.learn_on_grid import NumbersInfo
@@ -22,7 +22,6 @@ from rspmn.learn.stages import Stages
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.two_step import Grown
 from rspmn.model import RSPMN
-from rspmn.types import Array
 
 if TYPE_CHECKING:
     from rspmn.learn.large_log import SampleInfo
@@ -121,14 +120,14 @@ class RSPMNInfo:
         known = found.windows.followed != Followed.UNKNOWN
         reached = np.zeros(len(known), dtype=bool)
         reached[assigned.window] = True
-        self.steps_shared = _whole(counts[found.shared])
-        self.steps_unknown = _whole(counts[~known])
-        self.steps_left_out = _whole(counts[known & ~reached])
-        self.steps_doubtful = _whole(counts[known & reached & (assigned.after == SEVERAL)])
+        self.steps_shared = whole_steps(counts[found.shared])
+        self.steps_unknown = whole_steps(counts[~known])
+        self.steps_left_out = whole_steps(counts[known & ~reached])
+        self.steps_doubtful = whole_steps(counts[known & reached & (assigned.after == SEVERAL)])
         self.interfaces = model.num_state_interfaces
         self.frontier_states = len(edge.states) + len(edge.acted_in)
         at_edge = (assigned.after >= template.learned) & (assigned.after != template.end)
-        self.frontier_visits = _whole(counts[at_edge])
+        self.frontier_visits = whole_steps(counts[at_edge])
         anywhere = template.uniform_sites(assigned.trees)
         never = len(anywhere) - int(np.isin(found.sites, anywhere).sum())
         self.unsupported_branches = edge.branches + never
@@ -139,8 +138,3 @@ class RSPMNInfo:
             self.beyond, self.all_beyond = len(template.beyond), template.beyond.complete
         if found.extrapolated is not None:
             self.never_best = found.extrapolated.never_best
-
-
-def _whole(steps: Array) -> int:
-    """Return a number of steps, of which some are shares."""
-    return round(float(steps.sum()))

@@ -73,14 +73,8 @@ class InitialTemplate:
 def initial_template(two: TwoSteps, one_step: OneStep, learner: Learner) -> InitialTemplate:
     """Return the initial template.
 
-    Parameters
-    ----------
-    two
-        The log.
-    one_step
-        The result of Step 2.
-    learner
-        What the decisions at the edge of the log are learned by.
+    `one_step`: the result of Step 2. `learner`: what the decisions at the edge of the log are
+    learned by.
     """
     edge, learned = edge_of(two, one_step, learner), len(one_step.interfaces)
     acted_in = learned + np.arange(len(edge.acted_in))

@@ -21,7 +21,7 @@ from rspmn.data.sources.count_windows import StoredWindows
 from rspmn.data.windows import Windows, group_windows
 from rspmn.infer.compiled.template_trees import RootTrees
 from rspmn.learn.config import LearnConfig
-from rspmn.learn.estimate import assign_shared, count, transitions_of
+from rspmn.learn.estimate import assign_shared, count, transitions_of, whole_steps
 from rspmn.learn.flows import Flows
 from rspmn.learn.rebuild import rebuild
 from rspmn.learn.set_aside import put_back, take_out, without_variables
@@ -84,7 +84,7 @@ def count_all(
         windows, assigned = assign_shared(narrow, windows, leaves=True)
         flows = count(narrow, assigned, windows)
         placed = (windows.counts * assigned.share)[assigned.here >= 0]
-        return json.dumps([round(float(placed.sum())), flows.to_json()])
+        return json.dumps([whole_steps(placed), flows.to_json()])
 
     total = Flows.none(trees)
     for text in stored.map(flows_of, COUNTED):

@@ -21,18 +21,9 @@ def never_taken(
 ) -> tuple[NeverTaken, ...]:
     """Return the values of decisions that were never taken at some value of a variable.
 
-    Parameters
-    ----------
-    rows
-        The steps.
-    schema
-        Their variables.
-    here
-        The interface node of each; below 0 if none. [rows]
-    nodes
-        The number of interface nodes.
-    least
-        How often a value must have been expected: by its share in the nodes of those steps.
+    `rows`: the steps. `schema`: their variables. `here`: the interface node of each; below 0 if
+    none [rows]. `nodes`: the number of interface nodes. `least`: how often a value must have been
+    expected: by its share in the nodes of those steps.
     """
     found: list[NeverTaken] = []
     rows, here = rows.where(np.flatnonzero(here >= 0)), here[here >= 0]

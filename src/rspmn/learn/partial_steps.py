@@ -32,14 +32,8 @@ class Shares:
 def shares_of(model: RSPMN, assigned: Assigned, windows: Windows) -> Shares:
     """Return the steps of a log with those shared that may be in several interface nodes.
 
-    Parameters
-    ----------
-    model
-        What is known of the states in each interface node.
-    assigned
-        The steps in interface nodes that are certain.
-    windows
-        The log.
+    `model`: what is known of the states in each interface node. `assigned`: the steps in interface
+    nodes that are certain.
     """
     of, windows = _first_steps_apart(windows)
     states, node = assigned.located.states, assigned.located.node

@@ -14,7 +14,7 @@ from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.windows import Windows
 from rspmn.infer.compiled.assign import NOWHERE, SEVERAL, Located
 from rspmn.learn.config import LearnConfig
-from rspmn.learn.estimate import estimate
+from rspmn.learn.estimate import estimate, whole_steps
 from rspmn.learn.missing.complete import completed
 from rspmn.learn.numbers.axes import Axis, grid_of
 from rspmn.learn.numbers.learn_on_grid import estimate_on_grid
@@ -26,7 +26,7 @@ from rspmn.learn.successors.unobserved_states import Beyond, beyond_in_model
 from rspmn.learn.two_step import wrap
 from rspmn.model import RSPMN
 from rspmn.schema import Kind
-from rspmn.types import Array, Ints
+from rspmn.types import Ints
 
 #: The probability that a structure that fits is reported not to.
 ALPHA = 0.01
@@ -115,11 +115,11 @@ def refit(
     reached = np.zeros(len(windows), dtype=bool)
     reached[assigned.window] = True
     return found, RefitInfo(
-        steps=_whole(counts),
-        new_states=_whole(counts[strange]),
-        new_decisions=_whole(counts[(here >= 0) & led & ~reached]),
-        new_ends=_whole(counts[ended & (after == NOWHERE)]),
-        doubtful=_whole(counts[(here == SEVERAL) | (after == SEVERAL)]),
+        steps=whole_steps(counts),
+        new_states=whole_steps(counts[strange]),
+        new_decisions=whole_steps(counts[(here >= 0) & led & ~reached]),
+        new_ends=whole_steps(counts[ended & (after == NOWHERE)]),
+        doubtful=whole_steps(counts[(here == SEVERAL) | (after == SEVERAL)]),
         apart=apart,
         future=estimated.info,
     )
@@ -147,11 +147,6 @@ def _refit_on_grid(
     model = estimate_on_grid(windows, config, axes, categories)
     steps, new = windows.counts, windows.counts[beyond]
     return model, RefitInfo(steps=int(steps.sum()), new_states=int(new.sum()))
-
-
-def _whole(steps: Array) -> int:
-    """Return a number of steps, of which some are shares."""
-    return round(float(steps.sum()))
 
 
 def _no_longer_alike(windows: Windows, located: Located, model: RSPMN) -> list[int]:

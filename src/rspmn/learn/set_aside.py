@@ -61,14 +61,8 @@ def located_without(model: RSPMN, windows: Windows, names: Sequence[str]) -> Loc
 def put_back(model: RSPMN, schema: Schema, leaves: Mapping[str, Sequence[Leaf]]) -> RSPMN:
     """Return a model with leaves for variables that it was learned without.
 
-    Parameters
-    ----------
-    model
-        The model.
-    schema
-        The schema with the variables.
-    leaves
-        For each variable, the leaf in each interface node that is a state. [num_interfaces]
+    `schema`: the schema with the variables. `leaves`: for each variable, the leaf in each interface
+    node that is a state [num_interfaces].
     """
     if not leaves:
         return model
@@ -137,18 +131,9 @@ def fitted_leaves(
 ) -> dict[str, list[Leaf]]:
     """Return the distribution of variables in each interface node.
 
-    Parameters
-    ----------
-    rows
-        The log, with the variables.
-    names
-        The variables.
-    here
-        The interface node of each row. [num_rows]
-    nodes
-        The number of interface nodes.
-    families
-        Families of leaves that were asked for.
+    `rows`: the log, with the variables. `names`: the variables. `here`: the interface node of each
+    row [num_rows]. `nodes`: the number of interface nodes. `families`: families of leaves that were
+    asked for.
     """
     return {name: _leaves(rows, name, here, nodes, families) for name in names}
 

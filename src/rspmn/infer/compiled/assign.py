@@ -82,18 +82,10 @@ def assign(
 ) -> Assigned:
     """Send every window down its interface node, to the S_L that fits it best.
 
-    Parameters
-    ----------
-    template
-        A model, or an initial template.
-    windows
-        The log.
-    located
-        The interface nodes of its states, where they are known already.
-    leaves
-        Whether the leaves on each way are kept, to be estimated from what they saw.
-    share
-        How much of its occurrences each window counts, if that is not all. [num_windows]
+    `template`: a model, or an initial template. `located`: the interface nodes of its states, where
+    they are known already. `leaves`: whether the leaves on each way are kept, to be estimated from
+    what they saw. `share`: how much of its occurrences each window counts, if that is not all
+    [num_windows].
     """
     schema = template.schema
     if sorted(schema.variables) != sorted(windows.schema.variables):

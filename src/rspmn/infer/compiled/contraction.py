@@ -121,12 +121,8 @@ class _Stage:
 class Contraction:
     """Expectations under many products of the same factors.
 
-    Parameters
-    ----------
-    factors
-        The tables, and the cells of interface nodes.
-    rows
-        Of each product, the row of each component's table. [products, components]
+    `factors`: the tables, and the cells of interface nodes. `rows`: of each product, the row of
+    each component's table [products, components].
 
     Examples
     --------

@@ -91,14 +91,9 @@ class Worths:
 class CompiledDecision:
     """A network as it looks from one decision, without evidence after it.
 
-    Parameters
-    ----------
-    network
-        A network whose utilities are all below the decision.
-    decision
-        The decision; those before it are given in every context.
-    future
-        What the interface nodes of the next step pass up.
+    `network`: a network whose utilities are all below the decision. `decision`: the decision; those
+    before it are given in every context. `future`: what the interface nodes of the next step pass
+    up.
     """
 
     def __init__(self, network: Network, decision: str, future: Sequence[Evaluation] = ()) -> None:

@@ -86,18 +86,9 @@ def settled_over(
 ) -> tuple[StepValues, StepValues]:
     """Return how late values are earned, and which share of them is supported to the end.
 
-    Parameters
-    ----------
-    bellman, discount
-        The template as matrices, and the discount.
-    values
-        What interface nodes are worth.
-    horizon
-        The most steps to go.
-    choose
-        Returns the best branches, given how many steps follow and the delays after this one.
-    all_known
-        Whether everything is supported.
+    `bellman`, `discount`: the template as matrices, and the discount. `values`: what interface
+    nodes are worth. `horizon`: the most steps to go. `choose`: returns the best branches, given how
+    many steps follow and the delays after this one. `all_known`: whether everything is supported.
     """
     delays, supports = {0: np.zeros(bellman.interfaces)}, {0: np.ones(bellman.interfaces)}
     steps = 0

@@ -122,14 +122,8 @@ class Kernel:
     ) -> Iterator[StepBack]:
         """Return the log-likelihood from each time on, from the last to the first.
 
-        Parameters
-        ----------
-        log
-            The episodes.
-        future
-            The log-likelihood of what followed the last steps.
-        mix
-            If given, replaces what sites pass up: (these, row, entry) -> others, all [entries].
+        `log`: the episodes. `future`: the log-likelihood of what followed the last steps. `mix`: if
+        given, replaces what sites pass up: (these, row, entry) -> others, all [entries].
         """
         for t in reversed(range(log.longest)):
             kinds = self.step[log.first[: log.running(t)] + t]

@@ -30,12 +30,8 @@ SAMPLE = 200
 class Joined:
     """Expectations under many products of the same factors, by a sparse matrix.
 
-    Parameters
-    ----------
-    factors
-        The tables, and the cells of interface nodes.
-    rows
-        Of each product, the row of each component's table. [products, components]
+    `factors`: the tables, and the cells of interface nodes. `rows`: of each product, the row of
+    each component's table [products, components].
 
     Examples
     --------

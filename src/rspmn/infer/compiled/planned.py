@@ -80,16 +80,8 @@ def _numbers(bellman: Bellman, found: Choices) -> list[list[int]]:
 class Plan:
     """What is best at each max node of a model's template, over a horizon or for ever.
 
-    Parameters
-    ----------
-    model
-        The model.
-    horizon
-        The steps of an episode, or None: for ever.
-    discount
-        Per step.
-    criterion
-        The rule at max nodes.
+    `horizon`: the steps of an episode, or None: for ever. `discount`: per step. `criterion`: the
+    rule at max nodes.
     """
 
     def __init__(

@@ -27,14 +27,9 @@ from rspmn.values import Value
 class StateIndex:
     """Finds interface nodes by state; they are weighed by how often the log visited them.
 
-    Parameters
-    ----------
-    schema
-        The variables; those of the first information set are a state.
-    network
-        The distribution of states in each interface node, its roots: see `state_part`.
-    visits
-        The weight of each interface node; those of weight 0 are left out. [interfaces]
+    `schema`: the variables; those of the first information set are a state. `network`: the
+    distribution of states in each interface node, its roots: see `state_part`. `visits`: the weight
+    of each interface node; those of weight 0 are left out [interfaces].
     """
 
     def __init__(self, schema: Schema, network: Network, visits: Array) -> None:

@@ -197,18 +197,9 @@ def fit_grid(
 ) -> tuple[Grid, Membership, Array]:
     """Return the grid of some steps, their membership, and their numbers with gaps filled.
 
-    Parameters
-    ----------
-    codes
-        Categories, -1 where missing. [n, categories]
-    sizes
-        How many codes each category has.
-    numbers
-        NaN where missing. [n, numbers]
-    axes
-        Of the numbers, in their order.
-    counts
-        How often each step occurred. [n]
+    `codes`: categories, -1 where missing [n, categories]. `sizes`: how many codes each category
+    has. `numbers`: NaN where missing [n, numbers]. `axes`: of the numbers, in their order.
+    `counts`: how often each step occurred [n].
 
     A step that lacks values is shared among the cells that agree with the rest of it, by how often
     they were seen.

@@ -136,16 +136,10 @@ def soft_counts(
 ) -> SoftCounts:
     """Return the counts behind the template of a grid.
 
-    Parameters
-    ----------
-    grid, follows, led
-        The nodes, what follows them, and the weights of their successors.
-    starts
-        How many episodes began in each node. [nodes]
-    outcome
-        The outcome of each branch, -1 where it is not offered. [nodes, actions]
-    end
-        The interface node END, None if no episode ends.
+    `grid`, `follows`, `led`: the nodes, what follows them, and the weights of their successors.
+    `starts`: how many episodes began in each node [nodes]. `outcome`: the outcome of each branch,
+    -1 where it is not offered [nodes, actions]. `end`: the interface node END, None if no episode
+    ends.
     """
     others = () if end is None else (0.0,)  # END is an outcome too
     offered, size = outcome >= 0, int(outcome.max()) + 1

@@ -50,18 +50,10 @@ def model_of(
 ) -> RSPMN:  # fmt: skip
     """Return the model of a grid.
 
-    Parameters
-    ----------
-    layout
-        The variables, and nodes in the builder for those that are not on the grid.
-    grid, follows, led
-        The nodes, what follows them, and the weights of their successors.
-    starts
-        How many episodes began in each node. [nodes]
-    builder
-        Takes the nodes of the template.
-    never
-        Where decisions were never taken.
+    `layout`: the variables, and nodes in the builder for those that are not on the grid. `grid`,
+    `follows`, `led`: the nodes, what follows them, and the weights of their successors. `starts`:
+    how many episodes began in each node [nodes]. `builder`: takes the nodes of the template.
+    `never`: where decisions were never taken.
     """
     schema = layout.schema
     end = grid.size if (follows.end > 0).any() else None

@@ -61,20 +61,9 @@ def fit_classes(
 ) -> Classes:
     """Divide rows softly into classes.
 
-    Parameters
-    ----------
-    rows
-        The rows.
-    names
-        The variables of the context.
-    strata
-        The joint value of the decisions that follow. [n]
-    utility
-        The utility.
-    count
-        The number of classes of each start.
-    rng
-        For where expectation maximisation starts.
+    `names`: the variables of the context. `strata`: the joint value of the decisions that follow
+    [n]. `utility`: the utility. `count`: the number of classes of each start. `rng`: for where
+    expectation maximisation starts.
     """
     runs = [_start(rows, names, strata, utility, count, rng) for _ in range(STARTS)]
     earned = Earned(rows, strata, utility)

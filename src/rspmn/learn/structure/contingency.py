@@ -151,12 +151,8 @@ def occurs_again(strata: Ints) -> Bools:  # [n]
 def stratum_products(one: Array, other: Array, starts: Ints) -> Array:  # [strata, a, b]
     """Return the matrix product oneᵀ · other of each stratum.
 
-    Parameters
-    ----------
-    one, other
-        Rows in the order of their strata. [n, a], [n, b]
-    starts
-        The first row of each stratum, and the number of rows. [strata + 1]
+    `one`, `other`: rows in the order of their strata. [n, a], [n, b]. `starts`: the first row of
+    each stratum, and the number of rows [strata + 1].
 
     Small strata of about the same size, to a power of two, are one product of many matrices.
     """

@@ -15,17 +15,9 @@ def add_decisions(
 ) -> tuple[Ints, Ints]:  # fmt: skip
     """Add the max nodes above some branches; return that of each state, and their order.
 
-    Parameters
-    ----------
-    builder
-        What they are added to.
-    decisions, domains
-        The decisions in their order, and the values of each.
-    keys
-        Of each branch, its state and the codes of its decisions; sorted, and none twice.
-        [branches, 1 + decisions]
-    branches
-        The nodes of the branches. [branches]
+    `builder`: what they are added to. `decisions`, `domains`: the decisions in their order, and the
+    values of each. `keys`: of each branch, its state and the codes of its decisions; sorted, and
+    none twice [branches, 1 + decisions]. `branches`: the nodes of the branches [branches].
 
     Returns
     -------

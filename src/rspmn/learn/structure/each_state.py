@@ -28,13 +28,6 @@ def why_each_state(rows: Rows, schema: Schema, config: LearnConfig) -> str:
     So if there are more than `MANY_STATES`, and fewer than `config.enough` steps for each state and
     decision that occurs. It takes factors to say what states have in common, and states that are
     known as a whole before the first decision.
-
-    Parameters
-    ----------
-    rows, schema
-        The log, and its variables.
-    config
-        How to learn.
     """
     names = schema.information_sets[0]
     if not names or not _may_be_many(rows, schema, config):

@@ -18,18 +18,9 @@ class FTest(NamedTuple):
 def f_test(codes: Ints, strata: Ints, target: Array, weights: Array, within: float = 0.0) -> FTest:
     """Test for equal means at all codes within each stratum.
 
-    Parameters
-    ----------
-    codes
-        The values of the variable, from 0. [n]
-    strata
-        What is given. [n]
-    target
-        The number. [n]
-    weights
-        How often each row occurred. [n]
-    within
-        The sum of squares within rows, if a row is the mean of several numbers.
+    `codes`: the values of the variable, from 0 [n]. `strata`: what is given [n]. `target`: the
+    number [n]. `weights`: how often each row occurred [n]. `within`: the sum of squares within
+    rows, if a row is the mean of several numbers.
 
     Examples
     --------
@@ -55,18 +46,9 @@ def f_tests(
 ) -> FTests:
     """Test for equal means at all codes of each of several variables, in several sets of rows.
 
-    Parameters
-    ----------
-    codes
-        The values of the variables, from 0. [n, variables]
-    strata
-        What is given; all rows of a stratum are in one group. [n]
-    target, weights
-        As in `f_test`. [n] each
-    within
-        The sum of squares within the rows of each group. [groups]
-    group
-        The set that each row is in. [n]
+    `codes`: the values of the variables, from 0 [n, variables]. `strata`: what is given; all rows
+    of a stratum are in one group [n]. `target`, `weights`: as in `f_test`. [n] each. `within`: the
+    sum of squares within the rows of each group [groups]. `group`: the set that each row is in [n].
     """
     from scipy.special import fdtrc
 

@@ -44,19 +44,9 @@ def grouped_statistics(
 ) -> GroupedStatistics | None:
     """Return the statistics of all pairs; None if too many variables lack values in other rows.
 
-    Parameters
-    ----------
-    left, right
-        The variables.
-    strata
-        What is given; all rows of a stratum are in one group, and strata are in the order of their
-        groups. [n]
-    weights
-        How often each row occurred. [n]
-    group
-        The set that each row is in. [n]
-    groups
-        The number of sets.
+    `left`, `right`: the variables. `strata`: what is given; all rows of a stratum are in one group,
+    and strata are in the order of their groups [n]. `weights`: how often each row occurred [n].
+    `group`: the set that each row is in [n]. `groups`: the number of sets.
     """
     ones, others = left.classes(), right.classes()
     if len(ones) * len(others) > FEW_CLASSES:

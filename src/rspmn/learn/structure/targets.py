@@ -70,11 +70,8 @@ class Laws:
 def law_differs(own: Array, others: Array) -> Bools:  # [groups]
     """Return which groups a law does not say the same of: it holds, or not, in only one of them.
 
-    Parameters
-    ----------
-    own, others
-        The weight of a value's rows in which it does not hold and in which it holds, and that of
-        each group. [2], [groups, 2]
+    `own`, `others`: the weight of a value's rows in which it does not hold and in which it holds,
+    and that of each group. [2], [groups, 2].
     """
     return np.asarray(((own > 0) != (others > 0)).any(axis=-1))
 
