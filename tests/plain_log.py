@@ -149,12 +149,12 @@ def windows(table: dict[str, Values], names: dict[str, str], ending: str | None)
     longest = max(len(steps) for steps, _ in plays)
     ends = [_ending(steps, final, said, ending, longest, xs, ys) for steps, final in plays]
     at_limit = {end for (steps, _), end in zip(plays, ends, strict=True) if len(steps) == longest}
-    is_limit = "UNKNOWN" in at_limit and "STATE" not in at_limit
+    is_limit = at_limit == {"UNKNOWN", "END"}
     counts: Counter[tuple[Any, ...]] = Counter()
     starts: Counter[tuple[Any, ...]] = Counter()
     for (steps, final), end in zip(plays, ends, strict=True):
-        if is_limit and len(steps) == longest and end == "END":
-            end = "UNKNOWN"
+        if is_limit and len(steps) == longest and end == "UNKNOWN":
+            end = "went on"
         for place, row in enumerate(steps):
             here = (xs[row], ys[row], actions[row], earned[row])
             if place + 1 < len(steps):
@@ -162,7 +162,7 @@ def windows(table: dict[str, Values], names: dict[str, str], ending: str | None)
             elif end == "STATE":
                 then = ("STATE", xs[final], ys[final])  # type: ignore[index]
             else:
-                then = (end, None, None)
+                then = ("STATE" if end == "went on" else end, None, None)
             key = tuple(map(shown, (*here, *then)))
             counts[key] += 1
             starts[key] += place == 0

@@ -49,7 +49,7 @@ def test_a_flag_is_not_known_before_the_decision(
     assert "cured" not in Schema.load(schema).variables
     model = str(clinic / "model.json")
     assert main(["learn", log, "--schema", str(schema), "-o", model]) == 0
-    assert "time limit: episodes were truncated after 3 steps" in said(capsys)
+    assert "episodes were truncated after 3 steps; they count as going on" in said(capsys)
     known = Schema([["severity", "cured"], ["treatment"]], ["treatment"], "reward")
     columns: Any = {"episode": "patient", "time": "visit", "terminated": "cured"}
     with pytest.raises(DataError, match="would reveal what comes after it"):

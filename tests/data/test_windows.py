@@ -86,15 +86,17 @@ def test_windows_add_up(one: Log, other: Log) -> None:
     assert same(parts[1] + parts[0], parts[2])
 
 
-def test_an_end_in_the_last_step_before_the_limit_is_not_counted() -> None:
-    """Half of all steps end. Of four episodes cut after step 2, those that went on lost it."""
+def test_what_did_not_end_at_the_time_limit_went_on() -> None:
+    """Half of all steps end. Of four episodes with two steps, two lost the state after them."""
     step = {"x": "p", "a": True, "y": 0.5, "u": 0.0}
     log: Log = [([step], "END")] * 4 + [([step] * 2, "END")] * 2 + [([step] * 2, "UNKNOWN")] * 2
     windows = Windows.from_episodes(read(log))
-    kept = {Followed(f).name: n for f, n in zip(windows.followed, windows.counts, strict=True)}
-    assert kept == {"END": 4, "STATE": 4, "UNKNOWN": 4}  # ends: 4 of 8; with all of them 6 of 10
+    assert windows.counts[windows.followed == Followed.END].sum() == 6  # of 12
+    assert windows.counts[windows.followed == Followed.STATE].sum() == 6
+    assert windows.counts[windows.went_on].sum() == 2
     counted_all = Windows.from_episodes(read(log), time_limit=0)
-    assert counted_all.counts[counted_all.followed == Followed.END] == 6
+    assert counted_all.counts[counted_all.followed == Followed.END] == 6  # of 10 that are known
+    assert not counted_all.went_on.any()
     final: Log = [*log, ([step] * 2, "STATE")]  # what followed was kept: there is no limit
     assert Windows.from_episodes(read(final)).counts.sum() == 14
     assert (Windows.from_episodes(read(final)).followed == Followed.UNKNOWN).sum() == 1

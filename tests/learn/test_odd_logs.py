@@ -8,6 +8,7 @@ import pytest
 from effort import seeds
 from rspmn import RSPMN, Episodes, Followed, Schema, Windows
 from rspmn.errors import DataError, EvidenceError
+from rspmn.evaluate.baselines import Tabular
 from rspmn.learn import LearnConfig, em, learn_rspmn, refit
 
 PLAIN = Schema([["x"], ["a"]], ["a"], "u")
@@ -54,7 +55,10 @@ def test_hard_em_changes_nothing_where_nothing_is_hidden(passes: int) -> None:
 
 @pytest.mark.parametrize("soft", [False, True])
 def test_em_keeps_to_the_time_limit(soft: bool) -> None:
-    """Cut after three steps: ends in the third are as good as unknown, in every pass."""
+    """Cut after three steps: those that did not end in the third went on, in every pass.
+
+    So the probability of an end is the number of ends over that of all steps.
+    """
     rng = np.random.default_rng(1)
     cut = [(steps[:3], len(steps) <= 3) for steps in coins(rng, 2000)]
     log = Episodes.from_steps(
@@ -62,8 +66,19 @@ def test_em_keeps_to_the_time_limit(soft: bool) -> None:
         [Followed.END if over else Followed.UNKNOWN for _, over in cut],
     )  # fmt: skip
     model, _ = learn_rspmn(log)
+    ends = sum(over for _, over in cut) / log.num_steps
+    assert model.values(5)[0] == pytest.approx(1 - (1 - ends) ** 5, abs=1e-9)
+    table = Tabular.fit(log)
+    assert table.meu(5) == pytest.approx(1 - (1 - ends) ** 5, abs=1e-9)
     again, _ = em(model, log, 2, soft)
     assert again.values(5)[0] == pytest.approx(model.values(5)[0], abs=1e-9)
+
+
+def test_logs_of_one_step_in_which_some_went_on_say_nothing_about_what_follows() -> None:
+    log = [([{"x": 0, "a": "go", "u": 1.0}], end) for end in (Followed.END, Followed.UNKNOWN)]
+    steps, ends = zip(*log, strict=True)
+    with pytest.raises(DataError, match="every episode has one step and was truncated"):
+        learn_rspmn(Episodes.from_steps(steps, PLAIN, ends))
 
 
 def test_without_a_horizon_what_is_unknown_is_not_free() -> None:

@@ -8,6 +8,7 @@ import pytest
 from rspmn import LearnConfig, learn_rspmn
 from rspmn.data.episodes import Episodes
 from rspmn.envs.domains import DOMAINS
+from rspmn.envs.logs import Layout
 from rspmn.errors import EvidenceError
 from rspmn.model import RSPMN
 from rspmn.schema import Schema
@@ -31,9 +32,9 @@ def two_states() -> Episodes:
     return Episodes.from_long(table, schema, episode="e", time="t", terminated="end")
 
 
-def learned(name: str, episodes: int) -> RSPMN:
+def learned(name: str, episodes: int, layout: Layout = "flags") -> RSPMN:
     world = DOMAINS[name]()
-    return learn_rspmn(world.generate(episodes, world.horizon, 0))[0]
+    return learn_rspmn(world.generate(episodes, world.horizon, 0, layout))[0]
 
 
 def near(found: Array, expected: Array, variance: Array, draws: int = DRAWS) -> bool:
@@ -149,7 +150,7 @@ def test_new_successors_are_expected_where_they_were_found() -> None:
 
 def test_likelihoods_are_those_of_an_urn() -> None:
     """In each step a successor has k · q chances and one for each time that it followed before."""
-    novelty = Posterior(learned("FrozenLake", 300)).novelty
+    novelty = Posterior(learned("FrozenLake", 300, "final")).novelty  # whole steps
     steps = novelty.evidence.steps
     for branch in np.flatnonzero((steps >= 2) & (steps <= 12)):
         for component, k in enumerate(novelty.strength):
@@ -179,7 +180,8 @@ def base_of(novelty: Novelty, branch: int, by_node: bool) -> dict[int, tuple[int
 
 
 def test_a_branch_that_led_to_one_place_only_is_not_certain_where_others_are_not() -> None:
-    slippery, certain = (Posterior(learned(*case)) for case in [("FrozenLake", 300), ("Taxi", 50)])
+    cases = [("FrozenLake", 300), ("Taxi", 50)]
+    slippery, certain = (Posterior(learned(*case, "final")) for case in cases)
     for posterior, low, high in [(slippery, 0.15, 1.0), (certain, 0.0, 0.01)]:
         counted, steps = posterior.evidence.counted, posterior.evidence.steps
         alone = (counted.steps == steps[counted.branch]) & (counted.steps >= 2)

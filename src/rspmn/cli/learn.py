@@ -84,11 +84,12 @@ def _about_log(info: RSPMNInfo, stored: StoredWindows) -> Iterator[str]:
         f"{lengths.ended_by(Followed.STATE)} truncated with a final state, "
         f"{lengths.ended_by(Followed.UNKNOWN)} truncated without one"
     )
-    late = int(lengths.counts[(lengths.endings == Followed.END) & (lengths.lengths == limit)].sum())
-    if late:
+    at_limit = (lengths.endings == Followed.UNKNOWN) & (lengths.lengths == limit)
+    went_on = int(lengths.counts[at_limit].sum())
+    if went_on:
         yield (
-            f"time limit: episodes were truncated after {limit} steps; {late} that terminated in "
-            "that step count as truncated, too (--time-limit 0: as terminated)"
+            f"time limit: {went_on} episodes were truncated after {limit} steps; they count as "
+            "going on, to a state that is unknown (--time-limit 0: their last steps are left out)"
         )
     if info.sample is not None:
         sample = info.sample

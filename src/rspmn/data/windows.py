@@ -20,7 +20,7 @@ from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.keys import Keys, column_keys, join, joint_groups
 from rspmn.errors import DataError, did_you_mean
 from rspmn.schema import Schema
-from rspmn.types import Ints
+from rspmn.types import Bools, Ints
 
 Successor = Literal["state", "tuple"]
 
@@ -76,6 +76,13 @@ class Windows:
         )
 
     @property
+    def went_on(self) -> Bools:  # [n]
+        """Which steps led to a state of which nothing is known."""
+        lacking = [column.missing for column in self.next_columns.values()]
+        found = (self.followed == Followed.STATE) & bool(lacking)
+        return np.asarray(np.logical_and.reduce([found, *lacking]))
+
+    @property
     def _layout(self) -> tuple[object, ...]:
         """The properties that two sets of windows must share to be added."""
         return self.schema.order, self.schema.decisions, self.schema.utility, [*self.next_columns]
@@ -94,10 +101,12 @@ class Windows:
             "state": the successor of a step is the next state. "tuple": it is the whole next
             step, as in the paper.
         time_limit
-            The number of steps after which episodes were truncated without a final state. At the
-            limit, only ends are known. Counting them would overestimate their probability, so their
-            successors count as unknown, too. By default, the limit is the length of the longest
-            episodes, if some of them were truncated and none has a final state; 0 means no limit.
+            The number of steps after which episodes were truncated without a final state, although
+            it was logged which of them ended just then. Of the others it is known that they went
+            on, so the successors of their last steps are states that lack all values. To leave
+            these steps out would overestimate the probability of ends. By default, the limit is the
+            length of the longest episodes, if some of them ended, some were truncated, and none has
+            a final state; 0 means no limit.
         """
         schema = episodes.schema
         names = successor_variables(schema, successor)
@@ -138,24 +147,25 @@ def successor_variables(schema: Schema, successor: Successor) -> tuple[str, ...]
 
 
 def time_limit_of(lengths: Ints, endings: NDArray[np.int8]) -> int:
-    """Return the length at which the longest episodes were cut; 0 if there is no such limit.
+    """Return the length at which the longest episodes were cut or ended; 0 if that is no limit.
 
-    Where the final state of one of them was kept, nothing was lost, and there is no limit.
+    Where the final state of one of them was kept, nothing was lost. Where none ended, it may not
+    have been logged which did.
     """
-    longest = lengths == lengths.max(initial=0)
-    cut = (endings[longest] == Followed.UNKNOWN).any()
-    kept = (endings[longest] == Followed.STATE).any()
-    return int(lengths.max(initial=0)) if cut and not kept else 0
+    longest = int(lengths.max(initial=0))
+    last = endings[lengths == longest]
+    some = (last == Followed.UNKNOWN).any() and (last == Followed.END).any()
+    return longest if some and not (last == Followed.STATE).any() else 0
 
 
 def fair_endings(
     lengths: Ints, endings: NDArray[np.int8], time_limit: int | None = None
 ) -> NDArray[np.int8]:
-    """Return what followed the last steps; an END at the time limit counts as unknown."""
+    """Return what followed the last steps: a state if an episode did not end at the time limit."""
     if time_limit is None:
         time_limit = time_limit_of(lengths, endings)
-    late = (endings == Followed.END) & (lengths == time_limit)
-    return np.where(late, Followed.UNKNOWN, endings).astype(np.int8)
+    went_on = (endings == Followed.UNKNOWN) & (lengths == time_limit)
+    return np.where(went_on, Followed.STATE, endings).astype(np.int8)
 
 
 def _state_keys(episodes: Episodes, names: Sequence[str]) -> Keys:

@@ -188,7 +188,8 @@ def _look_at_steps(found: Diagnosis, source: Engine) -> None:
             return
         windows = stored.read()
     found.windows = len(windows)
-    found.steps_without_successor = int(windows.counts[windows.followed == Followed.UNKNOWN].sum())
+    unknown = (windows.followed == Followed.UNKNOWN) | windows.went_on
+    found.steps_without_successor = int(windows.counts[unknown].sum())
     found.balance = balance_of(windows)
     config = LearnConfig()
     two = wrap(windows, config)

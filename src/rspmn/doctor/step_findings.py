@@ -102,7 +102,7 @@ def step_findings(windows: Windows, coverage: Coverage | None) -> Iterator[Findi
     elif len(windows) > MOSTLY * steps >= FEW:
         said = "hardly any state occurs twice"
         yield _too_fine(windows, f"{len(windows)} of {steps} steps are distinct: {said}")
-    unknown = int(windows.counts[windows.followed == Followed.UNKNOWN].sum())
+    unknown = int(windows.counts[(windows.followed == Followed.UNKNOWN) | windows.went_on].sum())
     if unknown > 0.02 * steps:
         yield Finding(
             "warning" if unknown > 0.2 * steps else "note",

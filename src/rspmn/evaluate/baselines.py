@@ -48,6 +48,7 @@ class Tabular:
         windows = log if isinstance(log, Windows) else Windows.from_episodes(log)
         if windows.schema.state_variables != windows.schema.information_sets[0]:
             raise DataError("a table needs states that are observed before the first decision")
+        windows, counts = _where_known(windows)
         states = distinct_states(windows)
         columns = [windows.columns[name] for name in windows.schema.decisions]
         made = joint_groups(columns, len(windows))
@@ -56,7 +57,7 @@ class Tabular:
         if not known.any():
             raise DataError(f"of {len(windows)} distinct steps none has a known successor")
         row = (states.of_steps * made.size + made.codes)[known]
-        counts = windows.counts[known].astype(np.float64)
+        counts = counts[known]
         size = states.count * made.size
         tried = group_weights(row, counts, size)
         some = np.maximum(tried, 1e-300)
@@ -115,6 +116,21 @@ class Tabular:
         place: dict[tuple[Value | None, ...], int] = {s: k for k, s in enumerate(mdp.states)}
         states = [place[state] for state in zip(*decoded, strict=True)]
         return np.array(states), np.array([numbers[made] for made in self.decisions])
+
+
+def _where_known(windows: Windows) -> tuple[Windows, Array]:
+    """Return windows without steps that led to a state of which nothing is known, and counts.
+
+    Such a step counts as those of the same state and decisions that led to states that are known.
+    """
+    names = (*windows.schema.information_sets[0], *windows.schema.decisions)
+    pair = joint_groups([windows.columns[name] for name in names], len(windows)).codes
+    went_on, counts = windows.went_on, windows.counts.astype(np.float64)
+    known = (windows.followed <= Followed.STATE) & ~went_on
+    size = int(pair.max(initial=-1)) + 1
+    more, some = (group_weights(pair[part], counts[part], size) for part in (went_on, known))
+    counts[known] *= (1 + more / np.maximum(some, 1e-300))[pair[known]]
+    return windows.take(np.flatnonzero(~went_on)), counts[~went_on]
 
 
 @dataclass(frozen=True, eq=False)

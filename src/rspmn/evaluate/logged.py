@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rspmn.data.columns import Column, same_domain
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.keys import joint_groups
-from rspmn.data.windows import fair_endings
+from rspmn.data.windows import time_limit_of
 from rspmn.errors import DataError, EvidenceError
 from rspmn.evaluate.node_membership import Places, knots, places_of
 from rspmn.infer.compiled.draws import ManyDraws, Sampler
@@ -85,11 +85,12 @@ class LoggedSteps:
     def after(self) -> Ints:  # [steps]
         """The state after each step: -1 at an end, -2 where it is not known.
 
-        Where episodes were cut at a time limit, those that ended just then do not count as ends.
+        Where episodes were cut at a time limit, those that ended just then do not count as ends:
+        the others would be left out.
         """
-        found = np.append(self.state[1:], -2)
-        fair = fair_endings(np.diff(self.offsets), self.endings)
-        unknown = np.where(fair == Followed.END, -1, -2)
+        found, lengths = np.append(self.state[1:], -2), np.diff(self.offsets)
+        late = lengths == time_limit_of(lengths, self.endings)
+        unknown = np.where((self.endings == Followed.END) & ~late, -1, -2)
         found[self.offsets[1:] - 1] = np.where(self.final >= 0, self.final, unknown)
         return found
 

@@ -82,7 +82,7 @@ class LoggedWindows:
         followed = Followed(int(self.windows.followed[row]))
         if followed is Followed.END:
             return "the episode ended"
-        if followed is Followed.UNKNOWN:
+        if followed is Followed.UNKNOWN or self.windows.went_on[row]:
             return "not logged"
         names, at = self.schema.information_sets[0], np.array([row])
         after = {n: self.windows.next_columns[n].take(at).decode()[0] for n in names}

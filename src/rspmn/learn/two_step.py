@@ -53,7 +53,9 @@ class TwoSteps:
 def wrap(windows: Windows, config: LearnConfig) -> TwoSteps:
     """Return the windows as rows of two steps."""
     known = windows.followed != Followed.UNKNOWN
-    if not known.any():
+    went_on = windows.went_on
+    nowhere = went_on.any() and not (windows.followed[~went_on] <= Followed.STATE).any()
+    if nowhere or not known.any():
         raise DataError(
             f"none of {len(windows)} distinct steps has a known successor: every episode has one "
             "step and was truncated; declare how episodes ended, or log longer ones"

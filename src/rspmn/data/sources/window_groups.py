@@ -15,7 +15,7 @@ from rspmn.data.episodes import Followed
 from rspmn.data.sources.engine import Frame
 from rspmn.data.sources.engine_columns import is_missing
 from rspmn.data.sources.log_rows import COUNT, LogQuery, pair_columns
-from rspmn.data.sources.pair_codes import CODE, STATE, STEP, YES, PairCodes, is_key
+from rspmn.data.sources.pair_codes import CODE, NOTHING, STATE, STEP, YES, PairCodes, is_key
 from rspmn.data.sources.utility_bins import UtilityBins
 from rspmn.data.tables import Table, code_cells
 from rspmn.data.windows import Windows, fair_endings, group_windows, time_limit_of
@@ -56,7 +56,7 @@ class Endings:
     """How last steps are read: as the format says, and by what is known of all episodes."""
 
     longest: int  # steps
-    time_limit: int  # steps after which an END is as good as unknown; 0: none
+    time_limit: int  # steps after which episodes that did not end went on; 0: none
 
     @classmethod
     def found(cls, groups: Table, asked: LogQuery, time_limit: int | None) -> "Endings":
@@ -146,7 +146,8 @@ class GroupReader:
         last = self.endings.of(found, ~np.logical_and.reduce(unseen, initial=True), asked.log)
         step = Followed.TUPLE if asked.following == schema.variables else Followed.STATE
         followed = np.where(found.follows == STEP, step, last).astype(np.int8)
-        nothing = np.isin(followed, (Followed.END, Followed.UNKNOWN))
+        nothing = (followed == Followed.END) | (followed == Followed.UNKNOWN)
+        nothing |= found.follows == NOTHING
         for column in following.values():
             column.data[nothing] = column.absent
         return Windows(

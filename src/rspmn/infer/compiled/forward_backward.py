@@ -162,7 +162,8 @@ def kernel_of(model: RSPMN, episodes: Episodes) -> Kernel:
             f"the episodes' {list(episodes.schema.variables)}"
         )
     names = [name for name in schema.variables if name != schema.utility]
-    index = StateIndex(schema, state_part(model.template), np.ones(model.num_interfaces))
+    states = np.arange(model.num_interfaces) != (-1 if model.end is None else model.end)
+    index = StateIndex(schema, state_part(model.template), states.astype(np.float64))
     groups = joint_groups([episodes.columns[name] for name in names], episodes.num_steps)
     kinds = {name: episodes.columns[name].take(groups.members()) for name in names}
     columns = {name: Distinct.of(column) for name, column in kinds.items()}

@@ -49,8 +49,11 @@ def is_completed(windows: Windows) -> bool:
 
 
 def steps_lacking(windows: Windows) -> int:
-    """Return how many steps lack a value of their state, or of the one that followed."""
-    return int(windows.counts[lacks_values(windows)].sum())
+    """Return how many steps lack a value of their state, or of the one that followed.
+
+    Steps that led to a state of which nothing is known are not counted.
+    """
+    return int(windows.counts[lacks_values(windows) & ~windows.went_on].sum())
 
 
 def completed(windows: Windows, deadline: float = math.inf) -> Windows:
