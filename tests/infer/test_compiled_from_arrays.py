@@ -27,8 +27,9 @@ from rspmn.circuit import (
     fold_up,
     walk_down,
 )
+from rspmn.infer.branches import logged_steps
 from rspmn.infer.compiled import state_part as compiled
-from rspmn.infer.compiled.offers import Offers, certain_steps, logged_steps
+from rspmn.infer.compiled.offers import Offers
 from rspmn.infer.compiled.state_part import products_below, state_part
 from rspmn.values import UNKNOWN, Mark, Value
 
@@ -207,16 +208,22 @@ def test_too_many_products_are_not_expanded(monkeypatch: pytest.MonkeyPatch) -> 
     assert products_below(found, np.array(found.roots), ["s"]) is None
 
 
-@given(seeds)
-def test_steps_are_certain_where_nothing_is_chosen_below(seed: int) -> None:
-    network = random_graph(seed)
-    found = certain_steps(network.arrays).tolist()
-    for index in range(len(network)):
-        chosen: list[int] = []
+@given(seeds, st.booleans())
+def test_logged_steps_are_the_fewest_of_what_is_added(seed: int, decided: bool) -> None:
+    network, rng = random_graph(seed), np.random.default_rng(seed)
+    arrays, chosen = network.arrays, np.full(len(network), -1)
+    for index in arrays.of_kind(Max).tolist():
+        chosen[index] = rng.choice([-1, *network.nodes[index].children])
 
-        def first(at: int, chosen: list[int] = chosen) -> int:
-            chosen.append(at)
-            return 0
+    def below(index: int) -> float:
+        node = network.nodes[index]
+        if isinstance(node, Utility):
+            return node.count
+        if isinstance(node, Max) and decided:
+            return 0.0 if chosen[index] < 0 else below(int(chosen[index]))
+        if isinstance(node, Sum | Max):
+            return sum(map(below, node.children))
+        return min(map(below, node.children), default=math.inf)
 
-        steps = logged_steps(network, index, first)
-        assert math.isnan(found[index]) if chosen else found[index] == steps
+    found = logged_steps(arrays, chosen if decided else None).tolist()
+    assert found == pytest.approx([below(index) for index in range(len(network))], rel=1e-12)

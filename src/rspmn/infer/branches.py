@@ -23,6 +23,7 @@ from rspmn.circuit import (
     fold_up,
     walk_down,
 )
+from rspmn.circuit.node_arrays import KINDS, NodeArrays
 from rspmn.errors import EvidenceError, did_you_mean
 from rspmn.types import Array, Bools, Ints, Objects, objects
 from rspmn.values import Mark, Value
@@ -155,21 +156,9 @@ class Context:
         return Branches(self, starts, int(sizes.sum()), edges)
 
     @cached_property
-    def steps(self) -> list[float]:  # [nodes]
-        """The logged steps below each node: of what is added the fewest, else all."""
-
-        def combine(node: Node, below: list[float]) -> float:
-            match node:
-                case Utility():
-                    return node.count
-                case Product():
-                    return min(below, default=math.inf)
-                case Sum() | Max():
-                    return sum(below)
-                case _:
-                    return math.inf
-
-        return fold_up(self.network, combine)
+    def steps(self) -> Array:  # [nodes]
+        """The logged steps below each node, all branches of max nodes added up."""
+        return logged_steps(self.network.arrays)
 
     def values(self, decision: str) -> list[Value]:
         """Return all values of a decision that are offered anywhere, in the order they appear."""
@@ -318,3 +307,23 @@ def _drawn(distributions: Iterable[Distribution], rng: np.random.Generator) -> l
     drawn = [part.samples(rng, count) for part, count in zip(parts, counts.tolist(), strict=True)]
     values = [value for part in drawn for value in np.asarray(part).tolist()]
     return [values[k] for k in rng.permutation(len(values)).tolist()]
+
+
+def logged_steps(arrays: NodeArrays, chosen: Ints | None = None) -> Array:  # [nodes]
+    """Return the logged steps behind each node: of what is added the fewest, else all.
+
+    They are infinite where no utility is below. `chosen` [nodes] has the child that is chosen at
+    each max node, -1 for none; without it, all branches count.
+    """
+    found = np.full(len(arrays), np.inf)
+    utilities = arrays.of_kind(Utility)
+    found[utilities] = arrays.utilities[arrays.item[utilities], 2]
+    for level in arrays.levels:
+        for kind, combine in {Product: np.minimum, Sum: np.add, Max: np.add}.items():
+            here = level[arrays.kind[level] == KINDS[kind]]
+            if kind is Max and chosen is not None:
+                found[here] = np.where(chosen[here] >= 0, found[chosen[here]], 0.0)
+            elif len(here):
+                edges, first = arrays.edges_of(here)
+                found[here] = combine.reduceat(found[arrays.children[edges]], first)
+    return found

@@ -14,6 +14,7 @@ import numpy as np
 
 from rspmn.circuit import Network
 from rspmn.infer.bellman import Future, FutureArrays, check_steps, future_arrays
+from rspmn.infer.branches import logged_steps
 from rspmn.infer.criterion import MEU, TIE, Criterion
 from rspmn.infer.evaluation import Evaluation, evaluate
 from rspmn.infer.evidence import Known, as_state, known_values
@@ -135,8 +136,6 @@ def _mean(
     criterion: Criterion,
 ) -> ExpectedUtility:
     """Return what interface nodes are worth, on average over where one may be."""
-    from rspmn.infer.compiled.offers import logged_steps
-
     bellman, last, nodes = model.bellman, left == 0, beliefs.nodes
     if not len(nodes):
         return ExpectedUtility(math.nan, 0.0)
@@ -145,15 +144,8 @@ def _mean(
     supports = np.ones(len(nodes))
     if choices.shares is not None:
         supports = bellman.supports(choices, future.supports, discount, last)[0][nodes]
-    branches = {
-        node: int(chosen - start) if best[chosen] else None
-        for level, best, chosens in zip(bellman.levels, choices.best, choices.chosen, strict=True)
-        for node, start, chosen in zip(level.nodes.tolist(), level.starts, chosens, strict=True)
-    }
-    roots = model.template.roots
-    steps = sum(
-        logged_steps(model.template, roots[k], branches.__getitem__) for k in nodes.tolist()
-    )
+    arrays, roots = model.template.arrays, np.array(model.template.roots)
+    steps = float(logged_steps(arrays, bellman.children(choices, arrays))[roots[nodes]].sum())
     shares, weights = beliefs.weights * known, beliefs.weights
     value = math.nan
     if shares.any():

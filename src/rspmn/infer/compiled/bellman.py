@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from rspmn.circuit.node_arrays import NodeArrays
 from rspmn.infer.compiled.expectation import Expectation
 from rspmn.infer.compiled.linear_forms import Forms, Level
 from rspmn.infer.criterion import (
@@ -90,6 +91,14 @@ class Bellman:
     def all_known(self, criterion: Criterion) -> bool:
         """Return whether all decisions lead to something known; a criterion may allow nothing."""
         return not self.has_edge and criterion is MEU
+
+    def children(self, choices: Choices, arrays: NodeArrays) -> Ints:  # [nodes]
+        """Return the node that is chosen at each max node of the template, -1 for none."""
+        found = np.full(len(arrays), -1)
+        for level, best, chosen in zip(self.levels, choices.best, choices.chosen, strict=True):
+            edge = arrays.starts[level.nodes] + chosen - level.starts
+            found[level.nodes] = np.where(best[chosen], arrays.children[edge], -1)
+        return found
 
     # ---- values --------------------------------------------------------------------
 

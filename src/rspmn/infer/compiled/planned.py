@@ -9,11 +9,12 @@ import numpy as np
 from rspmn.circuit import Max
 from rspmn.errors import EvidenceError
 from rspmn.infer.bellman import Future, check_discount, check_steps
+from rspmn.infer.branches import logged_steps
 from rspmn.infer.compiled.bellman import Bellman, Choices
 from rspmn.infer.compiled.finite_horizon import StepValues, settled_over, values_over
 from rspmn.infer.compiled.infinite_horizon import limit, supports_of_limit
 from rspmn.infer.compiled.layers import ranges
-from rspmn.infer.compiled.offers import Offers, certain_steps, logged_steps
+from rspmn.infer.compiled.offers import Offers
 from rspmn.infer.compiled.ties import delays_of_limit
 from rspmn.infer.criterion import Criterion
 from rspmn.model import RSPMN
@@ -37,7 +38,7 @@ class At:
     delay: Array
     known: Array
     supported: Array
-    steps: Array  # [branches + 1], NaN where it was not asked for
+    steps: Array | None = None  # [nodes], the logged steps behind each, once they are asked for
     _tables: dict[str, Array] = field(default_factory=dict)
 
     def table(self, offers: Offers, decision: str) -> Array:  # [max nodes, 1 + 5 · values]
@@ -180,8 +181,7 @@ class Plan:
                 supported = bellman.supports(found, following, self.discount, last)[1]
         numbers = (found.worth, found.delay, known, supported)
         worth, delay, share, support = map(self.in_order, numbers)
-        steps = np.append(np.full(len(worth) - 1, np.nan), 0.0)
-        return At(found, delays, _numbers(bellman, found), worth, delay, share, support, steps)
+        return At(found, delays, _numbers(bellman, found), worth, delay, share, support)
 
     def in_order(self, of_levels: tuple[Array, ...]) -> Array:  # [branches + 1, ...]
         """Return numbers of branches, [branches, ...] for each level, in the order of `Offers`."""
@@ -301,28 +301,18 @@ class Plan:
 
         They are infinite where no utility is below, and none support branch -1, which is none.
         """
-        known = self.at(after).steps
-        found = known[branches]
-        if (new := np.isnan(found)).any():
-            asked = np.unique(branches[new])
-            known[asked] = [self._steps(k, after) for k in self.offers.child[asked].tolist()]
-            found = known[branches]
-        return np.asarray(found)
+        return np.where(branches >= 0, self._steps(after)[self.offers.child[branches]], 0.0)
 
     def steps(self, index: int, after: int) -> float:
         """Return the logged steps that support a node's worth, as `Evaluation.steps` counts."""
-        steps = self._steps(index, after)
+        steps = float(self._steps(after)[index])
         return 0.0 if math.isinf(steps) else steps
 
-    @cached_property
-    def _certain_steps(self) -> Array:  # [nodes]
-        return certain_steps(self.model.template.arrays)
-
-    def _steps(self, index: int, after: int) -> float:
-        certain = float(self._certain_steps[index])
-        if not math.isnan(certain):
-            return certain
-        return logged_steps(self.model.template, index, lambda at: self.best_branch(at, after))
+    def _steps(self, after: int) -> Array:  # [nodes]
+        found, arrays = self.at(after), self.model.template.arrays
+        if found.steps is None:
+            found.steps = logged_steps(arrays, self.model.bellman.children(found.choices, arrays))
+        return found.steps
 
 
 def _made_together(schema: Schema) -> list[str]:
