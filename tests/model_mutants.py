@@ -168,7 +168,7 @@ def revalue(raw: Any, places: Places, _: list[Seed], rng: Random) -> None:
 
 def replace(raw: Any, places: Places, _: list[Seed], rng: Random) -> None:
     """Put something of any type in the place of something."""
-    _put(raw, places.any(rng), rng.choice([*OTHERS, *NUMBERS, *STRINGS]))
+    _put(raw, places.any(rng), copy.deepcopy(rng.choice([*OTHERS, *NUMBERS, *STRINGS])))
 
 
 def move_mass(raw: Any, places: Places, _: list[Seed], rng: Random) -> None:
@@ -224,7 +224,7 @@ def change_object(raw: Any, places: Places, _: list[Seed], rng: Random) -> None:
             case 0:
                 found.pop(key)
             case 1:
-                found[rng.choice(STRINGS)] = rng.choice(OTHERS)
+                found[rng.choice(STRINGS)] = copy.deepcopy(rng.choice(OTHERS))
             case _:
                 found[rng.choice(list(found))] = copy.deepcopy(found[key])
 

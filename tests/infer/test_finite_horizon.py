@@ -8,7 +8,8 @@ from factored_models import random_factored
 from plain_queries import settled
 from random_models import simplex
 from rspmn import RSPMN
-from rspmn.infer.compiled import finite_horizon
+from rspmn.envs.paper_grid import paper_grid
+from rspmn.infer.compiled import finite_horizon, planned
 from rspmn.infer.compiled.finite_horizon import StepValues, values_over
 from rspmn.types import Array
 from small_models import Moves, chain
@@ -134,3 +135,17 @@ def test_what_pays_only_in_the_long_run_is_not_overlooked() -> None:
     model = chain(moves)
     steps = 2000
     assert model.values(steps)[0] == pytest.approx(-length + 2 * (steps - length), abs=1e-9)
+
+
+def test_few_steps_are_kept_of_templates_with_many_branches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = paper_grid()
+    plenty, states = model.policy(6), [{"x": x, "y": y} for x in (0, 1) for y in (0, 1)]
+    monkeypatch.setattr(planned, "MOST_BRANCHES", 0)
+    little = model.policy(6)
+    for t in range(6):
+        for state in states:
+            assert plenty.action_values(state, t) == little.action_values(state, t)
+    assert len(plenty.planned._kept) == 6
+    assert len(little.planned._kept) == 1

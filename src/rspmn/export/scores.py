@@ -141,7 +141,7 @@ class _Points:
     def _numbers(self, level: int, point: int) -> list[list[Any]]:
         name = self.decisions[level]
         values, branches = self.offers.values(name), self.offers.branches(name)[point].tolist()
-        _, *numbers = self.at.table(self.offers, name)[point].tolist()
+        _, *numbers = self.at.rows(self.offers.branches(name)[[point]])[0].tolist()
         offered, known, worth, delay = (
             [_short(x) for x in numbers[k * len(values) : (k + 1) * len(values)]] for k in range(4)
         )

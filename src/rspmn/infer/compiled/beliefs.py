@@ -69,14 +69,17 @@ class Beliefs:
         """Return the number of pairs of each state that are true."""
         return np.diff(np.concatenate([[0], np.cumsum(of_pairs)])[self.starts])
 
-    def sums_at(self, places: Ints, table: Array) -> Array:  # [states, columns]
-        """Return the weighted sum of some rows of a table, a row for each pair."""
+    def sums(self, of_pairs: Array) -> Array:  # [states, columns]
+        """Return the weighted sum of rows of numbers, one for each pair."""
         if len(self) == 1:
-            return np.asarray(self.weights @ table[places])[None, :]
+            return np.asarray(self.weights @ of_pairs)[None, :]
+        if len(self) == len(self.nodes) and (np.diff(self.starts) == 1).all():
+            return self.weights[:, None] * of_pairs
         from scipy.sparse import csr_array
 
-        shape = (len(self), len(table))
-        return np.asarray(csr_array((self.weights, places, self.starts), shape=shape) @ table)
+        pairs = np.arange(len(of_pairs))
+        shape = len(self), len(of_pairs)
+        return np.asarray(csr_array((self.weights, pairs, self.starts), shape=shape) @ of_pairs)
 
     def where(self, keep: Bools) -> "Beliefs":
         """Return some of the pairs, of as many states."""

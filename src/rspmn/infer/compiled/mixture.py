@@ -45,8 +45,8 @@ class Situation:
 
     def averages(self, at: At) -> "Averages":
         """Return what is planned at the max nodes, averaged over where each state may be."""
-        table = at.table(self.offers, self.decision)
-        found, values = self.beliefs.sums_at(self.at, table), table.shape[1] // 5
+        found = self.beliefs.sums(at.rows(self.branches))
+        values = found.shape[1] // 5
         parts = [found[:, k : k + values] for k in range(1, 1 + 5 * values, values)]
         offered, known, worth, delay, supported = parts
         total = found[:, :1] if found[:, 0].all() else np.maximum(found[:, :1], 1e-300)
@@ -59,8 +59,7 @@ class Situation:
 
     def averages_of_one(self, at: At) -> "OneAverage":
         """Return `averages` in the only state, for few numbers."""
-        table = at.table(self.offers, self.decision)
-        total, *found = (self.beliefs.weights @ table[self.at]).tolist()
+        total, *found = (self.beliefs.weights @ at.rows(self.branches)).tolist()
         values, total = len(found) // 5, total or 1.0
         offered, known, worth, delay, supported = (
             found[k : k + values] for k in range(0, 5 * values, values)

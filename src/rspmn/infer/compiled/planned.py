@@ -14,7 +14,6 @@ from rspmn.infer.compiled.bellman import Bellman, Choices
 from rspmn.infer.compiled.finite_horizon import StepValues, settled_over, values_over
 from rspmn.infer.compiled.infinite_horizon import limit, supports_of_limit
 from rspmn.infer.compiled.layers import ranges
-from rspmn.infer.compiled.offers import Offers
 from rspmn.infer.compiled.ties import delays_of_limit
 from rspmn.infer.criterion import Criterion
 from rspmn.model import RSPMN
@@ -22,8 +21,9 @@ from rspmn.schema import Schema
 from rspmn.types import Array, Ints
 from rspmn.values import Mark, Value
 
-#: Of so many different steps to go the choices are kept.
-KEPT = 64
+#: Of so many different steps to go the choices are kept, and fewer of a template with more
+#: branches than this in all.
+KEPT, MOST_BRANCHES = 64, 10_000_000
 
 
 @dataclass
@@ -39,24 +39,24 @@ class At:
     known: Array
     supported: Array
     steps: Array | None = None  # [nodes], the logged steps behind each, once they are asked for
-    _tables: dict[str, Array] = field(default_factory=dict)
 
-    def table(self, offers: Offers, decision: str) -> Array:  # [max nodes, 1 + 5 · values]
+    def rows(self, branch: Ints) -> Array:  # [max nodes, values] to [max nodes, 1 + 5 · values]
         """Return 1, and numbers of each value of a decision, all values of one kind adjacent.
 
         They are: whether it is offered, how much is known of it, its worth and its delay, weighed
         by that, and how much is supported. Sums of rows, weighed by how probable max nodes are, are
         what averages are made of.
         """
-        if decision not in self._tables:
-            branch = offers.branches(decision)
-            known = self.known[branch]
-            worth = known * np.where(known > 0, self.worth[branch], 0.0)
-            delay = known * self.delay[branch]
-            one, supported = np.ones((len(branch), 1)), self.supported[branch]
-            parts = [one, branch >= 0, known, worth, delay, supported]
-            self._tables[decision] = np.hstack(parts)
-        return self._tables[decision]
+        size, values = branch.shape
+        found = np.ones((size, 1 + 5 * values))
+        found[:, 1 : 1 + values] = branch >= 0
+        found[:, 1 + values :] = self._weighed[:, branch].swapaxes(0, 1).reshape(size, 4 * values)
+        return found
+
+    @cached_property
+    def _weighed(self) -> Array:  # [4, branches + 1]
+        worth = np.where(self.known > 0, self.worth, 0.0)
+        return np.stack([self.known, self.known * worth, self.known * self.delay, self.supported])
 
 
 @dataclass
@@ -96,6 +96,7 @@ class Plan:
         self._firsts: dict[int, _First] = {}
         self.together = _made_together(model.schema)
         self.offers = model.offers
+        self.most_kept = min(KEPT, 1 + MOST_BRANCHES // (1 + int(self.offers.starts[-1])))
         self._values = self._plan()
 
     def _plan(self) -> StepValues:
@@ -152,7 +153,7 @@ class Plan:
         after = self.settled_from(after)
         kept = self._kept.get(after)
         if kept is None or (delays and not kept.with_delays):
-            if len(self._kept) >= KEPT:
+            if len(self._kept) >= self.most_kept:
                 self._kept.clear()
             first = self._first_of(after)
             found, late = first.choices, first.with_delays
@@ -214,7 +215,7 @@ class Plan:
         after = self.settled_from(after)
         first = self._firsts.get(after)  # other threads may empty the table at any time
         if first is None:
-            if len(self._firsts) >= KEPT:
+            if len(self._firsts) >= self.most_kept:
                 self._firsts.clear()
             late = "_settled" in self.__dict__  # then ties are broken at once
             found = self._choose(after, self._settled[0][after] if late else None)
