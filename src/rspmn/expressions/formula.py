@@ -42,12 +42,6 @@ SIGNS: Mapping[Callable[[Any, Any], Any], str] = {
     operator.gt: ">",
     operator.ge: ">=",
 }
-ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-}
 
 
 def formula_of(expression: Expression, columns: Mapping[str, Holds]) -> Formula:
@@ -62,44 +56,6 @@ def formula_of(expression: Expression, columns: Mapping[str, Holds]) -> Formula:
     """
     found: Formula = _plain(fold(expression, _Formulas(columns)).value)
     return found
-
-
-def formula_value(formula: Formula, state: Mapping[str, Any]) -> Any:
-    """Return the value of a formula in a state; None is missing.
-
-    It is what `rspmn.expressions.evaluate.evaluate` returns for one row.
-
-    >>> formula_value([">", ["column", "floor"], 0.0], {"floor": 2})
-    1
-    """
-    if not isinstance(formula, list):
-        return formula
-    kind, *parts = formula
-    if kind == "column":
-        return state.get(parts[0])
-    values = [formula_value(part, state) for part in (parts[:1] if kind == "in" else parts)]
-    if kind == "lacks":
-        return int(values[0] is None)
-    if kind == "filled":
-        return 0 if values[0] is None else values[0]
-    if kind == "both" and 0 in values:
-        return 0
-    if None in values:
-        return None
-    if kind == "in":
-        return int(values[0] in parts[1])
-    if kind in ARITHMETIC:
-        return ARITHMETIC[kind](*values)
-    return int(_CONDITIONS[kind](*values))
-
-
-_CONDITIONS: Mapping[str, Callable[..., Any]] = {
-    **{name: sign for sign, name in SIGNS.items()},
-    "same": operator.eq,
-    "both": lambda one, other: bool(one and other),
-    "not": operator.not_,
-    "number": bool,
-}
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,7 +28,7 @@ from rspmn.infer.compiled.planned import Plan
 from rspmn.infer.constraints import Constraints
 from rspmn.infer.criterion import MEU
 from rspmn.infer.evidence import Known, as_state, known_values, open_variables
-from rspmn.infer.meu import ExpectedUtility, recurrent_meu
+from rspmn.infer.meu import ExpectedUtility, averaged, recurrent_meu
 from rspmn.model import RSPMN
 from rspmn.values import Value, as_value, is_missing, show
 
@@ -212,14 +212,9 @@ class Answers:
         at = [planned.first(node) for node in beliefs.nodes.tolist()]
         found = np.array([planned.best(index, after) for index in at if index is not None])
         values, known, supported = found.reshape(-1, 3).T
-        shares = beliefs.weights * known
-        value, support = math.nan, 0.0
-        if shares.any():
-            value = float(shares @ np.where(known > 0, values, 0.0) / shares.sum())
-        if len(at):
-            support = float(beliefs.weights @ supported / beliefs.weights.sum())
         steps = sum(planned.steps(index, after) for index in at if index is not None)
-        return ExpectedUtility(value, support, steps, planned.discount * planned.bound)
+        bound = planned.discount * planned.bound
+        return averaged(beliefs.weights, values, known, supported, steps, bound)
 
     def _value_of_best(self, known: Known | None, t: int) -> ExpectedUtility:
         """Return what the best of the next decision is worth in a state that is all known."""

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rspmn.availability import DecisionCondition, Law, label
+from rspmn.availability import DecisionCondition, Law
 from rspmn.circuit import Leaf, Max, Network
 from rspmn.expressions import Expression
-from rspmn.expressions.formula import Formula, Holds, formula_of, formula_value
+from rspmn.expressions.formula import Formula, Holds, formula_of
 from rspmn.infer.constraints import Forbidden
-from rspmn.values import Mark, Value, is_missing
+from rspmn.values import Mark, Value
 
 
 @dataclass(frozen=True)
@@ -25,22 +25,6 @@ class Condition:
     variables: list[str]
     formula: Formula | None  # None: in all states
     is_law: bool
-
-    def forbids(self, made: Mapping[str, Value], state: Mapping[str, Any]) -> bool:
-        """Return whether decisions cannot, or must not, be made in a state.
-
-        >>> law = Condition("a", "lift", ["floor"], [">", ["column", "floor"], 0.0], True)
-        >>> law.forbids({"a": "lift"}, {"floor": 0}), law.forbids({"a": "lift"}, {})
-        (True, False)
-        """
-        value = made.get(self.decision)
-        if value is None or label(value) != self.value:
-            return False
-        if any(is_missing(state.get(name)) for name in self.variables):
-            return not self.is_law
-        if self.formula is None:
-            return True
-        return bool(formula_value(self.formula, state) == 0) == self.is_law
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""

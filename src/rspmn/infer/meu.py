@@ -19,6 +19,7 @@ from rspmn.infer.criterion import MEU, TIE, Criterion
 from rspmn.infer.evaluation import Evaluation, evaluate
 from rspmn.infer.evidence import Known, as_state, known_values
 from rspmn.model import RSPMN, Evidence
+from rspmn.types import Array
 from rspmn.values import show_steps
 
 if TYPE_CHECKING:
@@ -137,8 +138,6 @@ def _mean(
 ) -> ExpectedUtility:
     """Return what interface nodes are worth, on average over where one may be."""
     bellman, last, nodes = model.bellman, left == 0, beliefs.nodes
-    if not len(nodes):
-        return ExpectedUtility(math.nan, 0.0)
     choices = bellman.choose(future.values, future.delays, discount, last, criterion)
     values, known = (a[nodes] for a in bellman.known_at_roots(choices.values, choices.shares))
     supports = np.ones(len(nodes))
@@ -146,10 +145,16 @@ def _mean(
         supports = bellman.supports(choices, future.supports, discount, last)[0][nodes]
     arrays, roots = model.template.arrays, np.array(model.template.roots)
     steps = float(logged_steps(arrays, bellman.children(choices, arrays))[roots[nodes]].sum())
-    shares, weights = beliefs.weights * known, beliefs.weights
-    value = math.nan
+    return averaged(beliefs.weights, values, known, supports, steps, discount * future.bound)
+
+
+def averaged(
+    weights: Array, values: Array, known: Array, supports: Array, steps: float, bound: float
+) -> ExpectedUtility:
+    """Return what nodes are worth, on average: as much as is known of each counts."""
+    shares, value, support = weights * known, math.nan, 0.0
     if shares.any():
         value = float(shares @ np.where(known > 0, values, 0.0) / shares.sum())
-    support = float(weights @ supports / weights.sum())
-    steps = 0.0 if math.isinf(steps) else steps
-    return ExpectedUtility(value, support, steps, discount * future.bound)
+    if len(weights):
+        support = float(weights @ supports / weights.sum())
+    return ExpectedUtility(value, support, 0.0 if math.isinf(steps) else steps, bound)
