@@ -37,7 +37,7 @@ class Policy(BasePolicy):
         --------
         >>> from rspmn.envs.frozen_lake import frozen_lake
         >>> from rspmn.learn import learn_rspmn
-        >>> model, _ = learn_rspmn(frozen_lake().generate(2000, 8, 0))
+        >>> model, _ = learn_rspmn(frozen_lake().generate(2000, 50, 0))
         >>> found = model.policy(8).how_sure({"cell": 14})
         >>> found.recommended.action.value
         'down'
