@@ -8,6 +8,8 @@ import pytest
 from rspmn import Schema
 from rspmn.circuit import StudentT, Sum, validity_violations
 from rspmn.learn import LearnConfig, learn_spmn
+from rspmn.learn.structure.class_factors import Earned
+from rspmn.learn.structure.rows import read_rows
 from rspmn.spmn import SPMN
 
 
@@ -149,3 +151,20 @@ def test_a_good_action_among_many_stays_good() -> None:
     best = learn_spmn({"a": a, "u": u}, Schema([["a"]], ["a"], "u"))[0].best_decisions()[0]
     assert best.value == 7
     assert best.utility == pytest.approx(u[a == 7].mean(), abs=0.02)
+
+
+def test_how_far_means_are_shrunk_by_hand() -> None:
+    """Utilities 0, 0, 0 and 4; a class has half of the last row, the other all else.
+
+    Counts 3.5 and .5, sums 2 and 2, means 4/7 and 4 around 1: between them are
+    3.5 · (3/7)² + .5 · 3² = 36/7. Shrunk by one row they are 2/3 and 2, with a noise of
+    (3 · (2/3)² + .5 · (10/3)² + .5 · 2²) / 4 = 20/9. One class has more than half a row:
+    (36/7 - 20/9) / (4 - (3.5² + .5²) / 4) is the variance of means.
+    """
+    table = {"x": range(4), "a": [0] * 4, "u": [0.0, 0.0, 0.0, 4.0]}
+    rows, _ = read_rows(table, Schema([["x"], ["a"]], ["a"], "u"), bins=10)
+    earned = Earned(rows, np.zeros(4, dtype=np.int64), "u")
+    earned.fit(np.array([[1.0, 0.0]] * 3 + [[0.5, 0.5]]))
+    varied = (36 / 7 - 20 / 9) / (4 - 12.5 / 4)
+    assert earned._noise == pytest.approx(20 / 9)
+    assert earned._strength == pytest.approx(20 / 9 / varied)

@@ -7,7 +7,7 @@ from rspmn.learn.numbers.axes import NumberLine
 from rspmn.learn.numbers.displacements import Logged, fit_displacements
 from rspmn.learn.numbers.follows import expected_next, next_categories
 from rspmn.learn.numbers.grid import Grid, Membership
-from rspmn.learn.numbers.successors import DRAWS, _draws
+from rspmn.learn.numbers.successors import DRAWS, _draws, _landing
 
 
 def test_the_next_category_by_hand() -> None:
@@ -50,3 +50,15 @@ def test_noise_is_drawn_at_the_middles_of_its_quantiles() -> None:
     drawn = _draws(grid, noise)
     assert drawn.tolist() == [[-1.0]] * (DRAWS // 2) + [[1.0]] * (DRAWS // 2)
     assert _draws(grid, 1e-9 * noise).tolist() == [[0.0]]
+
+
+@pytest.mark.parametrize(("numbers", "corners"), [(4, 16), (5, 6)])
+def test_up_to_sixteen_corners_are_interpolated(numbers: int, corners: int) -> None:
+    """In the middle of a cell all of 2^4 have the same weight; of 2^5 there are 5 + 1."""
+    line = NumberLine(np.array([0.0, 1.0]))
+    grid = Grid((), (line,) * numbers, np.zeros((1, numbers), dtype=np.int64), np.ones(1))
+    knots, weight = _landing(grid, np.full((1, numbers), 0.5), certain=True)
+    assert knots.shape == (1, corners, numbers)
+    assert weight.sum() == pytest.approx(1.0)
+    if corners == 16:
+        assert weight == pytest.approx(np.full((1, 16), 1 / 16))
