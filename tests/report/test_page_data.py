@@ -2,6 +2,7 @@
 
 import json
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from rspmn.envs.frozen_lake import frozen_lake
 from rspmn.envs.paper_grid import paper_grid
 from rspmn.errors import EvidenceError
 from rspmn.evaluate import compare, practice
+from rspmn.evaluate.practice import practice_value
 from rspmn.infer.policy import Policy
 from rspmn.learn import learn_rspmn
 from rspmn.model import RSPMN
@@ -22,7 +24,7 @@ from rspmn.report import report_data
 from rspmn.report.card import variable_facts
 from rspmn.report.decision_points import DecisionPoints
 from rspmn.report.page_warnings import page_warnings
-from rspmn.report.practice_comparison import worth_facts
+from rspmn.report.practice_comparison import compared_steps, worth_facts
 
 HORIZON = 8
 
@@ -187,3 +189,17 @@ def test_a_model_written_by_hand_has_a_page() -> None:
     assert found["worth"]["policy"] is None
     assert found["worth"]["promise"] == paper_grid().meu(None, 4)
     assert found["nodes"][0]["decided"] == {"action": "down"}
+
+
+def test_over_how_many_steps_practice_is_compared(
+    model: RSPMN, policy: Policy, log: Episodes
+) -> None:
+    """The horizon; else the longest episode; else 8, 16, … until the value changes by a 1000th."""
+    for_ever = model.policy(discount=0.8)
+    assert compared_steps(policy, log) == HORIZON
+    assert compared_steps(for_ever, log) == log.lengths.max()
+    steps = [8 * 2**k for k in range(6)]
+    values = [practice_value(model, n, 0.8).value for n in (4, *steps)]
+    settled = [abs(b - a) <= 1e-3 * abs(b) for a, b in pairwise(values)]
+    assert settled.index(True) > 0
+    assert compared_steps(for_ever, None) == steps[settled.index(True)]
