@@ -100,6 +100,8 @@ class Products:
         given = [(name, cell) for name, cell in zip(self.names, key, strict=True) if cell >= 0]
         here = self._products_in(given)
         nodes, logs = self.node[here], self.log_weight[here]
+        if len(here) == 1 and self._is_solid[here[0]]:
+            return Cell(nodes, logs, here - here, here[None][:0], (), Beliefs.certain(nodes))
         first = np.flatnonzero(np.append(nodes[:1] >= 0, nodes[1:] != nodes[:-1]))
         if len(first) == 1 and self._is_solid[here].any():
             return Cell(nodes, logs, first, here[None][:0], (), Beliefs.certain(nodes[:1]))
@@ -125,8 +127,10 @@ class Products:
         leaves = [self._leaves_in(name, cell) for name, cell in given]
         best = min(range(len(given)), key=lambda k: leaves[k][1])
         of, leaf = self._products_of(given[best][0]), leaves[best][0]
-        entry, _ = ranges(of.starts[leaf], of.starts[leaf + 1])
-        found = of.items[entry]
+        if len(leaf) == 1:
+            found = of.items[of.starts[leaf[0]] : of.starts[leaf[0] + 1]]
+        else:
+            found = of.items[ranges(of.starts[leaf], of.starts[leaf + 1])[0]]
         for k, (name, _) in enumerate(given):
             if k != best:
                 found = found[leaves[k][2][self.leaf[name][found]]]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rspmn.circuit.blocks import BlockBuilder
-from rspmn.types import Ints
+from rspmn.types import Bools, Ints
 from rspmn.values import Value
 
 
@@ -26,9 +26,8 @@ def add_decisions(
     """
     last, order = np.arange(len(keys)), []
     for place in reversed(range(len(decisions))):
-        begins = _begins(keys[:, : place + 1])
-        starts = np.flatnonzero(begins)
-        widths = np.diff(np.append(starts, len(begins)))
+        starts = np.flatnonzero(begins(keys[:, : place + 1]))
+        widths = np.diff(np.append(starts, len(keys)))
         branches = builder.maxes(
             decisions[place], widths, branches, domains[place], keys[:, place + 1]
         )
@@ -37,6 +36,6 @@ def add_decisions(
     return branches, np.concatenate([np.empty(0, dtype=np.int64), *order])
 
 
-def _begins(keys: Ints) -> Ints:
+def begins(keys: Ints) -> Bools:
     """Return which of sorted rows differ from the row before."""
     return np.append(True, (np.diff(keys, axis=0) != 0).any(axis=1))[: len(keys)]

@@ -12,11 +12,11 @@ from rspmn.circuit.blocks import BlockBuilder
 from rspmn.data.keys import joint_key
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.structure.after_decision import RecurrentOutcome
-from rspmn.learn.structure.decision_blocks import add_decisions
+from rspmn.learn.structure.decision_blocks import add_decisions, begins
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.rows import Rows
 from rspmn.schema import Kind, Schema
-from rspmn.types import Bools, Ints
+from rspmn.types import Ints
 
 #: With fewer states than this, tests are cheap, and states are merged that they do not distinguish.
 MANY_STATES = 400
@@ -76,8 +76,8 @@ def grow_states(
     rows, keys = rows.where(order), keys[order]
     states = np.full(len(rows.table.origin), -1)
     states[rows.origin] = keys[:, 0]
-    first = np.flatnonzero(_begins(keys[:, :1]))  # row of each state
-    starts = np.flatnonzero(_begins(keys))
+    first = np.flatnonzero(begins(keys[:, :1]))  # row of each state
+    starts = np.flatnonzero(begins(keys))
     builder = BlockBuilder()
     outcomes = _outcomes(builder, learner, rows, starts, finish)
     domains = [rows.table.columns[name].domain for name in decisions]
@@ -132,8 +132,3 @@ def _numbers(rows: Rows, names: tuple[str, ...]) -> Ints:
     """Return the number of each row's joint value of some variables, in the order of values."""
     columns = [(rows.codes(name).astype(np.int64), rows.table.sizes[name]) for name in names]
     return np.unique(joint_key(columns), return_inverse=True)[1].astype(np.int64)
-
-
-def _begins(keys: Ints) -> Bools:
-    """Return which of sorted rows differ from the row before."""
-    return np.append(True, (np.diff(keys, axis=0) != 0).any(axis=1))
