@@ -216,11 +216,11 @@ class Argument(click.Argument):
 class Commands(click.Group):
     """All commands, each made when it is asked for."""
 
-    def __init__(self, declared: Mapping[str, DeclaredCommand], about: str = ABOUT) -> None:
+    def __init__(self, declared: Mapping[str, DeclaredCommand]) -> None:
         version = click.version_option(
             __version__, prog_name="rspmn", message="%(prog)s %(version)s"
         )
-        super().__init__("rspmn", help=about, context_settings=CONTEXT, no_args_is_help=True)
+        super().__init__("rspmn", help=ABOUT, context_settings=CONTEXT, no_args_is_help=True)
         version(self)
         self.declared = declared
 

@@ -140,14 +140,12 @@ def honest_in(
     return honest_of(model.policy(**options(model, arguments)), state)
 
 
-def honest_of(
-    policy: Policy, state: dict[str, Value | None] | None = None, t: int = 0
-) -> HonestValue | None:
+def honest_of(policy: Policy, state: dict[str, Value | None] | None = None) -> HonestValue | None:
     """Return the honest value of a policy; None where nothing is known of it."""
     if not policy.model.is_counted:
         return None
     try:
-        found = policy.honest_value(state, t)
+        found = policy.honest_value(state)
     except ConvergenceError as error:
         print(f"rspmn: no {error}", file=sys.stderr)
         return None

@@ -127,7 +127,7 @@ def examine(
             found.findings += column_findings(found.survey, found.schema, others, stats)
         try:
             _look_at_steps(found, opened)
-            found.markov = markov_test(_sample(opened, found), without=[*found.aside])
+            found.markov = markov_test(_sample(opened, found), [*found.aside])
             found.findings += found.markov.findings
         except DataError as error:
             advice = "Correct the log, or its format in the schema, and examine it again"

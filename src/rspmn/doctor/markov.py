@@ -51,7 +51,7 @@ class MarkovTest:
         ]
 
 
-def markov_test(log: Episodes, alpha: float = ALPHA, without: Collection[str] = ()) -> MarkovTest:
+def markov_test(log: Episodes, without: Collection[str] = ()) -> MarkovTest:
     """Test the Markov property on a log, of all variables but some that nothing depends on.
 
     >>> from rspmn.envs.frozen_lake import frozen_lake
@@ -81,7 +81,7 @@ def markov_test(log: Episodes, alpha: float = ALPHA, without: Collection[str] = 
     strata = rows.joint_codes(list(columns))
     statistics = pair_statistics(rows, list(before), list(after), strata)
     p_values = statistics.p_values()
-    level = alpha / p_values.size
+    level = ALPHA / p_values.size
     dependences = []
     for i, one in enumerate(before):
         for j, other in enumerate(after):

@@ -108,12 +108,10 @@ class Proposal:
         return {k: v for k, v in said.items() if k in self.found} | self.log.to_dict()
 
 
-def survey_log(
-    source: Engine, log: LogFormat | None = None, variables: Sequence[str] = ()
-) -> tuple[Survey, EpisodeStats | None]:
+def survey_log(source: Engine, log: LogFormat | None = None) -> tuple[Survey, EpisodeStats | None]:
     """Return what is in the columns of a long table, and in its episodes, if these are known."""
     log = log or LogFormat()
-    found = survey(source, variables)
+    found = survey(source)
     episode, time = keys_of(found, log)
     if episode is None and time is not None:
         episode = episode_by_times(source, found, time)

@@ -13,6 +13,9 @@ from rspmn.learn.successors.priors import Factors
 from rspmn.learn.successors.transitions import Transitions, contexts_of
 from rspmn.values import Value
 
+#: What the names of a successor's variables end with.
+PRIME = "'"
+
 
 @dataclass(frozen=True)
 class Stages:
@@ -25,12 +28,12 @@ class Stages:
     tied: Network | None = None  # Step 1 again, successors being products of shared factors
 
 
-def tied_network(one_step: OneStep, found: Estimated, mark: str = "'") -> Network | None:
+def tied_network(one_step: OneStep, found: Estimated) -> Network | None:
     """Return the two-step network in which successors are products of factors, if there are any.
 
     Contexts in one leaf share its distribution, so its nodes are stored once, whatever branches
     they are below. Where steps may be the last, the network is that of the others. An S_L at which
-    every step was the last is left out. A variable of the next step has a mark after its name.
+    every step was the last is left out. A variable of the next step has a prime after its name.
     """
     transitions, factors = found.transitions, found.weights.factors
     if factors is None:
@@ -38,7 +41,7 @@ def tied_network(one_step: OneStep, found: Estimated, mark: str = "'") -> Networ
     of_window = np.full(len(one_step.learned_in), -1)  # the S_L that each window reached
     of_window[transitions.window] = transitions.site
     builder = NetworkBuilder()
-    drawn = _Leaves(builder, transitions, factors, mark)
+    drawn = _Leaves(builder, transitions, factors)
     goes_on = ~transitions.over
     site, window, counts = (
         transitions.site[goes_on],
@@ -73,10 +76,8 @@ def tied_network(one_step: OneStep, found: Estimated, mark: str = "'") -> Networ
 class _Leaves:
     """The distribution of a component in a leaf of its tree, as nodes."""
 
-    def __init__(
-        self, builder: NetworkBuilder, transitions: Transitions, factors: Factors, mark: str
-    ) -> None:
-        self.builder, self.factors, self.mark = builder, factors, mark
+    def __init__(self, builder: NetworkBuilder, transitions: Transitions, factors: Factors) -> None:
+        self.builder, self.factors = builder, factors
         self.columns = transitions.states.columns
         self.made: dict[tuple[int, int], int] = {}
 
@@ -93,11 +94,11 @@ class _Leaves:
         values = [self._values(component, value) for value in row.indices.tolist()]
         if len(part.names) == 1:
             single = tuple(value for (value,) in values)
-            return self.builder.leaf(part.names[0] + self.mark, Categorical(single, chances))
+            return self.builder.leaf(part.names[0] + PRIME, Categorical(single, chances))
         together = [
             self.builder.product(
                 [
-                    self.builder.leaf(name + self.mark, Categorical.certain(value))
+                    self.builder.leaf(name + PRIME, Categorical.certain(value))
                     for name, value in zip(part.names, joint, strict=True)
                 ]
             )

@@ -24,11 +24,11 @@ NEXT, LEAST = 12, 0.001
 
 
 class DecisionPoints:
-    """The max nodes of a policy's template at one time step, as `Offers` numbers them."""
+    """The max nodes of a policy's template at the first step, as `Offers` numbers them."""
 
-    def __init__(self, policy: Policy, t: int = 0) -> None:
+    def __init__(self, policy: Policy) -> None:
         self.policy, self.planned = policy, policy.planned
-        self.offers, self.after = policy.planned.offers, policy.planned.after(t)
+        self.offers, self.after = policy.planned.offers, policy.planned.after(0)
         self.at = self.planned.at(self.after, delays=True)
         self._drawn = DrawnPlan(self.planned)
         self.no_intervals = self._why_no_intervals()  # in words; nothing if there are intervals

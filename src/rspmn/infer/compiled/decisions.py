@@ -92,16 +92,15 @@ class CompiledDecision:
     """A network as it looks from one decision, without evidence after it.
 
     `network`: a network whose utilities are all below the decision. `decision`: the decision; those
-    before it are given in every context. `future`: what the interface nodes of the next step pass
-    up.
+    before it are given in every context.
     """
 
-    def __init__(self, network: Network, decision: str, future: Sequence[Evaluation] = ()) -> None:
+    def __init__(self, network: Network, decision: str) -> None:
         self.network, self.decision = network, decision
         self._cut = _nodes_above(network, decision)
         self._place = {index: place for place, index in enumerate(self._cut)}
         nodes = [network.nodes[index] for index in self._cut]
-        self._values(evaluate(network, {}, future))
+        self._values(evaluate(network, {}))
         self._leaves([(p, n) for p, n in enumerate(nodes) if isinstance(n, Leaf)])
         self._layers()
 

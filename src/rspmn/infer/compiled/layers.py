@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rspmn.circuit import Latent, Max, Network, Product, Sum
+from rspmn.circuit import Max, Network, Product, Sum
 from rspmn.circuit.node_arrays import KINDS as KINDS
 from rspmn.circuit.node_arrays import NodeArrays
 from rspmn.infer.compiled.leaf_tables import Distinct, LeafTable, leaf_tables
@@ -129,42 +129,31 @@ class CompiledLikelihood:
     roots: Ints
     leaves: dict[str, LeafTable]
     decisions: dict[str, dict[Value, int]]  # the code of each value of each decision
-    latents: tuple[Ints, Ints]  # nodes, and the interface node of each
     layers: tuple[Layer | DenseSums, ...]
 
-    def __call__(
-        self, columns: Mapping[str, Distinct], rows: int, future: Array | None = None
-    ) -> Array:  # [roots, rows]
+    def __call__(self, columns: Mapping[str, Distinct], rows: int) -> Array:  # [roots, rows]
         """Return the log-likelihood of each row under each root.
 
-        Variables without a column are missing. `future` [interfaces, rows] are the
-        log-likelihoods of the latents, 0 by default.
+        Variables without a column are missing; the log-likelihood of latents is 0.
         """
         logs = np.empty((len(self.roots), rows))
-        for start, found in self.chunks(columns, rows, future):
+        for start, found in self.chunks(columns, rows):
             logs[:, start : start + found.shape[1]] = found
         return logs
 
-    def chunks(
-        self, columns: Mapping[str, Distinct], rows: int, future: Array | None = None
-    ) -> Iterator[tuple[int, Array]]:
+    def chunks(self, columns: Mapping[str, Distinct], rows: int) -> Iterator[tuple[int, Array]]:
         """Return the log-likelihoods [roots, …] of some rows at a time, and the first of these."""
         step = max(1, CHUNK // max(1, self.size))
         for start in range(0, rows, step):
             part = slice(start, min(rows, start + step))
-            yield start, self.evaluate(columns, part, future)[self.roots]
+            yield start, self.evaluate(columns, part)[self.roots]
 
-    def evaluate(
-        self, columns: Mapping[str, Distinct], part: slice, future: Array | None = None
-    ) -> Array:  # [nodes, part]
+    def evaluate(self, columns: Mapping[str, Distinct], part: slice) -> Array:  # [nodes, part]
         """Return the log-likelihood of some rows under every node."""
         logs = np.zeros((self.size, part.stop - part.start))
         for name, table in self.leaves.items():
             if name in columns:
                 logs[table.nodes] = table.log_probs_of_rows(columns[name], part)
-        if future is not None:
-            nodes, interfaces = self.latents
-            logs[nodes] = future[interfaces, part]
         decided = {
             name: columns[name].recoded(codes, part)
             for name, codes in self.decisions.items()
@@ -206,10 +195,8 @@ def compile_likelihood(network: Network) -> CompiledLikelihood:
                 layers.append(
                     Layer(KINDS[kind], nodes, children, starts, log_weights[edges], branches)
                 )
-    latents = flat.of_kind(Latent)
-    interfaces = flat.item[latents]
     return CompiledLikelihood(
-        len(network), flat.roots, leaf_tables(network), decisions, (latents, interfaces),
+        len(network), flat.roots, leaf_tables(network), decisions,
         tuple(layers),
     )  # fmt: skip
 

@@ -15,12 +15,11 @@ class FTest(NamedTuple):
     p_value: float
 
 
-def f_test(codes: Ints, strata: Ints, target: Array, weights: Array, within: float = 0.0) -> FTest:
+def f_test(codes: Ints, strata: Ints, target: Array, weights: Array) -> FTest:
     """Test for equal means at all codes within each stratum.
 
     `codes`: the values of the variable, from 0 [n]. `strata`: what is given [n]. `target`: the
-    number [n]. `weights`: how often each row occurred [n]. `within`: the sum of squares within
-    rows, if a row is the mean of several numbers.
+    number [n]. `weights`: how often each row occurred [n].
 
     Examples
     --------
@@ -30,7 +29,7 @@ def f_test(codes: Ints, strata: Ints, target: Array, weights: Array, within: flo
     (14.0, 0.105573)
     """
     group = np.zeros(len(codes), dtype=np.int64)
-    found = f_tests(codes[:, None], strata, target, weights, np.array([within]), group)
+    found = f_tests(codes[:, None], strata, target, weights, np.zeros(1), group)
     return FTest(float(found.explained[0, 0]), float(found.p_value[0, 0]))
 
 
