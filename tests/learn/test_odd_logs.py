@@ -81,6 +81,30 @@ def test_logs_of_one_step_in_which_some_went_on_say_nothing_about_what_follows()
         learn_rspmn(Episodes.from_steps(steps, PLAIN, ends))
 
 
+def test_what_went_on_is_no_state_where_each_state_is_an_interface_node() -> None:
+    """In a tenth of the steps an episode ends and earns 1; others are cut after 8."""
+    rng, episodes, ends = np.random.default_rng(0), [], []
+    for _ in range(400):
+        x, y = rng.integers(30, size=2).tolist()
+        steps: Steps = []
+        while len(steps) < 8 and not (steps and steps[-1]["u"]):
+            a = int(rng.integers(4))
+            steps.append({"x": f"x{x}", "y": f"y{y}", "a": a, "u": float(rng.random() < 0.1)})
+            x, y = (x + (a == 0) - (a == 1)) % 30, (y + (a == 2) - (a == 3)) % 30
+        episodes.append(steps)
+        ends.append(Followed.END if steps[-1]["u"] else Followed.UNKNOWN)
+    log = Episodes.from_steps(episodes, Schema([["x", "y"], ["a"]], ["a"], "u"), ends)
+    model, info = learn_rspmn(log)
+    assert info.each_state
+    assert Windows.from_episodes(log).went_on.any()
+    assert info.frontier_states == 0  # all that states lead to was acted in, or is unknown
+    again, check = refit(model, log)
+    assert check.fits
+    assert again.values(8) == pytest.approx(model.values(8), abs=1e-12, nan_ok=True)
+    # 230 ends: their share is known to 7 %, and six steps that went on after nothing known
+    assert model.meu(horizon=8) == pytest.approx(1 - 0.9**8, abs=0.1)
+
+
 def test_without_a_horizon_what_is_unknown_is_not_free() -> None:
     """Both actions cost 1 in state 0; after "r" nobody knows."""
     steps: Steps = [{"x": 0, "a": "l", "u": -1.0}] * 20 + [{"x": 0, "a": "r", "u": -1.0}]

@@ -273,13 +273,13 @@ class States:
     columns: dict[str, Column]  # of I0's variables, [count]
     count: int
     of_steps: Ints  # [num_windows]
-    of_successors: Ints  # [num_windows]; -1 where there is none
+    of_successors: Ints  # [num_windows]; -1 where there is none, or nothing is known of it
 
 
 def distinct_states(windows: Windows) -> States:
     """Return the distinct states of all windows, numbered."""
     names = windows.schema.information_sets[0]
-    follows = np.flatnonzero(windows.followed <= Followed.STATE)
+    follows = np.flatnonzero((windows.followed <= Followed.STATE) & ~windows.went_on)
     columns = [
         windows.columns[name].append(windows.next_columns[name].take(follows)) for name in names
     ]

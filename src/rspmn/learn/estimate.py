@@ -124,7 +124,7 @@ def assign_shared(
 
 def count(template: Template, assigned: Assigned, windows: Windows) -> Flows:
     """Count the steps through every position; only those with a known successor."""
-    trees, counts = assigned.trees, windows.counts * assigned.share
+    trees, counts = assigned.trees, assigned.steps
     known = assigned.after >= 0
     steps = np.where(known, counts, 0.0)
     found = Flows.none(trees)
@@ -141,7 +141,7 @@ def count(template: Template, assigned: Assigned, windows: Windows) -> Flows:
     at = (assigned.here >= 0) & ~np.append(is_frontier(template), False)[assigned.here]
     size = len(trees.template.roots)
     found.starts = group_weights(assigned.here[at], (windows.starts * assigned.share)[at], size)
-    found.visits = group_weights(assigned.here[at], counts[at], size)
+    found.visits = group_weights(assigned.here[at], (windows.counts * assigned.share)[at], size)
     found.arrived = group_weights(assigned.after[known], counts[known], size)
     return found
 
@@ -169,7 +169,7 @@ def transitions_of(
     deadline: float = math.inf,
 ) -> tuple[Transitions, Ints]:
     """Return what was logged at each S_L that was reached, and their positions."""
-    schema, counts = template.schema, windows.counts * assigned.share
+    schema, counts = template.schema, assigned.steps
     known = assigned.after[assigned.window] >= 0
     window = assigned.window[known]
     positions, site = np.unique(assigned.site[known], return_inverse=True)

@@ -110,7 +110,7 @@ def refit(
     assigned, windows = estimated.assigned, estimated.windows
     here, after, counts = assigned.here, assigned.after, windows.counts * assigned.share
     ended = windows.followed == Followed.END
-    led = (windows.followed != Followed.UNKNOWN) & (after != SEVERAL)
+    led = (windows.followed != Followed.UNKNOWN) & (after != SEVERAL) & ~windows.went_on
     strange = (here == NOWHERE) | ((after == NOWHERE) & led & ~ended)
     reached = np.zeros(len(windows), dtype=bool)
     reached[assigned.window] = True

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rspmn.circuit import Utility
 from rspmn.data.episodes import Followed
+from rspmn.data.keys import joint_groups
 from rspmn.data.windows import States, Windows, distinct_states
 from rspmn.end_nodes import Template
 from rspmn.errors import DataError
@@ -63,6 +64,7 @@ class Assigned:
 
     located: Located
     share: Array  # [num_windows], how much of its occurrences counts here: 1, unless it is shared
+    steps: Array  # [num_windows], how many steps it counts as: see `with_those_that_went_on`
     here: Ints  # [num_windows], the interface node of each step, NOWHERE or SEVERAL
     after: Ints  # [num_windows], that of what followed; NOWHERE also where it is unknown
     trees: RootTrees
@@ -112,10 +114,33 @@ def assign(
     ends = np.flatnonzero(trees.site[position] >= 0)
     ends = ends[np.argsort(window[ends], kind="stable")]
     share = np.ones(len(windows)) if share is None else share
+    steps = with_those_that_went_on(windows, windows.counts * share, here, after, template.end)
     return Assigned(
-        located, share, here, after, trees,
+        located, share, steps, here, after, trees,
         window[ends].astype(np.int64), position[ends].astype(np.int64), position, window, leaves,
     )  # fmt: skip
+
+
+def with_those_that_went_on(
+    windows: Windows, steps: Array, here: Ints, after: Ints, end: int | None
+) -> Array:  # [num_windows]
+    """Return how many steps windows count as, given how often each occurred.
+
+    Where steps went on at a time limit, nobody knows where to, those count for them that went on to
+    a known node after the same decisions. So ends do not seem likelier than they are.
+    """
+    went_on = windows.went_on & (here >= 0)
+    if not went_on.any():
+        return steps
+    made = joint_groups([windows.columns[n] for n in windows.schema.decisions], len(windows))
+    group = (here + 1) * made.size + made.codes
+    known = (here >= 0) & (after >= 0) & (after != (NOWHERE if end is None else end))
+    more, some = (
+        np.bincount(group[part], steps[part], group.max() + 1) for part in (went_on, known)
+    )
+    found = steps.copy()
+    found[known] *= (1 + more / np.maximum(some, 1e-300))[group[known]]
+    return found
 
 
 def known_columns(windows: Windows) -> dict[str, Distinct]:

@@ -21,7 +21,7 @@ from rspmn.data.distinct import distinct_rows
 from rspmn.data.episodes import Followed
 from rspmn.data.keys import group_weights
 from rspmn.data.windows import States, distinct_states
-from rspmn.infer.compiled.assign import Located, locate
+from rspmn.infer.compiled.assign import Located, locate, with_those_that_went_on
 from rspmn.learn.successors.factored import Learned, Ties
 from rspmn.learn.successors.likely_states import LikelyStates
 from rspmn.learn.successors.predict import Predicted, Predictor, UnseenContexts
@@ -124,13 +124,15 @@ def _closure(
 ) -> "_Closure | None":
     """Return what says which states follow others; None if the log only has last steps."""
     windows, states, node = two.windows, located.states, located.node
-    window = np.flatnonzero(windows.followed != Followed.UNKNOWN)
-    counts = windows.counts[window].astype(np.float64)
+    here, after = located.of_steps(), located.of_successors(windows, end)
+    steps = with_those_that_went_on(windows, windows.counts.astype(np.float64), here, after, end)
+    window = np.flatnonzero((windows.followed != Followed.UNKNOWN) & ~windows.went_on)
+    counts = steps[window]
     boxes = np.zeros(interfaces, dtype=bool)
     boxes[node[states.of_steps[window]]] = True
     transitions = Transitions(
         two.schema, two.table, states, node, boxes, end, 1, np.zeros_like(window), window,
-        located.of_successors(windows, end)[window], counts, np.ones(len(window)),
+        after[window], counts, np.ones(len(window)),
     )  # fmt: skip
     goes_on = ~transitions.over
     if not goes_on.any():
