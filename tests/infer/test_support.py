@@ -234,3 +234,10 @@ def test_shares_are_written_without_rounding_up() -> None:
     assert (show_share(0.99502), show_share(0.9999), show_share(0.0)) == ("0.995", "0.999", "0")
     assert ExpectedUtility(2.0, 1 - 1e-12).supported == 1.0
     assert math.isnan(ExpectedUtility(-math.inf, 0.0))
+
+
+def test_a_value_that_was_added_up_to_the_end_is_not_off() -> None:
+    """Of networks and of few steps; other values may say that they are."""
+    model = two_states(0.0)
+    assert model.meu({"x": "A"}, 3).bound == meu_of_network(model, {"x": "A"}, 3).bound == 0.0
+    assert ExpectedUtility(1.0, bound=0.5).bound == 0.5

@@ -9,6 +9,7 @@ from rspmn import Schema
 from rspmn.circuit import StudentT, Sum, validity_violations
 from rspmn.learn import LearnConfig, learn_spmn
 from rspmn.learn.structure.class_factors import Earned
+from rspmn.learn.structure.classes import is_number
 from rspmn.learn.structure.rows import read_rows
 from rspmn.spmn import SPMN
 
@@ -168,3 +169,19 @@ def test_how_far_means_are_shrunk_by_hand() -> None:
     varied = (36 / 7 - 20 / 9) / (4 - 12.5 / 4)
     assert earned._noise == pytest.approx(20 / 9)
     assert earned._strength == pytest.approx(20 / 9 / varied)
+
+
+def test_which_variables_are_numbers() -> None:
+    """Integers of few values are categories, and so is text, of however many values."""
+    size = 40
+    table = {
+        "few": [k % 3 for k in range(size)],
+        "many": range(size),
+        "real": [k / 8 for k in range(size)],
+        "text": [f"t{k}" for k in range(size)],
+        "a": [0] * size,
+        "u": [0.0] * size,
+    }
+    schema = Schema([["few", "many", "real", "text"], ["a"]], ["a"], "u")
+    rows, _ = read_rows(table, schema, bins=10)
+    assert [name for name in table if is_number(rows, name)] == ["many", "real", "u"]

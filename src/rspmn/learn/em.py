@@ -210,7 +210,7 @@ def _share_out(ways: Ways, instance: Ints, logs: Array, amount: Array) -> Array:
     `instance` is the site of each amount, `logs` the log-likelihood of the way to it. With what
     each site passes up set to the amount over that likelihood, the flow down to it is the amount.
     """
-    given = np.where(ways.site >= 0, -np.inf, 0.0)
+    given = np.zeros(len(ways.site))  # other sites are impossible
     with np.errstate(divide="ignore"):
         given[instance] = np.log(amount) - logs
     whole = group_weights(ways.pair[instance], amount, len(ways.row))
