@@ -157,6 +157,7 @@ WRONG: dict[str, bytes] = {
     ),
     "there is no format version 0": edited(put("version", 0)),
     "'version' must be an integer, found 'one'": edited(put("version", "one")),
+    "'version' must be an integer, found True": edited(put("version", True)),
     "unknown kind of model 'spn': did you mean 'spmn'?": edited(put("kind", "spn")),
     "model.json: kind: expected text, found": edited(put("kind", "\ud800")),
     "unknown key 'templat': did you mean 'template'?": edited(put("templat", 1)),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from random_models import random_rspmn, random_setting
-from rspmn.circuit import Categorical, IntegerHistogram, NetworkBuilder
+from rspmn.circuit import Categorical, IntegerHistogram, NetworkBuilder, draw
 from rspmn.circuit.draw import MOST_DRAWN, colour
 from rspmn.circuit.layout import lay_out
 from rspmn.envs.paper_grid import paper_grid
@@ -94,3 +94,15 @@ def test_what_cannot_be_drawn_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'rspmn\[plot\]'"):
         paper_grid().top.png()
+
+
+def test_roots_have_their_numbers_or_captions(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+    monkeypatch.setattr(draw, "_write", lambda *found, **_: written.append(found[3]))
+    template = paper_grid().template
+    draw.render(template, "svg", range(len(template.roots)))
+    assert {str(k) for k in range(len(template.roots))} <= set(written)
+    written.clear()
+    draw.render(template, "svg", (), [f"root {k}" for k in range(len(template.roots))])
+    assert {f"root {k}" for k in range(len(template.roots))} <= set(written)
+    assert "None" not in written

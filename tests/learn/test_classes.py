@@ -8,7 +8,7 @@ import pytest
 from rspmn import Schema
 from rspmn.circuit import StudentT, Sum, validity_violations
 from rspmn.learn import LearnConfig, learn_spmn
-from rspmn.learn.structure.class_factors import Earned
+from rspmn.learn.structure.class_factors import Earned, Numbers
 from rspmn.learn.structure.classes import is_number
 from rspmn.learn.structure.rows import read_rows
 from rspmn.spmn import SPMN
@@ -185,3 +185,15 @@ def test_which_variables_are_numbers() -> None:
     schema = Schema([["few", "many", "real", "text"], ["a"]], ["a"], "u")
     rows, _ = read_rows(table, schema, bins=10)
     assert [name for name in table if is_number(rows, name)] == ["many", "real", "u"]
+
+
+@pytest.mark.parametrize(("apart", "least"), [(4, 0.375), (100, 50 * 1e-3**0.5)])
+def test_integers_have_a_least_scale(apart: int, least: float) -> None:
+    """With .375, no integer has a density above 1; a thousandth of the variance of all is more."""
+    table = {"x": [0] * 10 + [apart] * 10, "a": [0] * 20, "u": [0.0] * 20}
+    rows, _ = read_rows(table, Schema([["x"], ["a"]], ["a"], "u"), bins=10)
+    numbers = Numbers(["x"], rows, rows)
+    numbers.fit(10 * np.eye(2))
+    for leaf in numbers.leaves()[0]:
+        assert isinstance(leaf.distribution, StudentT)
+        assert leaf.distribution.scale == pytest.approx(least)

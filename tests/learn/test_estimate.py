@@ -14,6 +14,7 @@ from effort import mostly_soak, share_of_examples
 from rspmn import RSPMN, Episodes, Followed, Schema, Windows
 from rspmn.envs.domains import DOMAINS
 from rspmn.learn import LearnConfig, learn_rspmn, refit
+from rspmn.learn.flows import Moments
 
 
 def test_steps_that_lack_values_are_shared() -> None:
@@ -169,3 +170,10 @@ def test_refit_of_the_domains_changes_nothing(name: str, layout: Any) -> None:
     assert replace(again, untried=None).values(5) == pytest.approx(
         replace(model, untried=None).values(5), abs=1e-9, nan_ok=True
     )
+
+
+def test_moments_are_added_by_hand() -> None:
+    """Two steps at 1 and two at 4: mean 2.5, and four squares of 1.5."""
+    one, other = (Moments.of(np.zeros(2, int), np.full(2, u), np.ones(2)) for u in (1.0, 4.0))
+    total = one + other
+    assert (total.steps.tolist(), total.mean.tolist(), total.squares.tolist()) == ([4], [2.5], [9])

@@ -19,7 +19,7 @@ from rspmn.errors import RspmnError
 from rspmn.evaluate import true_value
 from rspmn.learn import FutureInfo, LearnConfig, learn_rspmn, refit
 from rspmn.learn.successors import Counts, SuccessorWeights, Transitions
-from rspmn.learn.successors.factored import Factored
+from rspmn.learn.successors.factored import Factored, Learned
 from rspmn.learn.successors.strength import best_strength
 
 #: Successes of the four tries in each place, if ready: ten of twenty.
@@ -230,3 +230,22 @@ def test_draws_of_shared_outcomes_have_the_mean_of_the_model(
     expected = posterior.mean_earned
     error = earned.std(axis=0) / np.sqrt(len(earned)) + 1e-3
     assert (np.abs(earned.mean(axis=0) - expected) < 4.5 * error + 0.005 * np.abs(expected)).all()
+
+
+def test_what_contexts_are_worth_adds_up_to_what_priors_are_worth() -> None:
+    """The uses of each S_L, of its own steps and of shared outcomes, sum to its strength."""
+    kept: list[Transitions] = []
+
+    def weighing(transitions: Transitions) -> tuple[SuccessorWeights, object]:
+        kept.append(transitions)
+        return Factored()(transitions)
+
+    learn_rspmn(tries(), LearnConfig(successors=weighing))
+    learned = Learned(kept[-1], ~kept[-1].over)
+    assert learned.outcomes is not None
+    priors = learned.priors()
+    assert priors is not None
+    for strength in (0.0, 2.5):
+        site, _, worth = learned.uses(strength)
+        total = np.bincount(site, worth, minlength=kept[-1].sites)
+        assert total == pytest.approx(learned.weighed(priors.weights, strength)[1])

@@ -332,7 +332,7 @@ class Bellman:
             if shares is None:
                 return found
             found = csr_array(found @ diags_array(shares[:below]))
-            known = found.sum(axis=1) + picked @ forms.rest
+            known = found.sum(axis=1)
             scale = np.divide(1.0, known, out=np.zeros(len(known)), where=known > 0)
             return csr_array(diags_array(scale) @ found) if scaled else found
 

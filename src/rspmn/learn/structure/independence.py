@@ -323,7 +323,7 @@ def pooled_codes(rows: Rows, name: str) -> Ints:  # [n]
     here = codes >= 0
     total = group_weights(codes[here], rows.weights[here], rows.table.sizes[name])
     rare = (total > 0) & (total < RARE)
-    number = np.cumsum(total >= RARE) - 1
+    number = np.cumsum(total >= RARE)
     if rare.any():
         number[rare] = number[-1] + 1
-    return np.append(np.maximum(number, 0), -1)[codes]
+    return np.append(number, -1)[codes]
