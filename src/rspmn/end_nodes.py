@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from rspmn.circuit import Categorical, Leaf, Network, NetworkBuilder
+from rspmn.circuit import Categorical, Leaf, Max, Network, NetworkBuilder, Product, Sum
 from rspmn.schema import Schema
 from rspmn.types import Array
 from rspmn.values import END, UNKNOWN, Mark
@@ -90,10 +90,7 @@ def marked_interface(template: Network, mark: Mark) -> int | None:
     of_objects = [isinstance(o, Leaf) and o.distribution == certain for o in arrays.objects]
     marked[leaves] = np.array(of_objects, dtype=bool)[arrays.item[leaves]]
     decided = np.isin(arrays.choice, codes) | (arrays.choice < 0)  # [edges]
-    for level in arrays.levels:
-        edges, first = arrays.edges_of(level)
-        below = marked[arrays.children[edges]] & decided[edges]
-        marked[level] = np.logical_and.reduceat(below, first)
+    arrays.fold_up(marked, dict.fromkeys((Sum, Product, Max), np.logical_and), decided)
     found = np.flatnonzero(marked[list(template.roots)])
     return int(found[0]) if len(found) else None
 

@@ -12,6 +12,8 @@ from rspmn.availability import NeverTaken
 from rspmn.circuit import (
     Max,
     Network,
+    Product,
+    Sum,
     Utility,
     soundness_violations,
     top_violations,
@@ -82,9 +84,7 @@ class Untried:
         """The number of combinations of decisions, each of which ends in a utility."""
         arrays = self.network.arrays
         utilities = (arrays.kind == KINDS[Utility]).astype(np.int64)  # [nodes], at or below each
-        for level in arrays.levels:
-            edges, first = arrays.edges_of(level)
-            utilities[level] = np.add.reduceat(utilities[arrays.children[edges]], first)
+        arrays.fold_up(utilities, dict.fromkeys((Sum, Product, Max), np.add))
         return int(utilities[list(self.network.roots)].sum())
 
     def __post_init__(self) -> None:

@@ -27,6 +27,7 @@ from rspmn.circuit import (
     fold_up,
     walk_down,
 )
+from rspmn.circuit.node_arrays import KINDS
 from rspmn.infer.branches import logged_steps
 from rspmn.infer.compiled import state_part as compiled
 from rspmn.infer.compiled.offers import Offers
@@ -211,19 +212,22 @@ def test_too_many_products_are_not_expanded(monkeypatch: pytest.MonkeyPatch) -> 
 @given(seeds, st.booleans())
 def test_logged_steps_are_the_fewest_of_what_is_added(seed: int, decided: bool) -> None:
     network, rng = random_graph(seed), np.random.default_rng(seed)
-    arrays, chosen = network.arrays, np.full(len(network), -1)
+    arrays = network.arrays
+    taken = (arrays.kind != KINDS[Max])[arrays.parents]  # [edges]
     for index in arrays.of_kind(Max).tolist():
-        chosen[index] = rng.choice([-1, *network.nodes[index].children])
+        if rng.random() < 0.8:
+            taken[rng.integers(*arrays.starts[index : index + 2])] = True
 
     def below(index: int) -> float:
         node = network.nodes[index]
         if isinstance(node, Utility):
             return node.count
         if isinstance(node, Max) and decided:
-            return 0.0 if chosen[index] < 0 else below(int(chosen[index]))
+            chosen = np.flatnonzero(taken[slice(*arrays.starts[index : index + 2])])
+            return below(node.children[chosen[0]]) if len(chosen) else 0.0
         if isinstance(node, Sum | Max):
             return sum(map(below, node.children))
         return min(map(below, node.children), default=math.inf)
 
-    found = logged_steps(arrays, chosen if decided else None).tolist()
+    found = logged_steps(arrays, taken if decided else None).tolist()
     assert found == pytest.approx([below(index) for index in range(len(network))], rel=1e-12)

@@ -4,13 +4,14 @@ A template of many states has a million nodes. To make, check and copy an object
 of the time of learning; arrays do it for all at once.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import TypeVar, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rspmn.circuit.distributions.base import SIMPLEX_TOLERANCE
 from rspmn.circuit.nodes import (
@@ -28,6 +29,7 @@ from rspmn.types import Array, Bools, Ints
 from rspmn.values import LARGEST_UTILITY, MOST_STEPS, Value
 
 N = TypeVar("N", bound=Node)
+A = TypeVar("A", bound=NDArray[Any])
 
 #: The code of each kind of node.
 KINDS: dict[type, int] = {
@@ -107,6 +109,25 @@ class NodeArrays:
         inner = inner[np.argsort(height[inner], kind="stable")]
         first = np.flatnonzero(np.diff(height[inner], prepend=0))
         return np.split(inner, first[1:]) if len(inner) else []
+
+    def fold_up(
+        self, found: A, combine: Mapping[type, np.ufunc], taken: Bools | None = None
+    ) -> A:  # [nodes]
+        """Set what nodes have by what their children have, as `rspmn.circuit.traverse.fold_up`.
+
+        `found` [nodes] is changed; nodes of kinds that are not combined keep what they have there.
+        Children along edges that are not `taken` [edges] count as 0.
+        """
+        for level in self.levels:
+            for kind, reduce in combine.items():
+                here = level[self.kind[level] == KINDS[kind]]
+                if len(here):
+                    edges, first = self.edges_of(here)
+                    below = found[self.children[edges]]
+                    if taken is not None:
+                        below = np.where(taken[edges], below, 0)
+                    found[here] = reduce.reduceat(below, first)
+        return found
 
     def below(self, nodes: Ints) -> Bools:  # [nodes]
         """Return which nodes are among some nodes or below them."""

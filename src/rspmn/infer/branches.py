@@ -23,7 +23,7 @@ from rspmn.circuit import (
     fold_up,
     walk_down,
 )
-from rspmn.circuit.node_arrays import KINDS, NodeArrays
+from rspmn.circuit.node_arrays import NodeArrays
 from rspmn.errors import EvidenceError, did_you_mean
 from rspmn.types import Array, Bools, Ints, Objects, objects
 from rspmn.values import Mark, Value
@@ -309,21 +309,13 @@ def _drawn(distributions: Iterable[Distribution], rng: np.random.Generator) -> l
     return [values[k] for k in rng.permutation(len(values)).tolist()]
 
 
-def logged_steps(arrays: NodeArrays, chosen: Ints | None = None) -> Array:  # [nodes]
+def logged_steps(arrays: NodeArrays, taken: Bools | None = None) -> Array:  # [nodes]
     """Return the logged steps behind each node: of what is added the fewest, else all.
 
-    They are infinite where no utility is below. `chosen` [nodes] has the child that is chosen at
-    each max node, -1 for none; without it, all branches count.
+    They are infinite where no utility is below. `taken` [edges] are the branches that count; all by
+    default.
     """
     found = np.full(len(arrays), np.inf)
     utilities = arrays.of_kind(Utility)
     found[utilities] = arrays.utilities[arrays.item[utilities], 2]
-    for level in arrays.levels:
-        for kind, combine in {Product: np.minimum, Sum: np.add, Max: np.add}.items():
-            here = level[arrays.kind[level] == KINDS[kind]]
-            if kind is Max and chosen is not None:
-                found[here] = np.where(chosen[here] >= 0, found[chosen[here]], 0.0)
-            elif len(here):
-                edges, first = arrays.edges_of(here)
-                found[here] = combine.reduceat(found[arrays.children[edges]], first)
-    return found
+    return arrays.fold_up(found, {Product: np.minimum, Sum: np.add, Max: np.add}, taken)

@@ -144,7 +144,7 @@ def _mean(
     if choices.shares is not None:
         supports = bellman.supports(choices, future.supports, discount, last)[0][nodes]
     arrays, roots = model.template.arrays, np.array(model.template.roots)
-    steps = float(logged_steps(arrays, bellman.children(choices, arrays))[roots[nodes]].sum())
+    steps = float(logged_steps(arrays, bellman.taken(choices, arrays))[roots[nodes]].sum())
     return averaged(beliefs.weights, values, known, supports, steps, discount * future.bound)
 
 

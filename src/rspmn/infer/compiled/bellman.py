@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from rspmn.circuit.node_arrays import NodeArrays
+from rspmn.circuit import Max
+from rspmn.circuit.node_arrays import KINDS, NodeArrays
 from rspmn.infer.compiled.expectation import Expectation
 from rspmn.infer.compiled.linear_forms import Forms, Level
 from rspmn.infer.criterion import (
@@ -92,12 +93,12 @@ class Bellman:
         """Return whether all decisions lead to something known; a criterion may allow nothing."""
         return not self.has_edge and criterion is MEU
 
-    def children(self, choices: Choices, arrays: NodeArrays) -> Ints:  # [nodes]
-        """Return the node that is chosen at each max node of the template, -1 for none."""
-        found = np.full(len(arrays), -1)
+    def taken(self, choices: Choices, arrays: NodeArrays) -> Bools:  # [edges]
+        """Return all edges of the template but those of branches that are not chosen."""
+        found: Bools = (arrays.kind != KINDS[Max])[arrays.parents]
         for level, best, chosen in zip(self.levels, choices.best, choices.chosen, strict=True):
             edge = arrays.starts[level.nodes] + chosen - level.starts
-            found[level.nodes] = np.where(best[chosen], arrays.children[edge], -1)
+            found[edge] = best[chosen]
         return found
 
     # ---- values --------------------------------------------------------------------

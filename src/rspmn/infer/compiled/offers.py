@@ -4,7 +4,7 @@ from functools import cached_property
 
 import numpy as np
 
-from rspmn.circuit import FactoredLatents, Latent, Max, Network, Product, Utility
+from rspmn.circuit import FactoredLatents, Latent, Max, Network, Product, Sum, Utility
 from rspmn.circuit.node_arrays import KINDS
 from rspmn.infer.branches import Context, Edge
 from rspmn.types import Bools, Ints
@@ -105,8 +105,5 @@ class Offers:
         """Whether nothing is below each node but random variables."""
         arrays = self.arrays
         others = [KINDS[kind] for kind in (Max, Utility, Latent, FactoredLatents)]
-        found = ~np.isin(arrays.kind, others)
-        for level in arrays.levels:
-            edges, first = arrays.edges_of(level)
-            found[level] &= np.logical_and.reduceat(found[arrays.children[edges]], first)
-        return np.asarray(found)
+        found: Bools = ~np.isin(arrays.kind, others)
+        return arrays.fold_up(found, dict.fromkeys((Sum, Product), np.logical_and))

@@ -311,7 +311,7 @@ class Plan:
     def _steps(self, after: int) -> Array:  # [nodes]
         found, arrays = self.at(after), self.model.template.arrays
         if found.steps is None:
-            found.steps = logged_steps(arrays, self.model.bellman.children(found.choices, arrays))
+            found.steps = logged_steps(arrays, self.model.bellman.taken(found.choices, arrays))
         return found.steps
 
 

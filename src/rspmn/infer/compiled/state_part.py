@@ -41,12 +41,9 @@ def state_part(template: Network, roots: Sequence[Sequence[int]] | None = None) 
 def _says_nothing(arrays: NodeArrays) -> Bools:  # [nodes]
     """Return which nodes say nothing of the state: decisions, and what is earned and follows."""
     after = [KINDS[kind] for kind in (Max, Utility, Latent, FactoredLatents)]
-    found = np.isin(arrays.kind, after)
+    found: Bools = np.isin(arrays.kind, after)
     found |= (arrays.kind == KINDS[Product]) & (np.diff(arrays.starts) == 0)
-    for level in arrays.levels:
-        edges, first = arrays.edges_of(level)
-        found[level] |= np.logical_and.reduceat(found[arrays.children[edges]], first)
-    return np.asarray(found)
+    return arrays.fold_up(found, dict.fromkeys((Sum, Product), np.logical_and))
 
 
 def _without_equal_children(network: Network) -> Network:
