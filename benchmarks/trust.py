@@ -23,6 +23,7 @@ from soft_boxes import learned_hospital, learned_task
 from tqdm import tqdm
 
 from rspmn.envs.domains import DOMAINS
+from rspmn.envs.inventory import inventory
 from rspmn.envs.lessons import lessons
 from rspmn.envs.mdp import MDP
 from rspmn.envs.random_mdp import random_mdp
@@ -43,6 +44,7 @@ CASES = [
     ("SkillTeaching", 100, 10), ("SkillTeaching", 1_000, 10), ("SkillTeaching", 10_000, 10),
     ("CrossingTraffic", 200, 5), ("CrossingTraffic", 1_000, 5),
     ("Taxi", 1_000, 50), ("Lessons", 300, 12), ("Lessons", 1_000, 12),
+    ("Inventory", 300, 28), ("Inventory", 1_000, 28),
     ("CartPole", 300, 200), ("hospital", 2_500, 30),
     ("ring-10", 300, 40), ("ring-10", 1_000, 40), ("ring-12", 1_000, 40), ("SysAdmin-1", 300, 40),
 ]  # fmt: skip
@@ -77,7 +79,8 @@ def domain(name: str) -> MDP:
         from ippc import World
 
         return World(name).mdp
-    return lessons() if name == "Lessons" else DOMAINS[name]()
+    others = {"Lessons": lessons, "Inventory": inventory}
+    return others[name]() if name in others else DOMAINS[name]()
 
 
 @dataclass(frozen=True)

@@ -98,9 +98,10 @@ def _fields_of(
 ) -> dict[str, object]:
     """Return what a record holds. `asdict` would copy its long tuples, number by number."""
     found = {field.name: getattr(record, field.name) for field in dataclass_fields(record)}
-    if found.get("utilities", 0) is None:  # which older versions of the format do not have
-        del found["utilities"]
     found |= {name: compact(numbers) for name, numbers in _integers_of(record).items()}
+    for name in ("utilities", "parameter"):  # which older versions of the format do not have
+        if name in found and not found[name]:
+            del found[name]
     parts = SharedFactors | SharedUtilities
     return {n: _fields_of(v) if isinstance(v, parts) else v for n, v in found.items()}
 
@@ -121,7 +122,9 @@ def _version_of(model: RSPMN | SPMN) -> int:
     records = [counts, *([] if counts is None else [counts.factors, counts.utilities])]
     lists = [numbers for record in records for numbers in _integers_of(record).values()]
     needs = {
-        10: any(map(is_long, model.networks)) or any(map(is_long, lists)),
+        10: any(map(is_long, model.networks))
+        or any(map(is_long, lists))
+        or bool(counts is not None and counts.factors is not None and counts.factors.parameter),
         9: counts is not None and counts.utilities is not None,
         8: bool(model.beyond),
         7: model.soft_counts is not None,
@@ -210,6 +213,8 @@ def _counts(fields: Fields) -> SuccessorCounts | None:
     factors = utilities = None
     if part.raw.get("factors") is not None:
         inner = Fields(part.raw["factors"], f"{part.where}, factors")
+        # Files in which no integer moves have no list of parameters.
+        inner = Fields({"parameter": [], **inner.raw}, inner.where)
         factors = SharedFactors(**_numbers(SharedFactors, inner))
     if "utilities" in part.raw:
         inner = Fields(part.raw["utilities"], f"{part.where}, utilities")

@@ -37,6 +37,8 @@ class SharedFactors:
     share: tuple[float, ...] = ()  # [uses], sums to 1 for each outcome
     #: What the factors give each edge of the counts if one of its steps is left out.
     left_out: tuple[float, ...] = ()  # [edges]
+    #: Cells of one parameter have the same steps behind them. Empty: each is its own.
+    parameter: tuple[int, ...] = ()  # [cells]
 
     def __post_init__(self) -> None:
         for names in (
@@ -45,8 +47,11 @@ class SharedFactors:
         ):  # fmt: skip
             _same_length("factors", {name: getattr(self, name) for name in names})
         for name in ("leaf", "value", "leaves", "member", "member_of", "box", "interface",
-                     "outcome", "combination"):  # fmt: skip
+                     "outcome", "combination", "parameter"):  # fmt: skip
             _from_zero("factors", name, getattr(self, name))
+        if self.parameter:
+            _same_length("factors", {"leaf": self.leaf, "parameter": self.parameter})
+            _all_numbers("factors", "parameter", self.parameter)
         _above_zero("factors", "steps", self.steps)
         for name in ("box_share", "share", "left_out"):
             _from_zero("factors", name, getattr(self, name), 1 + 1e-9)

@@ -83,7 +83,7 @@ def test_passes_are_part_of_learning_and_need_sequences() -> None:
     model, info = learn_rspmn(log, LearnConfig(em_passes=2, soft_em=True))
     assert info.em is not None
     assert info.em.converged
-    plain, _ = learn_rspmn(log)
+    plain, _ = learn_rspmn(log, LearnConfig(successors="counts"))  # which passes end with
     assert model.values(20) == pytest.approx(plain.values(20), abs=1e-12)
     with pytest.raises(DataError, match="em_passes: expected Episodes"):
         learn_rspmn(Windows.from_episodes(log), LearnConfig(em_passes=2))

@@ -29,6 +29,11 @@ def draw_dirichlet(alpha: Array, starts: Ints, draws: int, rng: np.random.Genera
     size = draws, alpha.shape[-1]
     sizes = rng.standard_gamma(np.maximum(np.broadcast_to(alpha, size), 1e-12))
     sizes = np.where(alpha > 0, np.maximum(sizes, 1e-300), 0.0)
+    return normalised(sizes, starts)
+
+
+def normalised(sizes: Array, starts: Ints) -> Array:  # [draws, parameters]
+    """Return sizes divided by their sum in each of some groups, given the first of each."""
     total = np.add.reduceat(sizes, starts, axis=1)
-    counts = np.diff(np.append(starts, size[1]))
+    counts = np.diff(np.append(starts, sizes.shape[1]))
     return np.asarray(sizes / np.repeat(total, counts, axis=1))

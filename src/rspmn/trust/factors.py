@@ -14,7 +14,7 @@ import numpy as np
 
 from rspmn.infer.compiled.layers import ranges
 from rspmn.successor_counts import SharedFactors
-from rspmn.trust.dirichlet import draw_dirichlet
+from rspmn.trust.dirichlet import draw_dirichlet, normalised
 from rspmn.types import Array, Bools, Ints
 
 #: At most this many products of a combination and a box are looked at per chunk.
@@ -41,6 +41,7 @@ class LeafCounts:
         order = np.lexsort((factors.value, factors.leaf))
         self.leaf, self.value = np.array(factors.leaf)[order], np.array(factors.value)[order]
         self.steps = np.array(factors.steps)[order]  # [cells]
+        self.parameter = np.array(factors.parameter or range(len(order)), np.int64)[order]
         self.first = np.flatnonzero(np.diff(self.leaf, prepend=-1))  # [leaves]
         self.leaves = np.array(factors.leaves).reshape(-1, factors.components)
         self.factors, self.outcomes = factors, outcomes
@@ -51,8 +52,15 @@ class LeafCounts:
         return np.asarray(self.steps / np.add.reduceat(self.steps, self.first)[self.leaf])
 
     def draw(self, draws: int, rng: np.random.Generator) -> Array:  # [draws, cells]
-        """Return probabilities of cells, each leaf drawn from the Dirichlet of its counts."""
-        return draw_dirichlet(self.steps, self.first, draws, rng)
+        """Return probabilities of cells, each leaf drawn from the Dirichlet of its counts.
+
+        Leaves that have the same steps behind them err together.
+        """
+        _, first, which = np.unique(self.parameter, return_index=True, return_inverse=True)
+        if len(first) == len(which):
+            return draw_dirichlet(self.steps, self.first, draws, rng)
+        sizes = rng.standard_gamma(np.broadcast_to(self.steps[first], (draws, len(first))))
+        return normalised(np.maximum(sizes, 1e-300)[:, which], self.first)
 
     @cached_property
     def mixture(self) -> Any:  # sparse [outcomes, combinations]
@@ -77,7 +85,11 @@ class LeafCounts:
         return np.where(found > ROUNDING, found, 0.0).T
 
     def pooled(self) -> Array:  # [outcomes]
-        """Return the steps behind the least known leaf of each outcome; 0 if it uses none."""
+        """Return the steps behind the leaves of each outcome; 0 if it uses none.
+
+        In a combination, those behind its least known leaf. A leaf with n steps leads to something
+        new about once in n + 1 steps, and so does an outcome, on average over its combinations.
+        """
         totals = np.add.reduceat(self.steps, self.first)  # [leaves]
         sizes = np.diff(np.append(self.first, len(self.value)))
         behind = np.full(len(self.leaves), np.inf)
@@ -85,10 +97,8 @@ class LeafCounts:
             cells, _ = ranges(self.first[np.unique(leaf)], (self.first + sizes)[np.unique(leaf)])
             if len(np.unique(self.value[cells])) > 1:
                 behind = np.minimum(behind, totals[leaf])
-        outcome = np.array(self.factors.outcome, np.int64)
-        found = np.full(self.outcomes, np.inf)
-        np.minimum.at(found, outcome, behind[list(self.factors.combination)])
-        return np.where(np.bincount(outcome, minlength=self.outcomes) > 0, found, 0.0)
+        new = self.mixture @ (1 / (1 + behind))
+        return np.where(self.used, 1 / np.maximum(new, 1e-300) - 1, 0.0)
 
 
 class FactorDraws:

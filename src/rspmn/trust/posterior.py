@@ -31,7 +31,7 @@ ATOMS = 4
 FOR_EVER = 10_000
 #: With a larger share of steps that may lead to any state, intervals have a caveat. States with
 #: several variables are then treated as if they had nothing in common.
-MOST_NEW = 0.05
+MOST_NEW = 0.02
 #: Shares of what is new below this are left out.
 LEAST = 1e-9
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rspmn.learn.successors.splits import EVERY, LEAF, Entries, Open, dependent_components
+from rspmn.learn.successors.gains import EVERY, LEAF, Gains
+from rspmn.learn.successors.splits import Entries, Open, dependent_components
 from rspmn.learn.successors.transitions import Contexts
 from rspmn.learn.successors.trees import Tied, Trees, grow_trees
 from rspmn.types import Array
@@ -30,10 +31,29 @@ def entries(context: list[int], value: list[int], weight: list[float] | None = N
 # ---- a slow witness -----------------------------------------------------------------------
 
 
-def log_likelihood(counts: dict[int, float], kinds: int) -> float:
-    """Return log of Γ(1)/Γ(1 + N) · Π Γ(n + 1/K)/Γ(1/K)."""
-    inside = sum(math.lgamma(n + 1 / kinds) - math.lgamma(1 / kinds) for n in counts.values())
-    return inside - math.lgamma(1 + sum(counts.values()))
+def gains_of(level: Open) -> Gains:
+    parts = level._parts(slice(0, 1), level.cell, level.context, level.weight)
+    return parts.gains(level.seen.likeliest())
+
+
+def log_likelihood(counts: dict[int, float], kinds: int, spread: bool) -> float:
+    """Return log of Γ(s)/Γ(s + N) · Π Γ(n + s/K)/Γ(s/K), where s is 1 or, if spread, K."""
+    s = kinds if spread and kinds > 2 else 1.0
+    each = s / kinds
+    inside = sum(math.lgamma(n + each) - math.lgamma(each) for n in counts.values())
+    return inside + math.lgamma(s) - math.lgamma(s + sum(counts.values()))
+
+
+def likeliest(whole: dict[int, float], parts: list[dict[int, float]]) -> float:
+    """Return the log-likelihood of parts with the likelier prior, the second of which is favoured.
+
+    The favour is the number of ways to share out N steps to K values; not of more than two parts.
+    """
+    kinds, steps = len(whole), sum(whole.values())
+    ways = math.lgamma(steps + kinds) - math.lgamma(steps + 1) - math.lgamma(kinds)
+    favour = ways if kinds > 2 and len(parts) < 3 else 0.0
+    sparse, spread = (sum(log_likelihood(p, kinds, way) for p in parts) for way in (False, True))
+    return max(sparse, spread + favour)
 
 
 def counted(rows: list[tuple[tuple[int, ...], int, float]]) -> dict[int, float]:
@@ -47,19 +67,19 @@ def slow_leaves(
     rows: list[tuple[tuple[int, ...], int, float]],
 ) -> list[list[tuple[tuple[int, ...], int, float]]]:
     """Divide rows (codes, value, weight) as the definition says; return the leaves."""
-    kinds = len(counted(rows))
-    whole = log_likelihood(counted(rows), kinds)
+    all_of = counted(rows)
+    whole = likeliest(all_of, [all_of])
     variables = range(len(rows[0][0]))
     domains = [sorted({codes[k] for codes, _, _ in rows}) for k in variables]
     varying = [k for k in variables if len(domains[k]) > 1]
     options = []
     for k in varying:
         parts = [[row for row in rows if row[0][k] == code] for code in domains[k]]
-        gain = sum(log_likelihood(counted(part), kinds) for part in parts) - whole
+        gain = likeliest(all_of, [counted(part) for part in parts]) - whole
         options.append((gain - math.log(len(varying)), 1, -k, 0, parts))
         for code in domains[k] if len(domains[k]) > 2 else []:
             parts = [[row for row in rows if (row[0][k] == code) is one] for one in (True, False)]
-            gain = sum(log_likelihood(counted(part), kinds) for part in parts) - whole
+            gain = likeliest(all_of, [counted(part) for part in parts]) - whole
             cells = sum(len(domains[v]) for v in varying)
             options.append((gain - math.log(cells), 0, -k, -code, parts))
     best = max(options, key=lambda option: option[:4], default=None)
@@ -132,12 +152,37 @@ def test_the_worth_of_a_split_by_hand() -> None:
     """
     seen = contexts([(0,), (1,)], (2,))
     level = Open(seen, entries([0, 1], [0, 1], [3.0, 3.0]), np.zeros(2, np.int64), np.arange(2))
-    gains = level._by_variables(slice(0, 1), level.cell, level.context, level.weight)
+    gains = gains_of(level)
     every, single, up_to = gains.gain[:, 0, 0]
     assert math.exp(every) == pytest.approx(20.0)
     assert single == up_to == -math.inf  # of two values one alone is the same split
     variable, value = level.best_splits()
     assert (variable.tolist(), value.tolist()) == ([0], [EVERY])
+
+
+def test_parts_with_one_step_each_say_nothing() -> None:
+    """Three contexts, each seen once, with a value of its own: no reason to tell them apart.
+
+    Apart each is as likely as 1/3: together 1/27. As one node, few values expected: (1/3)³ / 3! =
+    1/162, of which 1/27 is six times as much. All values expected: 2! / 5! = 1/60, favoured by the
+    number of ways to share out 3 steps to 3 values, 5! / (3! 2!) = 10: 1/6, and the ratio is 6/27.
+    """
+    seen = contexts([(0,), (1,), (2,)], (3,))
+    level = Open(seen, entries([0, 1, 2], [0, 1, 2]), np.zeros(3, np.int64), np.arange(3))
+    assert level.seen.log_likelihood(np.ones(1)) == pytest.approx(math.log(1 / 162))
+    assert level.seen.likeliest() == pytest.approx(math.log(1 / 6))
+    assert gains_of(level).gain[0, 0, 0] == pytest.approx(math.log(6 / 27))
+    assert level.best_splits()[0].tolist() == [LEAF]
+
+
+def test_what_is_spread_is_one_leaf() -> None:
+    """The demand of a day is any of eleven numbers, in each of thirty states alike."""
+    rng = np.random.default_rng(0)
+    seen = contexts([(k,) for k in range(30)], (30,))
+    for steps in (60, 200, 2_000):
+        context, value = rng.integers(30, size=steps), rng.binomial(10, 0.5, size=steps)
+        tied = Tied.learn(seen, context, [value], np.ones(steps))
+        assert tied.num_leaves(1) == (1,)
 
 
 def test_joint_values_of_variables_add_up_to_each() -> None:
@@ -210,16 +255,17 @@ def test_the_gain_of_a_bound_is_that_of_two_parts(seed: int) -> None:
         seen, entries(context.tolist(), value.tolist(), counts[context, value].tolist()),
         np.zeros(len(context), np.int64), np.arange(len(context)),
     )  # fmt: skip
-    gains = level._by_variables(slice(0, 1), level.cell, level.context, level.weight)
+    gains = gains_of(level)
     known = np.flatnonzero(counts.sum(axis=0))
 
-    def of(part: Array) -> float:
-        return log_likelihood(dict(enumerate(part.sum(axis=0)[known].tolist())), len(known))
+    def of(part: Array) -> dict[int, float]:
+        return dict(enumerate(part.sum(axis=0)[known].tolist()))
 
     whole = of(counts)
-    best = max(of(counts[: k + 1]) + of(counts[k + 1 :]) for k in range(size - 1))
+    divided = ([of(counts[: k + 1]), of(counts[k + 1 :])] for k in range(size - 1))
+    best = max(likeliest(whole, parts) for parts in divided)
     if len(known) > 1:
-        assert gains.gain[2, 0, 0] == pytest.approx(best - whole)
+        assert gains.gain[2, 0, 0] == pytest.approx(best - likeliest(whole, [whole]))
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -252,7 +298,7 @@ def test_contexts_never_seen_stop_where_their_like_ends() -> None:
     """Split by all values of x0, of which 2 was never seen: the root is all that is known."""
     trees = Trees(
         np.array([0, LEAF, LEAF]), np.array([EVERY] * 3), np.array([0, 0, 0]),
-        np.array([0, 0, 1]), (np.array([0]), np.array([0]), np.array([1.0])),
+        np.array([0, 0, 1]), (np.array([0]), np.array([0]), np.array([1.0])), np.array([0]),
     )  # fmt: skip
     assert trees.find(contexts([(0,), (1,), (2,)], (3,)), 0).tolist() == [1, 2, 0]
 

@@ -3,37 +3,19 @@
 The variables of a component have a joint distribution; components are independent.
 """
 
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
-from rspmn.data.keys import joint_key
 from rspmn.learn.structure.independence import PairStatistics, components, stratum_statistics
-from rspmn.learn.successors.transitions import Contexts, Transitions
+from rspmn.learn.successors.moves import learn_factors
+from rspmn.learn.successors.transitions import Component, Contexts, Transitions
 from rspmn.learn.successors.trees import Tied
 from rspmn.types import Array, Bools, Ints
 
 #: The probability of joining any two variables that are independent. With many contexts that are
 #: rarely seen the statistics spread more than they should, and it happens a few times as often.
 ALPHA = 0.001
-
-
-@dataclass(frozen=True, eq=False)
-class Component:
-    """Variables with a joint distribution, and the joint value that they have in each state."""
-
-    names: tuple[str, ...]
-    values: Ints  # [num_states], numbered from 0
-    size: int
-
-    @classmethod
-    def of(cls, transitions: Transitions, names: tuple[str, ...]) -> "Component":
-        """Return the component of some variables."""
-        codes = transitions.state_codes
-        key = joint_key([(codes[name], int(codes[name].max()) + 1) for name in names])
-        distinct, which = np.unique(key, return_inverse=True)
-        return cls(names, which.astype(np.int64), len(distinct))
 
 
 def find_components(
@@ -45,13 +27,12 @@ def find_components(
     occurred. Two variables are tested within each pair of leaves of their trees: there, the
     distribution of each is the same in all contexts.
     """
-    codes, utility = transitions.state_codes, transitions.schema.utility
-    first = utility if utility in contexts.names else None
+    codes = transitions.state_codes
 
     def trees_of(names: list[tuple[str, ...]]) -> tuple[list[Ints], Tied]:
-        values = [Component.of(transitions, part).values[after] for part in names]
-        known = contexts, context, values, weights, first
-        return values, Tied.learn(*known, if_relevant=True, deadline=transitions.deadline)
+        parts = [Component.of(transitions, part) for part in names]
+        values = [part.values[after] for part in parts]
+        return values, learn_factors(transitions, contexts, context, parts, values, weights)
 
     varying = [name for name, code in codes.items() if np.ptp(code[after]) > 0]
     constant = tuple(name for name in codes if name not in varying)  # together

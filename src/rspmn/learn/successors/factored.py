@@ -21,12 +21,13 @@ import numpy as np
 from rspmn.data.distinct import distinct_rows
 from rspmn.data.keys import group_weights
 from rspmn.learn.structure.contingency import distinct_weights
-from rspmn.learn.successors.components import Component, find_components
+from rspmn.learn.successors.components import find_components
 from rspmn.learn.successors.outcomes import SharedOutcomes, share_outcomes
 from rspmn.learn.successors.priors import Factors, Priors, boxes_of, mixed_priors, too_much
 from rspmn.learn.successors.products import FactorProducts, products_of
 from rspmn.learn.successors.strength import Strength, best_strength
 from rspmn.learn.successors.transitions import (
+    Component,
     Contexts,
     Sharing,
     SuccessorWeights,
@@ -96,8 +97,10 @@ class Factored:
         if info.strength or learned.outcomes:
             prior, worth = learned.weighed(priors.weights, info.strength)
             weights = _posterior(transitions, weights, prior, worth, learned.outcomes)
-            # A single tree of contexts shares little, and its leaves were chosen to fit the counts.
-            if sum(leaves > 1 for leaves in info.leaves) > 1 or learned.outcomes:
+            # A single tree of contexts shares little, and its leaves were chosen to fit the counts,
+            # unless it is of moves.
+            several = sum(leaves > 1 for leaves in info.leaves) > 1
+            if several or learned.outcomes or factors.tied.trees.moved:
                 pi = np.asarray(prior[weights.site, weights.interfaces]).ravel()
                 weights = learned.with_sharing(weights, priors.kept, pi, info)
         return replace(weights, factors=factors, outcomes=learned.outcomes), info

@@ -18,8 +18,7 @@ import numpy as np
 
 from rspmn.circuit import LatentFactors
 from rspmn.infer.compiled.joined import Joined, mean_edges
-from rspmn.learn.successors.components import Component
-from rspmn.learn.successors.transitions import Contexts, Transitions
+from rspmn.learn.successors.transitions import Component, Contexts, Transitions
 from rspmn.learn.successors.trees import Sparse, Tied
 from rspmn.successor_counts import SharedFactors
 from rspmn.types import Array, Ints
@@ -182,6 +181,7 @@ class Factors:
                    for value, box in [m.nonzero()]]  # fmt: skip
         member, box = (np.concatenate(part) for part in zip(*members, strict=True))
         divided = self.boxes.interfaces.tocoo()
+        parameter = np.unique(self.tied.trees.parameter[kept], return_inverse=True)[1]
         return SharedFactors(
             strength=strength, least_strength=least, components=len(self.components),
             leaf=_integers(np.searchsorted(used, node[kept])),
@@ -190,6 +190,7 @@ class Factors:
             member=_integers(member), member_of=_integers(box),
             box=_integers(divided.row), interface=_integers(divided.col),
             box_share=tuple(divided.data.tolist()),
+            parameter=_integers(parameter) if self.tied.trees.moved else (),
         )  # fmt: skip
 
 

@@ -103,6 +103,23 @@ class Transitions:
 
 
 @dataclass(frozen=True, eq=False)
+class Component:
+    """Variables with a joint distribution, and the joint value that they have in each state."""
+
+    names: tuple[str, ...]
+    values: Ints  # [num_states], numbered from 0
+    size: int
+
+    @classmethod
+    def of(cls, transitions: Transitions, names: tuple[str, ...]) -> "Component":
+        """Return the component of some variables."""
+        codes = transitions.state_codes
+        key = joint_key([(codes[name], int(codes[name].max()) + 1) for name in names])
+        distinct, which = np.unique(key, return_inverse=True)
+        return cls(names, which.astype(np.int64), len(distinct))
+
+
+@dataclass(frozen=True, eq=False)
 class Sharing:
     """The factors that S_L share, and how each S_L uses them."""
 

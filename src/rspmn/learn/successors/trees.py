@@ -15,7 +15,8 @@ import numpy as np
 
 from rspmn.data.distinct import distinct_integers
 from rspmn.data.keys import group_weights
-from rspmn.learn.successors.splits import EVERY, LEAF, UP_TO, Entries, Open, dependent_components
+from rspmn.learn.successors.gains import EVERY, LEAF, UP_TO
+from rspmn.learn.successors.splits import Entries, Open, dependent_components
 from rspmn.learn.successors.transitions import Contexts
 from rspmn.types import Array, Ints
 
@@ -36,6 +37,8 @@ class Trees:
     parent: Ints  # [nodes], itself at a root
     branch: Ints  # [nodes], the code of its parent's variable; or whether that is the one value
     cells: tuple[Ints, Ints, Array]  # nodes, values, and how often they were seen there
+    #: Cells of one parameter have the same steps behind them: see `rspmn.learn.successors.moves`.
+    parameter: Ints  # [cells]
 
     def find(self, contexts: Contexts, component: int) -> Ints:  # [contexts]
         """Return the lowest node that each context reaches: a leaf, unless a value is new there.
@@ -64,7 +67,7 @@ class Trees:
         while len(moving):
             moving = moving[self.variable[at[moving]] != LEAF]
             node = at[moving]
-            key = _key(node, _branch(codes[moving, self.variable[node]], self.value[node]))
+            key = _key(node, branch_of(codes[moving, self.variable[node]], self.value[node]))
             place = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
             known = keys[place] == key
             moving = moving[known]
@@ -78,12 +81,30 @@ class Trees:
         components = int(np.count_nonzero(self.parent == np.arange(len(self.parent))))
         return [np.unique(self.variable[split & (owner == k)]).tolist() for k in range(components)]
 
+    @property
+    def moved(self) -> bool:
+        """Whether cells of several leaves have the same steps behind them."""
+        return len(np.unique(self.parameter)) < len(self.parameter)
+
     def owners(self) -> Ints:  # [nodes]
         """Return the component that each node is of."""
         owner = np.arange(len(self.parent))
         for node, parent in enumerate(self.parent.tolist()):
             owner[node] = owner[parent]
         return owner
+
+    def only(self, roots: Ints) -> "Trees":
+        """Return some of the trees: that of component k is the one with the root `roots[k]`."""
+        kept = np.flatnonzero(np.isin(self.owners(), roots))
+        kept = np.concatenate([roots, np.setdiff1d(kept, roots)])
+        place = np.full(len(self.parent), -1)
+        place[kept] = np.arange(len(kept))
+        node, value, weight = self.cells
+        here = place[node] >= 0
+        return Trees(
+            self.variable[kept], self.value[kept], place[self.parent[kept]], self.branch[kept],
+            (place[node[here]], value[here], weight[here]), self.parameter[here],
+        )  # fmt: skip
 
     @cached_property
     def _children(self) -> tuple[Ints, Ints]:
@@ -121,7 +142,7 @@ def grow_trees(
         split = np.flatnonzero(variable[number] != LEAF)
         live, number = live[split], number[split]
         code = contexts.codes[entries.context[live], variable[number]]
-        keys, number = distinct_integers(number * width + _branch(code, value[number]))
+        keys, number = distinct_integers(number * width + branch_of(code, value[number]))
         parents.append(before + keys // width)
         branches.append(keys % width)
         before += level.count
@@ -129,7 +150,7 @@ def grow_trees(
     found = tuple(np.concatenate(part) for part in zip(*cells, strict=True))
     return Trees(
         variables, values, np.concatenate(parents), np.concatenate(branches),
-        (found[0], found[1], found[2]),
+        (found[0], found[1], found[2]), np.arange(len(found[0])),
     )  # fmt: skip
 
 
@@ -137,7 +158,7 @@ def _key(node: Ints, branch: Ints) -> Ints:
     return node * BRANCHES + branch
 
 
-def _branch(code: Ints, value: Ints) -> Ints:
+def branch_of(code: Ints, value: Ints | int) -> Ints:
     """Return where codes go at splits: by themselves, by whether they are one value, or at most."""
     return np.where(
         value == EVERY, code, np.where(value >= 0, code == value, code <= UP_TO - value)
@@ -183,8 +204,6 @@ class Tied:
         deadline
             The `time.monotonic()` after which trees grow no deeper.
         """
-        from scipy.sparse import csr_array
-
         entries = Entries.count(context, values, weights)
         split = list(range(len(values))) if first is not None else []
         if first is not None and if_relevant:
@@ -193,9 +212,15 @@ class Tied:
             )
         at = contexts.names.index(first) if first is not None else LEAF
         trees = grow_trees(contexts, entries, dict.fromkeys(split, at), deadline)
+        return cls.of(trees, int(entries.value.max()) + 1)
+
+    @classmethod
+    def of(cls, trees: Trees, values: int) -> "Tied":
+        """Return the distributions of trees, given the largest number of values."""
+        from scipy.sparse import csr_array
+
         node, value, weight = trees.cells
-        shape = len(trees.parent), int(entries.value.max()) + 1
-        counts = csr_array((weight, (node, value)), shape=shape)
+        counts = csr_array((weight, (node, value)), shape=(len(trees.parent), values))
         return cls(trees, counts, np.asarray(counts.sum(axis=1)))
 
     def distribution(self, contexts: Contexts, component: int = 0) -> Sparse:  # [contexts, values]
@@ -219,6 +244,12 @@ class Tied:
         return np.asarray(total[1] / np.maximum(total[0], 1e-300))
 
     def num_leaves(self, components: int) -> tuple[int, ...]:
-        """Return how many leaves each tree has."""
-        leaves = self.trees.owners()[self.trees.variable == LEAF]
-        return tuple(np.bincount(leaves, minlength=components).tolist())
+        """Return how many distributions the leaves of each tree have."""
+        trees, owner = self.trees, self.trees.owners()
+        node = trees.cells[0]
+        leaf = trees.variable[node] == LEAF
+        first = np.full(len(owner), np.iinfo(np.int64).max)  # [nodes], a parameter of each
+        np.minimum.at(first, node[leaf], trees.parameter[leaf])
+        of_leaf = trees.variable == LEAF
+        pairs = np.unique(np.stack([owner[of_leaf], first[of_leaf]]), axis=1)
+        return tuple(np.bincount(pairs[0], minlength=components).tolist())
