@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 #: About the seconds that a node of the one-step network takes in Steps 2 to 4; Step 1 leaves them.
 STEPS_2_TO_4 = 2e-5
+#: About the seconds that a value of the log takes in factors of what follows.
+FACTORS_PER_VALUE = 5e-7
 
 
 def learn_rspmn(
@@ -146,7 +148,8 @@ def _four_steps(
     started: float, info: RSPMNInfo,
 ) -> _Steps:  # fmt: skip
     """Learn from rows of two steps."""
-    learner = Learner(config, rng, two.rows, two.schema.utility, report, started, STEPS_2_TO_4)
+    growing = _leaving_factors(config, two.windows, started)
+    learner = Learner(growing, rng, two.rows, two.schema.utility, report, started, STEPS_2_TO_4)
     with info.timing("structure"):  # LearnSPMN; latents are in the place of the second step
         grown = grow_two_steps(two, learner)
     info.count_structure(learner, grown)
@@ -160,6 +163,15 @@ def _four_steps(
         model, found = estimate(template, two.windows, config, *known)
     info.count(model, template, found)
     return _Steps(two, grown, one_step, template, model, found)
+
+
+def _leaving_factors(config: LearnConfig, windows: Windows, started: float) -> LearnConfig:
+    """Return settings for Step 1 that leave time for factors, up to half of what is left."""
+    if config.successors != "factored":
+        return config
+    left = config.deadline(started) - time.monotonic()
+    factors = FACTORS_PER_VALUE * len(windows) * len(windows.columns)
+    return config.reserving(max(0.0, min(factors, left / 2)))
 
 
 def _learn_soft(
