@@ -15,12 +15,13 @@ import cProfile
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import CodeType
 from typing import TypeVar
 
+import numpy as np
 from rddl import Instance
 
 from rspmn import Episodes, Windows, learn_rspmn
@@ -77,8 +78,9 @@ class Run:
     windows: int
     nodes: int
     beyond: int  # of them, states that the log does not have
-    table: float  # this and the two below: share of the way from random to optimal
+    table: float  # this and the three below: share of the way from random to optimal
     learned: float
+    of_tried: float  # the best policy that does what was tried in each state
     untried: float  # if the policy may do what was never tried in a state
     table_seconds: float
     learn_seconds: float
@@ -91,6 +93,26 @@ def timed(function: Callable[[], T]) -> tuple[T, float]:
     """Return what a function returns, and the CPU seconds that it took."""
     start = time.process_time()
     return function(), time.process_time() - start
+
+
+def best_of_tried(mdp: MDP, log: Episodes) -> float:
+    """Return the value of the best policy that does what the log has in each state.
+
+    In states in which the log has no decision, it may do everything.
+    """
+    table, shape = log.to_long(), (len(mdp.states), len(mdp.actions))
+    place = [{joint: k for k, joint in enumerate(of)} for of in (mdp.states, mdp.actions)]
+    names = mdp.schema.information_sets[0], mdp.schema.decisions
+    tried = np.zeros(shape, dtype=bool)
+    rows = zip(*(zip(*(table[name] for name in part), strict=True) for part in names), strict=True)
+    for state, made in set(rows):
+        if made in place[1]:  # there is none after the last step
+            tried[place[0][state], place[1][made]] = True
+    tried |= ~tried.any(axis=1, keepdims=True)
+    of_transitions = np.repeat(tried.ravel(), np.diff(mdp.indptr))
+    worst = 1e6 * (1 + np.abs(mdp.rewards).max())
+    shunned = replace(mdp, rewards=np.where(of_transitions, mdp.rewards, -worst))
+    return shunned.optimum(mdp.horizon)
 
 
 def run(world: World, episodes: int, seed: int) -> Run:
@@ -108,8 +130,9 @@ def run(world: World, episodes: int, seed: int) -> Run:
     return Run(
         mdp.name, len(mdp.states), len(mdp.actions), episodes, seed, info.windows,
         model.num_state_interfaces, info.beyond, world.share(mdp.evaluate(tabled, steps)),
-        world.share(learned), world.share(daring), table_seconds, learn_seconds,
-        policy_seconds + act_seconds, _successors(info.future), _slowest(info.seconds),
+        world.share(learned), world.share(best_of_tried(mdp, log)), world.share(daring),
+        table_seconds, learn_seconds, policy_seconds + act_seconds, _successors(info.future),
+        _slowest(info.seconds),
     )  # fmt: skip
 
 
@@ -175,8 +198,8 @@ def _where(code: CodeType | str) -> str:
 
 HEAD = (
     "instance", "states", "actions", "episodes", "seed", "windows", "interface nodes",
-    "beyond the log", "table", "learned", "untried allowed", "table, s", "learn, s", "policy, s",
-    "successors", "stages",
+    "beyond the log", "table", "learned", "best of tried", "untried allowed", "table, s",
+    "learn, s", "policy, s", "successors", "stages",
 )  # fmt: skip
 
 INTRODUCTION = """# Instances of IPPC 2011
@@ -185,6 +208,8 @@ Made by `{command}`. Random episodes of the instance's own horizon; the state af
 kept. "table" (a table of counts, `rspmn.evaluate.Tabular`), "learned" (`learn_rspmn` as it is by
 default) and "untried allowed" (the same model, whose policy may do what was never tried in a state)
 are exact values of policies, as shares of the way from the random policy, 0, to the optimal one, 1.
+"best of tried" is the best policy, by the instance's true probabilities, that does in each state of
+the log what the log has there: no policy learned by default can be worth more.
 Where a policy knows nothing of a state it does nothing, the table's too. "beyond the log" are those
 of the interface nodes that are states which the log does not have, but factors say may follow
 ([factored futures](factored_futures.md#states-beyond-the-log)). Seconds are CPU seconds on

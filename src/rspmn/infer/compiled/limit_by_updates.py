@@ -21,7 +21,7 @@ from rspmn.types import Array
 #: Updates are tried first from so many interface nodes on; where latents are factored, from fewer.
 LARGE, LARGE_FACTORED = 5_000, 500
 #: So many updates are tried where equations could be solved instead, and so many where not.
-TRIED, MOST_UPDATES = 400, 100_000
+TRIED, MOST_UPDATES = 200, 100_000
 #: Shares and delays are updated until they change by no more than this, relative to the largest.
 SETTLED = 1e-7
 
