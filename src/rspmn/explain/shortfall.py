@@ -50,7 +50,8 @@ class Shortfalls:
             worth = step.of_rows(rows.branches[branches])
             worth[~_allowed(at.known[branches], first[:-1])] = np.inf
             found, taken = self._least(worth, at.worth[branches], first[:-1])
-            step.at_max[numbers], chosen[numbers] = found, taken - first[:-1, None]
+            step.at_max[numbers] = np.where(np.isinf(found), 0.0, found)  # not counted: share 0
+            chosen[numbers] = taken - first[:-1, None]
         return step.of_rows(rows.roots)[self.planned.model.bellman.copied(at.choices)], chosen
 
     def _least(self, worth: Array, mean: Array, starts: Ints) -> tuple[Array, Ints]:

@@ -145,13 +145,15 @@ def _check_draws(distribution: Distribution, drawn: Values) -> None:
 
 def _check_density(distribution: Distribution, drawn: NDArray[Any]) -> None:
     """Compare the mass of the span, by its density or probabilities, with the draws in it."""
+    from scipy.integrate import trapezoid  # that of numpy is as new as its version 2
+
     low, high = (float(end) for end in distribution.span())  # type: ignore[arg-type]
     assert math.isfinite(low), "span: expected finite ends"
     assert math.isfinite(high), "span: expected finite ends"
     assert low <= high, "span: expected the lower end first"
     if Kind.CONTINUOUS in type(distribution).kinds:
         points = np.linspace(low, high, POINTS)
-        total = float(np.trapezoid(np.exp(distribution.log_probs(points)), points))
+        total = float(trapezoid(np.exp(distribution.log_probs(points)), points))
     else:
         integers = np.arange(math.floor(low), math.ceil(high) + 1)
         total = float(np.exp(distribution.log_probs(integers)).sum())
