@@ -91,6 +91,7 @@ class Plan:
         check_discount(discount)
         self.model, self.discount, self.criterion = model, discount, criterion
         self.horizon = None if horizon is None else check_steps(horizon, least=1)
+        self.bound = 0.0  # how far values may be off; plans of draws have none
         self._kept: dict[int, At] = {}
         self._firsts: dict[int, _First] = {}
         self.together = _made_together(model.schema)
@@ -103,7 +104,7 @@ class Plan:
         model, discount, criterion = self.model, self.discount, self.criterion
         if self.horizon is not None:
             found = values_over(model.bellman, self.horizon - 1, discount, criterion)
-            self.bound = found.bound  # how far values may be off
+            self.bound = found.bound
             return found
         values, self.bound = limit(model, discount, criterion)
         if discount == 1:  # refuses values that no policy earns
