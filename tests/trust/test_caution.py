@@ -31,6 +31,7 @@ def test_the_plan_is_the_best_of_each_step_over_draws(
     """Backward induction written out: no branch that is not much rarer has a higher mean."""
     model, horizon = models[name], 6
     plan = CautiousPlan(model, horizon, 0.9, MEU, 0.0, draws=40)
+    assert plan.bound == 0.0  # all updates are made
     worlds = model.posterior.worlds(model.posterior.draw(40, np.random.default_rng(SEED)))
     values = np.zeros((40, model.num_interfaces))
     level = model.bellman.levels[0]
