@@ -13,7 +13,7 @@ from rspmn.errors import EvidenceError
 from rspmn.model import RSPMN
 from rspmn.schema import Schema
 from rspmn.trust import Posterior
-from rspmn.trust.novelty import Novelty
+from rspmn.trust.novelty import NODE, Novelty
 from rspmn.trust.posterior import draw_cells
 from rspmn.types import Array, Ints
 
@@ -154,7 +154,7 @@ def test_likelihoods_are_those_of_an_urn() -> None:
     steps = novelty.evidence.steps
     for branch in np.flatnonzero((steps >= 2) & (steps <= 12)):
         for component, k in enumerate(novelty.strength):
-            base = base_of(novelty, int(branch), bool(novelty.by_node[component]))
+            base = base_of(novelty, int(branch), bool(novelty.base[component] == NODE))
             followed, log = dict.fromkeys(base, 0), 0.0
             for to, (times, q) in base.items():
                 for _ in range(times):

@@ -104,6 +104,15 @@ class BranchEvidence:
         of_products = self.utilities.size if self.bellman.factored else 0
         return self.bellman.interfaces + of_products
 
+    @property
+    def mean_edges(self) -> Array:  # [edges]
+        """The mean share of each edge of the cells in its branch, by what was seen."""
+        cells = self.cells
+        total = self.steps[cells.branch]
+        counted = (total > 0) & (self.added[cells.branch] == 0)
+        share = np.where(counted, cells.steps / np.maximum(total, 1), cells.share)
+        return np.asarray(share[cells.of_edges] * cells.mean)
+
     def only(self, branches: Ints) -> "BranchEvidence":
         """Return the same without the cells of other branches: these are not drawn."""
         found, cells = copy(self), self.cells

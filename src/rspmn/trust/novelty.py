@@ -2,10 +2,12 @@
 
 A branch with n steps leads by (1 - s) · core + s · q. The core is what was counted, s is the share
 of what is new, Beta(k, n), and q is what other decisions in the same interface node led to
-("node") or what any step led to ("all"). So a branch is a draw of a Dirichlet distribution by its
-counts and k steps of q. Each pair (base, k) is a component of a mixture. Its weight is fitted by
-expectation maximisation to the marginal likelihood of all steps of each branch, in which a branch
-that led to all its successors hundreds of times still says that each of them once was new.
+("node"), what any step led to ("all") or, where states have several components, what differs from
+the branch's own successors in one of them ("alike"). So a branch is a draw of a Dirichlet
+distribution by its counts and k steps of q. Each pair (base, k) is a component of a mixture. Its
+weight is fitted by expectation maximisation to the marginal likelihood of all steps of each branch,
+in which a branch that led to all its successors hundreds of times still says that each of them once
+was new.
 """
 
 from functools import cached_property
@@ -14,12 +16,16 @@ from typing import Any
 import numpy as np
 
 from rspmn.data.keys import group_weights
+from rspmn.trust.alike import Alike
 from rspmn.trust.branch_counts import BranchEvidence, Counted
+from rspmn.trust.factors import FactorDraws
 from rspmn.types import Array, Bools, Ints
 
 #: The strengths k that are mixed, for each base.
 STRENGTHS = (0.001, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
-#: The share of "all" in what other decisions of a node predict.
+#: What is new: as other decisions of the node, anywhere, or like what is expected.
+NODE, ALL, ALIKE = range(3)
+#: The share of "all" in the other two.
 ANYWHERE = 0.1
 #: What nothing predicts is as likely as if this part of a step had led to every interface node.
 FLOOR = 1e-3
@@ -35,9 +41,13 @@ class Novelty:
     def __init__(self, evidence: BranchEvidence) -> None:
         self.evidence, counted = evidence, evidence.counted
         self.interfaces = evidence.bellman.interfaces
-        self.strength = np.array(STRENGTHS * 2)  # [components]
-        self.by_node = np.repeat([True, False], len(STRENGTHS))  # [components]
         arrived = group_weights(counted.to, counted.steps, self.interfaces)
+        self.alike: Alike | None = None
+        if isinstance(evidence.factors, FactorDraws) and evidence.factors.leaves.shape[1] > 1:
+            self.alike = Alike(evidence.factors.counts.factors, arrived)
+        bases = [NODE, ALL] if self.alike is None else [NODE, ALL, ALIKE]
+        self.strength = np.array(STRENGTHS * len(bases))  # [components]
+        self.base = np.repeat(bases, len(STRENGTHS))  # [components]
         self.everywhere = arrived / max(arrived.sum(), 1e-300)  # [interfaces]
         key = evidence.node[counted.branch] * self.interfaces + counted.to
         self.keys, self.which = np.unique(key, return_inverse=True)  # (node, to), sorted
@@ -63,22 +73,32 @@ class Novelty:
         anywhere = np.maximum(arrived[counted.to] - counted.steps, 0) / elsewhere + FLOOR / size
         near = np.maximum(self.led[self.which] - counted.steps, 0) / np.maximum(others[branch], 1)
         near = (1 - ANYWHERE) * np.where(others[branch] > 0, near, 0.0) + ANYWHERE * anywhere
-        base = np.where(self.by_node, near[:, None], anywhere[:, None])  # [pairs, components]
+        like = anywhere
+        if self.alike is not None:
+            like = self.alike.chances(self._edges, branch, counted.to)
+            like = (1 - ANYWHERE) * like + ANYWHERE * anywhere
+        base = np.stack([near, anywhere, like], axis=1)[:, self.base]  # [pairs, components]
         shared = (evidence.known - evidence.steps)[:, None]  # [branches, 1], steps of the factors
         found = gammaln(shared + self.strength) - gammaln(evidence.known[:, None] + self.strength)
         alpha = shared[branch] * counted.prior[:, None] + self.strength * base
         np.add.at(found, branch, gammaln(alpha + counted.steps[:, None]) - gammaln(alpha))
-        found[np.ix_(others <= 0, self.by_node)] = -np.inf
+        found[np.ix_(others <= 0, self.base == NODE)] = -np.inf
         return np.asarray(found)
+
+    @cached_property
+    def _edges(self) -> tuple[Ints, Ints, Array]:
+        """Where branches lead by what was seen: branches, sorted, interface nodes and shares."""
+        cells = self.evidence.cells
+        return cells.branch[cells.of_edges], cells.to, self.evidence.mean_edges
 
     # ---- its mean ------------------------------------------------------------------
 
     @cached_property
-    def shares(self) -> Array:  # [2, branches]
-        """The mean share of what is new, by node and anywhere."""
+    def shares(self) -> Array:  # [3, branches]
+        """The mean share of what is new, by its base: node, all, and alike."""
         evidence = self.evidence
         mean = self.responsibility * self.strength / (evidence.known[:, None] + self.strength)
-        found = np.stack([mean[:, self.by_node].sum(axis=1), mean[:, ~self.by_node].sum(axis=1)])
+        found = np.stack([mean[:, self.base == k].sum(axis=1) for k in (NODE, ALL, ALIKE)])
         return np.where(evidence.steps > 0, found, 0.0)
 
     @cached_property
@@ -92,8 +112,8 @@ class Novelty:
 
     # ---- draws ---------------------------------------------------------------------
 
-    def draw_shares(self, draws: int, rng: np.random.Generator) -> tuple[Array, Bools, Array]:
-        """Return s, whether its base is the node, and its strength, [draws, branches] each."""
+    def draw_shares(self, draws: int, rng: np.random.Generator) -> tuple[Array, Ints, Array]:
+        """Return s, its base and its strength, [draws, branches] each."""
         size = (draws, self.evidence.size)
         bounds = np.cumsum(self.responsibility, axis=1)
         point, picked = rng.random(size), np.zeros(size, dtype=np.int64)
@@ -103,13 +123,22 @@ class Novelty:
         known = np.maximum(self.evidence.known, 1e-9)
         share = rng.beta(strength, np.broadcast_to(known, size))
         share[:, self.evidence.steps == 0] = 0.0
-        return share, self.by_node[picked], strength
+        return share, self.base[picked], strength
 
-    def draw_successors(self, node: Ints, by_node: Bools, rng: np.random.Generator) -> Ints:
-        """Return where something new leads from each of some interface nodes."""
+    def draw_successors(self, branch: Ints, base: Ints, rng: np.random.Generator) -> Ints:
+        """Return where something new leads from each of some branches, by its base."""
+        node, by_node, anywhere = self.evidence.node[branch], base == NODE, base == ALL
         point, found = rng.random(len(node)), np.empty(len(node), dtype=np.int64)
-        far = np.searchsorted(np.cumsum(self.everywhere), point[~by_node], side="right")
-        found[~by_node] = np.minimum(far, self.interfaces - 1)
+        far = np.searchsorted(np.cumsum(self.everywhere), point[anywhere], side="right")
+        found[anywhere] = np.minimum(far, self.interfaces - 1)
+        if self.alike is not None:
+            here = base == ALIKE
+            of, to, weight = self._edges
+            total = np.concatenate([[0.0], np.cumsum(weight)])
+            first, last = np.searchsorted(of, branch[here]), np.searchsorted(of, branch[here] + 1)
+            at = total[first] + point[here] * (total[last] - total[first])
+            place = np.clip(np.searchsorted(total, at, side="right") - 1, first, last - 1)
+            found[here] = self.alike.draw(to[place], rng)
         bounds = np.searchsorted(self.keys // self.interfaces, np.arange(self.interfaces + 1))
         total = np.concatenate([[0.0], np.cumsum(self.led)])
         first, last = bounds[node[by_node]], bounds[node[by_node] + 1]

@@ -18,7 +18,7 @@ from rspmn.model import RSPMN
 from rspmn.trust.branch_counts import BranchEvidence
 from rspmn.trust.dirichlet import draw_dirichlet
 from rspmn.trust.drawn_worlds import Worlds
-from rspmn.trust.novelty import Novelty
+from rspmn.trust.novelty import ALIKE, ALL, Novelty
 from rspmn.trust.product_draws import ProductDraws
 from rspmn.types import Array, Ints
 
@@ -134,7 +134,7 @@ class Posterior:
         shares, edges, outside, products = draw_cells(evidence, draws, rng)
         core = shares[:, cells.of_edges] * edges
         earned = self._by_branch(core * self._earned_by_edges(draws, rng))
-        new, by_node, strength = self.novelty.draw_shares(draws, rng)
+        new, base, strength = self.novelty.draw_shares(draws, rng)
         new[:, np.bincount(cells.branch, minlength=evidence.size) == 0] = 0.0
         core *= (1 - new)[:, cells.branch[cells.of_edges]]
         earned *= 1 - new
@@ -145,10 +145,9 @@ class Posterior:
         sizes = np.maximum(sizes, 1e-300)
         sizes *= (new[draw, branch] / sizes.sum(axis=1))[:, None]
         branches = np.repeat(branch, ATOMS)
-        to = self.novelty.draw_successors(
-            evidence.node[branches], np.repeat(by_node[draw, branch], ATOMS), rng
-        )
-        pays = self.novelty.utilities(branches, to, self.mean_earned[branches])
+        base, usual = np.repeat(base[draw, branch], ATOMS), self.mean_earned[branches]
+        to = self.novelty.draw_successors(branches, base, rng)
+        pays = np.where(base == ALIKE, usual, self.novelty.utilities(branches, to, usual))
         row = np.repeat(draw * evidence.size + branch, ATOMS)
         sizes = sizes.ravel()
         earned += group_weights(row, sizes * pays, earned.size).reshape(earned.shape)
@@ -180,10 +179,10 @@ class Posterior:
         lost = draws.core * draws.outside[:, cells.of_edges]
         draw, branch = np.nonzero(by_branch := self._by_branch(lost))
         row = np.append(draws.new_row, draw * evidence.size + branch)
-        node, by_node = evidence.node[row % evidence.size], np.zeros(len(row), dtype=bool)
+        anywhere = self.novelty.draw_successors(row % evidence.size, np.full(len(row), ALL), rng)
         return replace(
             draws, core=draws.core - lost, new=np.append(draws.new, by_branch[draw, branch]),
-            new_row=row, new_to=self.novelty.draw_successors(node, by_node, rng),
+            new_row=row, new_to=anywhere,
         )  # fmt: skip
 
     def worlds(self, draws: Draws, branches: Ints | None = None) -> Worlds:
@@ -224,12 +223,7 @@ class Posterior:
 
     @cached_property
     def _mean_edges(self) -> Array:  # [edges]
-        """The mean share of each edge in its branch."""
-        evidence, cells = self.evidence, self.evidence.cells
-        total = evidence.steps[cells.branch]
-        counted = (total > 0) & (evidence.added[cells.branch] == 0)
-        share = np.where(counted, cells.steps / np.maximum(total, 1), cells.share)
-        return np.asarray(share[cells.of_edges] * cells.mean)
+        return self.evidence.mean_edges
 
     @cached_property
     def mean_earned(self) -> Array:  # [branches]
@@ -252,8 +246,8 @@ class Posterior:
     def mean_world(self) -> Worlds:
         """Return the mean of all draws; several plans can be valued in it at once."""
         novelty, node = self.novelty, self.evidence.node
-        near, far = novelty.shares
-        core = self.mean_core.multiply((1 - near - far)[:, None]).tocsr()
+        near, far, like = novelty.shares
+        core = self.mean_core.multiply((1 - near - far - like)[:, None]).tocsr()
         factors = self.evidence.factors
 
         def expect(after: Array) -> Array:
@@ -262,13 +256,15 @@ class Posterior:
             if isinstance(factors, ProductDraws):
                 after = np.hstack([after, factors.means(after)])
             found = core @ after.T + near[:, None] * by_node
+            if novelty.alike is not None:
+                found += like[:, None] * (self.mean_core @ novelty.alike.means(values))
             return np.asarray(found + far[:, None] * (novelty.everywhere @ values)).T
 
         return Worlds(self.evidence, self._mean_of_all()[None, :], expect)
 
     def _mean_of_all(self) -> Array:  # [branches]
         """Return what each branch earns on average, with what was never seen."""
-        novelty, (near, far) = self.novelty, self.novelty.shares
+        novelty, (near, far, _) = self.novelty, self.novelty.shares
         by_node, anywhere = novelty.mean_utilities(self.mean_earned)
         return np.asarray((1 - near - far) * self.mean_earned + near * by_node + far * anywhere)
 

@@ -119,7 +119,7 @@ def test_leaves_of_one_move_err_together(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", seeds(1, 20))
 def test_a_shop_is_not_undersold(seed: int) -> None:
-    """Stock may be any of 31 numbers: the honest value is that of the shop, within an eighth.
+    """Stock may be any of 31 numbers: the honest value is that of the shop, within a tenth.
 
     Learned by where stock gets to, with few values expected, there were more leaves than 750, and
     the honest value was a fifth too low.
@@ -129,5 +129,5 @@ def test_a_shop_is_not_undersold(seed: int) -> None:
     policy = model.policy(horizon)
     true, honest = rspmn.true_value(world, policy, horizon), policy.honest_value()
     assert true > 2 * world.evaluate(None, horizon)
-    assert abs(honest.point - true) < true / 8
+    assert abs(honest.point - true) < true / 10
     assert info.future.leaves[0] < 700
