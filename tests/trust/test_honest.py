@@ -256,9 +256,10 @@ def test_steps_that_may_lead_anywhere_are_said(monkeypatch: pytest.MonkeyPatch) 
     log = Episodes.from_steps(episodes, schema, [Followed.STATE] * len(episodes))
     model = learn_rspmn(log)[0]
     assert model.honest_value(5, draws=20).caveats == ()
-    shares = model.posterior.novelty.shares
-    model.posterior.novelty.shares = shares[[0, 2, 1]]  # as if it were anywhere
-    assert "a state that it never led to before" in model.posterior.caveats[0]
+    novelty = Posterior(model).novelty
+    monkeypatch.setattr(novelty, "shares", novelty.shares[[0, 2, 1]])  # as if it were anywhere
+    found = Posterior(model, novelty=novelty)
+    assert "a state that it never led to before" in found.caveats[0]
 
 
 def test_odd_questions_are_refused(models: Mapping[str, RSPMN]) -> None:

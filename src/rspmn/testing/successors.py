@@ -13,7 +13,7 @@ from rspmn.envs.maze import maze
 from rspmn.learn import LearnConfig, learn_rspmn, refit
 from rspmn.learn.successors import Counts, Successors, SuccessorWeights, Transitions
 from rspmn.schema import Schema
-from rspmn.types import Array
+from rspmn.types import Bools
 
 
 def check_successors(successors: Successors) -> None:
@@ -56,16 +56,26 @@ def _check_weights(name: str, transitions: Transitions, weights: SuccessorWeight
     counted[weights.site, weights.interfaces] = weights.counts
     assert np.allclose(counted, logged), f"{name}: counts must be those of the transitions"
     if weights.strength is not None:
-        _check_strength(name, weights, logged.sum(axis=1))
+        over = -1 if transitions.end is None else transitions.end
+        _check_strength(name, weights, weights.interfaces != over)
 
 
-def _check_strength(name: str, weights: SuccessorWeights, steps: Array) -> None:
-    """Check that weights = (counts + strength · prior) / (steps + strength), priors not below 0."""
+def _check_strength(name: str, weights: SuccessorWeights, on: Bools) -> None:
+    """Check that weights = (counts + strength · prior) / (steps + strength), priors not below 0.
+
+    That is asked of what goes on, `on`: whether an episode ends may be estimated by counts alone.
+    """
     assert weights.strength is not None
-    assert weights.strength.shape == steps.shape, f"{name}: a strength for each site"
+    site, sites = weights.site, len(weights.starts) - 1
+    assert weights.strength.shape == (sites,), f"{name}: a strength for each site"
     assert (weights.strength >= 0).all(), f"{name}: strengths must not be below 0"
-    worth = (steps + weights.strength)[weights.site]
-    prior = weights.weights * worth - weights.counts
+    steps, mass = (
+        np.bincount(site, on * part, sites) for part in (weights.counts, weights.weights)
+    )
+    worth = (steps + weights.strength)[site]
+    prior = np.where(
+        on, weights.weights / np.maximum(mass, 1e-300)[site] * worth - weights.counts, 0
+    )
     assert (prior >= -1e-9 * worth).all(), (
         f"{name}: a weight is below count / (steps + strength): the strength is too small"
     )
