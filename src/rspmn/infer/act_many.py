@@ -100,6 +100,6 @@ def policy_table(policy: "BasePolicy", t: int = 0) -> dict[str, list[Any]]:
             rows[name].append(made.get(name))
         rows["value"].append(value)
         rows["visits"].append(visits[node])
-        rows["steps"].append(policy.steps(node, t))
+        rows["steps"].append(round(policy.steps(node, t), 9))  # sums of shares are not whole
         supported.append(policy.supported(node, t))
     return rows if all(share == 1 for share in supported) else {**rows, "supported": supported}
