@@ -4,13 +4,17 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from effort import seeds
+from factored_models import random_factored
 from random_models import Setting, random_rspmn, random_setting
 from rspmn import RSPMN
 from rspmn.circuit import Max, Sum
+from rspmn.infer.compiled.layers import flatten
 from rspmn.infer.compiled.leaf_tables import Distinct
-from rspmn.infer.compiled.template_trees import RootTrees, Ways
+from rspmn.infer.compiled.template_trees import RootTrees, Ways, sites_of
 from rspmn.infer.likelihood import node_log_likelihoods
 from rspmn.values import Value
 
@@ -83,3 +87,24 @@ def plain_way(
         children = (children[int(np.argmax(scores))],)
     below = (plain_way(model, row, logs, child, sites) for child in children)
     return [index, *(i for part in below for i in part)]
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_single_weights_of_products_are_those_multiplied_out(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    template = random_factored(rng).template
+    sites = sites_of(template, flatten(template))
+    size = len(template.roots)
+    expected = np.zeros((len(sites.nodes), size))
+    site = np.repeat(np.arange(len(sites.nodes)), np.diff(sites.starts))
+    expected[site, sites.interfaces] = sites.weights
+    found = np.zeros_like(expected)
+    relation, weights = sites.counted
+    found[np.repeat(np.arange(len(found)), relation.counts), relation.items] = weights
+    products = sites.products
+    assert products is not None
+    for one in range(len(found)):
+        for use in range(products.starts[one], products.starts[one + 1]):
+            found[one] += products.weights(np.full(size, use), np.arange(size))
+    assert found == pytest.approx(expected, abs=1e-14)
+    assert np.exp(sites.log_totals) == pytest.approx(1.0)

@@ -17,8 +17,14 @@ from rspmn.data.keys import group_weights
 from rspmn.data.windows import fair_endings
 from rspmn.errors import DataError
 from rspmn.infer.compiled.beliefs import Beliefs
-from rspmn.infer.compiled.forward_backward import Abreast, Ahead, StepBack, kernel_of
-from rspmn.infer.compiled.relations import Relation, common, ranges
+from rspmn.infer.compiled.forward_backward import (
+    Abreast,
+    Ahead,
+    StepBack,
+    edges_ahead,
+    kernel_of,
+)
+from rspmn.infer.compiled.relations import Relation
 from rspmn.infer.compiled.template_trees import Ways
 from rspmn.learn.flows import Flows, Moments
 from rspmn.learn.rebuild import rebuild
@@ -89,10 +95,8 @@ class _Expectation:
         size = len(kernel.logs)
         self.passed = np.zeros(size)  # [entries], weight of all steps
         self.known = np.zeros((3, size))  # with a known successor: weight, · utility, · its square
-        sites = kernel.sites
-        counts = sites.starts[kernel.site + 1] - sites.starts[kernel.site]
-        self.edge_starts = np.concatenate([[0], np.cumsum(counts)])
-        self.led = np.zeros((3, int(self.edge_starts[-1])))  # [3, entries' edges], as `known`
+        #: Entry · interface nodes + the one that followed, sorted; and, of each, as `known`.
+        self.led = np.zeros(0, np.int64), np.zeros((3, 0))
         self.starts, self.visits = np.zeros((2, model.num_interfaces))
         self.log_likelihood, self.impossible = 0.0, 0
         top = np.array(model.starts)
@@ -114,9 +118,14 @@ class _Expectation:
         belief = self._belief(begun.row, begun.node, np.exp(logs - total[begun.row]), rows)
         self.starts += group_weights(belief.nodes, belief.weights, len(self.starts))
         after = [*(step.here for step in steps[1:]), last]
+        led = [self.led]
         for t, (step, future) in enumerate(zip(steps, after, strict=True)):
             of_steps = earned[log.first[: len(step.kinds)] + t]
-            belief = self._step(step, future, belief, of_steps)
+            belief, flow = self._step(step, future, belief, of_steps)
+            led.append(flow)
+        keys, which = np.unique(np.concatenate([key for key, _ in led]), return_inverse=True)
+        sums = np.concatenate([part for _, part in led], axis=1)
+        self.led = keys, np.stack([group_weights(which, part, len(keys)) for part in sums])
 
     def _belief(self, row: Ints, node: Ints, weight: Array, rows: int) -> Beliefs:
         """Return how probable each node is in each row; the likeliest is certain in hard EM."""
@@ -129,8 +138,10 @@ class _Expectation:
         found = Relation.of_keys(keys, rows, size)
         return Beliefs(found.starts, found.items, weight)
 
-    def _step(self, step: StepBack, future: Ahead, belief: Beliefs, earned: Array) -> Beliefs:
-        """Pass the belief through a step; return that about the next one."""
+    def _step(
+        self, step: StepBack, future: Ahead, belief: Beliefs, earned: Array
+    ) -> tuple[Beliefs, tuple[Ints, Array]]:
+        """Pass the belief through a step; return that about the next one, and where it was led."""
         root, logs = self.kernel.root[step.entry], step.logs
         held = slice(0, belief.starts[len(step.kinds)])
         self.visits += group_weights(belief.nodes[held], belief.weights[held], len(self.visits))
@@ -150,24 +161,23 @@ class _Expectation:
         step = replace(step, row=row[known], entry=entry[known], ahead=ahead[known])
         return self._lead_on(step, future, weight[known], utility[known])
 
-    def _lead_on(self, step: StepBack, future: Ahead, weight: Array, utility: Array) -> Beliefs:
-        """Count the edges of sites; return the belief about the next step.
+    def _lead_on(
+        self, step: StepBack, future: Ahead, weight: Array, utility: Array
+    ) -> tuple[Beliefs, tuple[Ints, Array]]:
+        """Return the belief about the next step, and how often entries led to interface nodes.
 
         Given are the entries of steps whose successor is known, their weights and utilities.
         """
-        sites, row, entry = self.kernel.sites, step.row, step.entry
-        site = self.kernel.site[entry]
-        k, edge, pair = common(sites.relation, site, future.relation, row)
-        share = np.exp(sites.log_weights[edge] + future.pairs.logs[pair] - step.ahead[k])
+        row, entry = step.row, step.entry
+        k, pair, weights = edges_ahead(self.kernel.sites, self.kernel.site[entry], row, future)
+        share = np.exp(np.log(weights) + future.pairs.logs[pair] - step.ahead[k])
         if self.hard:
             share = _largest_of_row(share, k)
-        flow = weight[k] * share
-        place = self.edge_starts[entry[k]] + edge - sites.starts[site[k]]
-        for power in range(3):
-            np.add.at(self.led[power], place, flow * utility[k] ** power)
-        some = flow > 0
-        node = sites.interfaces[edge[some]]
-        return self._belief(row[k[some]], node, flow[some], len(future))
+        some = np.flatnonzero(weight[k] * share > 0)
+        k, node, flow = k[some], future.pairs.node[pair[some]], (weight[k] * share)[some]
+        led = np.stack([flow * utility[k] ** power for power in range(3)])
+        belief = self._belief(row[k], node, flow, len(future))
+        return belief, (entry[k] * len(self.starts) + node, led)
 
     def flows(self) -> Flows:
         """Return the flow through every position of the template."""
@@ -187,12 +197,10 @@ class _Expectation:
         mean = earned / np.where(steps > 0, steps, 1.0)
         found.mean = mean + self.lowest
         found.squares = np.maximum(0.0, squares - steps * mean**2)
-        edge, first = ranges(kernel.sites.starts[kernel.site], kernel.sites.starts[kernel.site + 1])
-        position = np.repeat(ways.position[kernel.instance], np.diff(first))
-        led = self.led[0] > 0
-        position, to = position[led], kernel.sites.interfaces[edge[led]]
-        found.count_successors(position, to, self.led[0, led])
-        found.logged = self._logged(position * self.model.num_interfaces + to, self.led[:, led])
+        (key, led), size = self.led, self.model.num_interfaces
+        position, to = ways.position[kernel.instance][key // size], key % size
+        found.count_successors(position, to, led[0])
+        found.logged = self._logged(position * size + to, led)
         return found
 
     def _logged(self, key: Ints, sums: Array) -> Moments:

@@ -171,11 +171,12 @@ class _Copy:
 
     def _old_links(self, positions: Ints) -> Links:
         """Return the links that S_L have in the template; a uniform one leads to UNKNOWN."""
-        sites, site = self.trees.sites, self.trees.site[positions]
-        edges, first = ranges(sites.starts[site], sites.starts[site + 1])
-        to = sites.interfaces[edges].copy()
+        used, site = np.unique(self.trees.site[positions], return_inverse=True)
+        starts, interfaces, weights = self.trees.sites.only(used).edges(multiplied_out=True)
+        edges, first = ranges(starts[site], starts[site + 1])
+        to = interfaces[edges].copy()
         to[to == self.roots] = self.unknown
-        return Links(np.repeat(positions, np.diff(first)), to, sites.weights[edges])
+        return Links(np.repeat(positions, np.diff(first)), to, weights[edges])
 
     @property
     def unknown(self) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.data.episodes import Episodes, Followed
-from rspmn.data.keys import joint_groups
+from rspmn.data.keys import group_weights, joint_groups
 from rspmn.errors import EvidenceError
 from rspmn.infer.compiled.beliefs import Pairs
 from rspmn.infer.compiled.layers import log_sums
@@ -146,11 +146,37 @@ class Kernel:
 def site_logs(sites: Sites, site: Ints, row: Ints, future: Ahead) -> Array:  # [n]
     """Return what sites pass up, each in some row of what the interface nodes after it do."""
     found = np.where(future.is_cut[row], sites.log_totals[site], -np.inf)
-    which, edge, pair = common(sites.relation, site, future.relation, row)
+    which, pair, weights = edges_ahead(sites, site, row, future)
     if len(which):
         first = np.flatnonzero(np.append(True, which[1:] != which[:-1]))
-        found[which[first]] = log_sums(sites.log_weights[edge] + future.pairs.logs[pair], first)
+        found[which[first]] = log_sums(np.log(weights) + future.pairs.logs[pair], first)
     return found
+
+
+def edges_ahead(
+    sites: Sites, site: Ints, row: Ints, future: Ahead
+) -> tuple[Ints, Ints, Array]:  # [n] each
+    """Return where sites lead to what is ahead, each in some row of it.
+
+    For each k, those of site[k] that lead to a pair of row[k]: k, the pair and the weight; sorted
+    by k, then by pair. Factored latents are not multiplied out: only these pairs are looked at.
+    """
+    relation, weights = sites.counted
+    which, edge, pair = common(relation, site, future.relation, row)
+    weights, products = weights[edge], sites.products
+    if products is None:
+        return which, pair, weights
+    use, first = ranges(products.starts[site], products.starts[site + 1])
+    k = np.repeat(np.arange(len(site)), np.diff(first))
+    starts, size = future.relation.starts, len(future.pairs.node)
+    after, first = ranges(starts[row[k]], starts[row[k] + 1])
+    again = np.repeat(np.arange(len(k)), np.diff(first))
+    spread = products.weights(use[again], future.pairs.node[after])
+    keys, group = np.unique(
+        np.append(which * size + pair, (k[again] * size + after)[spread > 0]), return_inverse=True
+    )
+    weights = group_weights(group, np.append(weights, spread[spread > 0]), len(keys))
+    return keys // max(size, 1), keys % max(size, 1), weights
 
 
 def kernel_of(model: RSPMN, episodes: Episodes) -> Kernel:

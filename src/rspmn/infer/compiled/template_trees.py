@@ -25,6 +25,7 @@ from rspmn.circuit import (
 from rspmn.infer.compiled.layers import KINDS, Flat, flatten, log_sums
 from rspmn.infer.compiled.leaf_tables import Distinct, leaf_tables
 from rspmn.infer.compiled.relations import Relation, ranges
+from rspmn.infer.compiled.site_products import SiteProducts
 from rspmn.types import Array, Bools, Ints
 from rspmn.values import UNKNOWN, Value
 
@@ -38,6 +39,10 @@ class Sites:
     def __init__(self, nodes: Ints, template: Network, flat: Flat) -> None:
         self.nodes = nodes  # [sites], in the template
         self._template, self._flat = template, flat
+
+    def only(self, sites: Ints) -> "Sites":
+        """Return some of the sites."""
+        return Sites(self.nodes[sites], self._template, self._flat)
 
     @property
     def starts(self) -> Ints:  # [sites + 1]
@@ -98,19 +103,35 @@ class Sites:
         return site, node, weight
 
     @cached_property
+    def products(self) -> SiteProducts | None:
+        """The factored latents; None if there are none."""
+        site, node, weight = self.latents(FactoredLatents)
+        if not len(node):
+            return None
+        return SiteProducts(self._template, site, node, weight, len(self.nodes))
+
+    @cached_property
+    def counted(self) -> tuple[Relation, Array]:
+        """The interface nodes after each site but for factored latents, and their weights."""
+        if self.products is None:
+            return self.relation, self.weights
+        starts, interfaces, weights = self.edges(multiplied_out=False)
+        kept, size = interfaces < len(self._template.roots), len(self._template.roots)
+        before = np.concatenate([[0], np.cumsum(kept)])
+        return Relation(before[starts], interfaces[kept], size), weights[kept]
+
+    @cached_property
     def relation(self) -> Relation:
         """The interface nodes after each site; its entries are the edges."""
         return Relation(self.starts, self.interfaces, len(self._template.roots))
 
     @cached_property
-    def log_weights(self) -> Array:  # [edges]
-        """The logarithms of the weights."""
-        return np.log(self.weights)
-
-    @cached_property
     def log_totals(self) -> Array:  # [sites]
         """What each site passes up if all interface nodes after it pass up 1."""
-        return log_sums(self.log_weights, self.starts[:-1]) if len(self.nodes) else np.zeros(0)
+        relation, weights = self.counted
+        site = np.repeat(np.arange(len(self.nodes)), relation.counts)
+        total = np.bincount(site, weights, len(self.nodes))
+        return np.log(total if self.products is None else total + self.products.totals())
 
 
 class RootTrees:
