@@ -49,9 +49,10 @@ class SharedFactors:
         for name in ("leaf", "value", "leaves", "member", "member_of", "box", "interface",
                      "outcome", "combination", "parameter"):  # fmt: skip
             _from_zero("factors", name, getattr(self, name))
+        if max(self.box, default=-1) > max(self.member_of, default=-1):
+            raise CircuitError("factors: a share of a box that has no values")
         if self.parameter:
-            _same_length("factors", {"leaf": self.leaf, "parameter": self.parameter})
-            _all_numbers("factors", "parameter", self.parameter)
+            self._check_parameters()
         _above_zero("factors", "steps", self.steps)
         for name in ("box_share", "share", "left_out"):
             _from_zero("factors", name, getattr(self, name), 1 + 1e-9)
@@ -71,6 +72,14 @@ class SharedFactors:
                 f"factors: expected one of {combinations} combinations, found "
                 f"{max(self.combination)}"
             )
+
+    def _check_parameters(self) -> None:
+        """Refuse cells of one parameter with other steps behind them."""
+        _same_length("factors", {"leaf": self.leaf, "parameter": self.parameter})
+        _all_numbers("factors", "parameter", self.parameter)
+        steps = dict(zip(self.parameter, self.steps, strict=True))
+        if any(steps[k] != n for k, n in zip(self.parameter, self.steps, strict=True)):
+            raise CircuitError("factors: expected the same steps in all cells of a parameter")
 
 
 @dataclass(frozen=True)

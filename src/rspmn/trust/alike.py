@@ -1,8 +1,9 @@
 """States that differ from an expected one in one component: most of what is new is of this kind.
 
 A branch that leads somewhere new rarely leads just anywhere. Of a shop the day is known, and the
-stock is another number than it ever was. So what is new is an expected successor of which one
-component, each with the same chance, has any value that it had in the log, by how often.
+stock is another number than it ever was after this decision. So what is new is an expected
+successor of which one component, each with the same chance, has any value that it had in the log,
+by how often.
 """
 
 import numpy as np
@@ -88,17 +89,10 @@ def _values(factors: SharedFactors, interfaces: int) -> Ints:  # [interfaces, co
 
     Nodes that are no states, such as END, have a number of their own for each.
     """
-    leaves = np.array(factors.leaves).reshape(-1, factors.components)
-    of_leaf = np.zeros(int(leaves.max()) + 1, dtype=np.int64)
-    for k, leaf in enumerate(leaves.T):
-        of_leaf[leaf] = k
     member, box = np.array(factors.member), np.array(factors.member_of)
-    # Values are numbered component by component: one that never followed is between others.
-    known, first = np.unique(np.array(factors.value), return_index=True)
-    component = of_leaf[np.array(factors.leaf)[first]]
-    place = np.maximum(np.searchsorted(known, member, side="right") - 1, 0)
+    component = _components(factors, member, box)  # [members]
     boxes = int(box.max()) + 1
-    key = component[place] * boxes + box
+    key = component * boxes + box
     sums = np.zeros(factors.components * boxes, dtype=np.uint64)
     np.add.at(sums, key, _mixed(member[:, None], np.zeros(1, np.int64))[:, 0])
     of_boxes = sums.reshape(factors.components, boxes).T
@@ -106,6 +100,23 @@ def _values(factors: SharedFactors, interfaces: int) -> Ints:  # [interfaces, co
     order = np.argsort(factors.box_share, kind="stable")  # the largest share last
     found[np.array(factors.interface)[order]] = of_boxes[np.array(factors.box)[order]]
     return np.unique(found, return_inverse=True)[1].reshape(found.shape).astype(np.int64)
+
+
+def _components(factors: SharedFactors, member: Ints, box: Ints) -> Ints:  # [members]
+    """Return the component of each member of a box; values are numbered component by component."""
+    order = np.lexsort((member, box))
+    per_box = np.bincount(box)
+    found = np.empty(len(member), dtype=np.int64)
+    if (per_box == factors.components).all():  # one value of each: in the order of components
+        found[order] = np.tile(np.arange(factors.components), len(per_box))
+        return found
+    of_leaf = np.zeros(max(factors.leaf) + 1, dtype=np.int64)
+    for k, leaf in enumerate(np.array(factors.leaves).reshape(-1, factors.components).T):
+        of_leaf[leaf] = k
+    known, first = np.unique(np.array(factors.value), return_index=True)
+    component = of_leaf[np.array(factors.leaf)[first]]
+    # A value that never followed is between others.
+    return component[np.maximum(np.searchsorted(known, member, side="right") - 1, 0)]
 
 
 def _mixed(numbers: Ints, salt: Ints) -> Ints:

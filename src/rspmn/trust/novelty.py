@@ -62,7 +62,7 @@ class Novelty:
     def _log_likelihoods(self, counted: Counted, arrived: Array) -> Array:
         """Return the Dirichlet-multinomial likelihood of each branch's steps, by component.
 
-        What a branch itself led to is left out of both bases.
+        What a branch itself led to is left out of all bases.
         """
         from scipy.special import gammaln
 

@@ -29,7 +29,7 @@ MOST_WORK, LEAST_DRAWS = 16_000_000, 40
 ATOMS = 4
 #: After so many steps a bound that still grows is none.
 FOR_EVER = 10_000
-#: With a larger share of steps that may lead to any state, intervals have a caveat. States with
+#: With a larger share of steps that may lead to any state, intervals have a caveat: states with
 #: several variables are then treated as if they had nothing in common.
 MOST_NEW = 0.02
 #: Shares of what is new below this are left out.

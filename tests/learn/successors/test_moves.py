@@ -69,11 +69,41 @@ def test_a_move_is_learned_once_for_all_numbers() -> None:
         assert expected_after(learned, x, 0) == pytest.approx(np.eye(8)[x])
 
 
-def test_what_leads_beyond_the_known_numbers_is_left_out() -> None:
-    """From 6, two up is 8, which the log never had: 0 and 1 up are left, with 1/3 and 2/3."""
+def test_what_leads_beyond_the_known_numbers_leads_to_the_nearest() -> None:
+    """From 6, two up is 8, which the log never had: 7, as one up, with 3/4; from 7 all is 7."""
     _, learned = learned_factors(walk())
-    assert expected_after(learned, 6, 1) == pytest.approx([0, 0, 0, 0, 0, 0, 1 / 3, 2 / 3])
+    assert expected_after(learned, 6, 1) == pytest.approx([0, 0, 0, 0, 0, 0, 1 / 4, 3 / 4])
     assert expected_after(learned, 7, 1) == pytest.approx(np.eye(8)[7])
+
+
+def test_untried_moves_do_not_lead_back() -> None:
+    """ "go" was never made at 7, and costs as much as "stay" there: it leads nowhere else."""
+    rows: list[tuple[object, ...]] = []
+    for x in range(8):
+        for k in range(6):
+            for action, after in (("stay", x), ("go", x + 1)):
+                if after < 8:
+                    rows.append((f"{x} {k} {action}", 0, x, action, -float(x), False))
+                    rows.append((f"{x} {k} {action}", 1, after, None, None, False))
+    names = "episode", "time", "x", "a", "u", "over"
+    table = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+    schema = Schema([["x"], ["a"]], ["a"], "u", {"x": "integer"})
+    model, _ = learn_rspmn(Episodes.from_long(table, schema, terminated="over"))
+    policy = model.policy(5, allow_untried=True)
+    assert policy.value({"x": 7}) == pytest.approx(-35.0)
+
+
+def test_numbers_that_are_not_exact_do_not_move() -> None:
+    """Of times in nanoseconds as floats, those of one microsecond are the same."""
+    rows: list[tuple[object, ...]] = []
+    for k in range(80):
+        time = 1_700_000_000_000_000_000 + k % 8
+        rows += [(k, 0, time, "go", 0.0, False), (k, 1, time + (k % 8 < 7), None, None, False)]
+    names = "episode", "time", "x", "a", "u", "over"
+    table = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+    schema = Schema([["x"], ["a"]], ["a"], "u", {"x": "integer"})
+    _, learned = learned_factors(Episodes.from_long(table, schema, terminated="over"))
+    assert learned.factors.tied.num_leaves(1)[0] >= 7
 
 
 def test_names_do_not_move() -> None:

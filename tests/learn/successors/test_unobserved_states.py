@@ -166,6 +166,17 @@ def test_refit_counts_what_new_episodes_did_beyond_the_log(few_steps: Learned) -
     assert np.isfinite(true_value(world, again.policy(HORIZON), HORIZON))
 
 
+@pytest.mark.parametrize("episodes", [1, 2, 3, 5])
+def test_refit_of_a_few_new_episodes(episodes: int, few_steps: Learned) -> None:
+    """Steps with decisions that no branch has are left out: what follows is learned with them."""
+    world, _, model, _ = few_steps
+    for seed in range(6):
+        log = world.generate(episodes, HORIZON, seed, "final")
+        again, _ = refit(model, Windows.from_episodes(log))
+        assert again.num_interfaces == model.num_interfaces
+        assert np.isfinite(again.meu(horizon=HORIZON))
+
+
 def test_no_state_is_added_with_values_that_exclude_each_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -146,7 +146,7 @@ class Learned:
         self.after = states.of_successors[window]
         self.contexts, self.context = _contexts(transitions, window)
         ties = transitions.ties
-        if ties is None or not np.array_equal(ties.contexts.codes, self.contexts.codes):
+        if ties is None or not self._fits(ties.contexts):
             ties = self._ties()
         self.ties, tied = ties, ties.tied
         components = [Component.of(transitions, names) for names in ties.names]
@@ -159,6 +159,11 @@ class Learned:
         self.box = boxes.of_states[self.after]
         if self.outcomes is not None:
             self.leaves = np.hstack([self.leaves, self.outcomes.leaves])
+
+    def _fits(self, contexts: Contexts) -> bool:
+        """Return whether contexts have the same coding; some of them may be of steps left out."""
+        same = self.contexts.names == contexts.names
+        return same and np.array_equal(self.contexts.sizes, contexts.sizes)
 
     def _ties(self) -> "Ties":
         """Find the components, and a tree of contexts for each."""

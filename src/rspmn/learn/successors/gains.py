@@ -6,10 +6,10 @@ expects few of the values, so that a few steps set apart a state in which all is
 is worth one step for each value: it expects that all of them follow, as the demand of a day may be
 any number. Of two values, the first serves for both.
 
-A part with one step is as likely in any case: a node in which many values follow would be divided
-into such parts. So the second prior is favoured, by the number of ways in which N steps can be
-shared out to K values, (N + K - 1)! / (N! (K - 1)!), unless a node is divided into more than two
-parts at once: these have to be likelier in spite of it.
+A part with a single step is equally likely whatever followed: a node in which many values follow
+would be divided into such parts. So the second prior is favoured, by the number of ways in which N
+steps can be shared out to K values, (N + K - 1)! / (N! (K - 1)!), unless a node is divided into
+more than two parts at once: these have to be likelier in spite of it.
 """
 
 from collections.abc import Iterator

@@ -5,8 +5,9 @@ where each number leads has to learn that for every number on its own. So for ea
 is one integer a second tree is grown, of the differences x' - x. Both give a probability to the
 same steps, and the likelier of the two is taken.
 
-A leaf of differences is then divided by x: each x has the counts of the leaf, moved by x. Where
-that is a number that the log never had, they are left out.
+A leaf of differences is then divided by x: each x has the counts of the leaf, moved by x. What
+would lead to a number that the log never had leads to the nearest that it had: stock does not sink
+below 0.
 """
 
 from dataclasses import dataclass
@@ -22,8 +23,10 @@ from rspmn.learn.successors.trees import Tied, Trees, branch_of
 from rspmn.schema import Kind
 from rspmn.types import Array, Bools, Ints
 
-#: Differences of integers with more values than this are not looked at.
-MOST_VALUES = 500
+#: Differences of integers with more values than this are not looked at, nor of larger ones.
+MOST_VALUES, LARGEST = 500, 2**52
+#: Each leaf is repeated for each number: tables of more cells than this are not made.
+MOST_CELLS = 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +56,8 @@ class IntegerMoves:
             return None
         variable = contexts.names.index(name)
         numbers = transitions.states.columns[name].numbers()
+        if np.abs(numbers).max() > LARGEST:  # they are not exact
+            return None
         before, after = np.full(int(contexts.sizes[variable]), np.nan), np.empty(part.size)
         before[codes[name]], after[part.values] = numbers, numbers
         moved = after[values] - before[contexts.columns[variable][context]]
@@ -60,10 +65,12 @@ class IntegerMoves:
         return cls(variable, before, after, away), which.astype(np.int64)
 
     def led(self, code: Ints, difference: Ints) -> Ints:
-        """Return the values that differences lead to from codes; -1 where there is none."""
-        number = self.before[code] + self.away[difference]
-        place = np.minimum(np.searchsorted(self.after, number), len(self.after) - 1)
-        return np.where(self.after[place] == number, place, -1)
+        """Return the values that differences lead to from codes; the nearest that there are."""
+        number, last = self.before[code] + self.away[difference], len(self.after) - 1
+        above = np.minimum(np.searchsorted(self.after, number), last)
+        below = np.maximum(above - 1, 0)
+        nearer = number - self.after[below] < self.after[above] - number
+        return np.where(nearer, below, above)
 
 
 def learn_factors(
@@ -88,8 +95,10 @@ def learn_factors(
     if not moves:
         return tied
     logs, roots = _log_likelihoods(tied.trees, contexts), np.arange(len(parts))
+    leaves = tied.num_leaves(len(logs))
     for number, k in enumerate(moves, len(parts)):
-        roots[k] = number if logs[number] > logs[k] else k
+        if logs[number] > logs[k] and leaves[number] * parts[k].size ** 2 <= MOST_CELLS:
+            roots[k] = number
     trees = tied.trees.only(roots)
     for k, (moving, _) in moves.items():
         if roots[k] != k:
@@ -158,12 +167,9 @@ class _Divided:
             np.searchsorted(node[order], leaf[place], side=side) for side in ("left", "right")
         ))  # fmt: skip
         cell, child = order[cell], np.repeat(np.arange(len(place)), np.diff(starts))
+        self.parent, self.branch = leaf[place], code  # [children]
         value = moves.led(code[child], difference[cell])
-        known = value >= 0
-        kept, child = np.unique(child[known], return_inverse=True)
-        self.parent, self.branch = leaf[place[kept]], code[kept]  # [children]
-        cell = cell[known]
-        self.cells = len(self.own) + child, value[known], weight[cell]
+        self.cells = len(self.own) + child, value, weight[cell]
         self.parameter = trees.parameter[cell]
 
     def _reaching(self) -> Bools:  # [nodes, codes]
