@@ -116,7 +116,8 @@ def _components(factors: SharedFactors, member: Ints, box: Ints) -> Ints:  # [me
     known, first = np.unique(np.array(factors.value), return_index=True)
     component = of_leaf[np.array(factors.leaf)[first]]
     # A value that never followed is between others.
-    return component[np.maximum(np.searchsorted(known, member, side="right") - 1, 0)]
+    place = np.searchsorted(known, member, side="right") - 1
+    return np.asarray(component[np.maximum(place, 0)])
 
 
 def _mixed(numbers: Ints, salt: Ints) -> Ints:
