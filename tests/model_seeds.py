@@ -20,6 +20,7 @@ from random_models import random_rspmn, random_setting
 from rspmn import RSPMN, SPMN, Episodes, NetworkBuilder, Schema
 from rspmn.circuit import Categorical, IntegerHistogram, PiecewiseLinear, StudentT, fields
 from rspmn.end_nodes import end_root, weighted_top
+from rspmn.envs.inventory import inventory
 from rspmn.envs.lessons import lessons
 from rspmn.envs.sys_admin import sys_admin
 from rspmn.learn import LearnConfig, learn_rspmn, learn_spmn
@@ -194,6 +195,15 @@ def shared_outcomes() -> RSPMN:
     return learn_rspmn(lessons(2, 2).generate(40, 6, 0, "final"))[0]
 
 
+def moves() -> RSPMN:
+    """Return a learned model in which an integer is predicted by how far it moves."""
+    model, _ = learn_rspmn(inventory(most=4, units=1).generate(60, 8, 0, "final"))
+    assert model.counts is not None
+    assert model.counts.factors is not None
+    assert model.counts.factors.parameter
+    return model
+
+
 def as_arrays(model: RSPMN | SPMN, path: Path) -> None:
     """Write a model as large ones are: networks as arrays, lists as differences."""
     with pytest.MonkeyPatch.context() as patch:
@@ -206,7 +216,7 @@ LARGE = (factored, beyond, every_leaf, single_numbers)
 KINDS: tuple[Callable[[], RSPMN | SPMN], ...] = (
     every_leaf, two_decisions, factored, soft_marked, finite, counted, soft_boxes, intervals,
     untried, untried_by_hand, beyond, informative, never_taken, single_shot, single_numbers,
-    shared_outcomes,
+    shared_outcomes, moves,
 )  # fmt: skip
 
 

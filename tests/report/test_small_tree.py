@@ -38,3 +38,8 @@ def test_questions_that_only_work_together() -> None:
     columns = {"x": [x for x, _, _ in rows], "y": [y for _, y, _ in rows]}
     tree = small_tree(columns, [made for _, _, made in rows], weights)
     assert np.isclose(tree["agrees"], 1)
+
+
+def test_rows_of_no_weight_agree_on_nothing() -> None:
+    tree = small_tree({"x": [0, 1]}, ["L", "R"], np.zeros(2))
+    assert tree["agrees"] == 0

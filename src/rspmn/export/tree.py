@@ -77,7 +77,8 @@ class Node:
     def agreement(self) -> float:
         """Return the share of the states in which the tree chooses as the stage does."""
         right = sum(float(leaf.counts.max()) for leaf in self.leaves())
-        return right / float(self.counts.sum()) if len(self.states) else 0.0
+        total = float(self.counts.sum())
+        return right / total if total > 0 else 0.0
 
 
 def grown(
