@@ -61,7 +61,7 @@ def _cells(column: Sequence[Value | None]) -> tuple[tuple[Cell, ...], list[int]]
 def _as_dict(node: Node, names: Sequence[str]) -> dict[str, Any]:
     if node.yes is None or node.no is None:
         steps = float(node.counts.sum())
-        share = float(node.counts.max()) / steps
+        share = float(node.counts.max()) / steps if steps > 0 else 0.0
         return {"decision": names[node.choice], "share": share, "steps": steps}
     yes, no = _as_dict(node.yes, names), _as_dict(node.no, names)
     return {"question": str(node.test), "yes": yes, "no": no}
