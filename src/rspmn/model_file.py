@@ -6,8 +6,8 @@ Version 2 adds decisions that were never tried. Version 3 adds where decisions w
 laws in the schema. Version 4 adds the counts behind the weights of S_L. Version 5 adds the names of
 variables that were set aside. Version 6 adds factored latents. Version 7 adds the counts behind
 soft boxes. Version 8 adds interface nodes beyond the log. Version 9 adds shared utilities. Version
-10 adds large networks as arrays, and long lists as differences. Models without them are written as
-version 1.
+10 adds large networks as arrays, long lists as differences, and leaves of moves. Models without
+them are written as version 1.
 """
 
 import gzip

@@ -8,12 +8,10 @@ by how often.
 
 import numpy as np
 
+from rspmn.data.distinct import distinct_rows
 from rspmn.data.keys import group_weights
 from rspmn.successor_counts import SharedFactors
 from rspmn.types import Array, Ints
-
-#: To mix numbers into keys.
-ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Alike:
@@ -30,12 +28,10 @@ class Alike:
     def __init__(self, factors: SharedFactors, arrived: Array) -> None:
         values = _values(factors, len(arrived))  # [interfaces, components]
         self.groups, self.shares = [], []  # [interfaces] of each component
-        everything = _mixed(values, np.arange(values.shape[1])).sum(axis=1, dtype=np.uint64)
         for k in range(values.shape[1]):
             mine = np.unique(values[:, k], return_inverse=True)[1]
             often = group_weights(mine, arrived)[mine] + 1e-9  # how often its value was seen
-            others = everything - _mixed(values[:, [k]], np.array([k]))[:, 0]
-            group = np.unique(others, return_inverse=True)[1].astype(np.int64)
+            group = distinct_rows(np.delete(values, k, axis=1))[1]
             self.groups.append(group)
             self.shares.append(often / group_weights(group, often)[group])
 
@@ -93,8 +89,11 @@ def _values(factors: SharedFactors, interfaces: int) -> Ints:  # [interfaces, co
     component = _components(factors, member, box)  # [members]
     boxes = int(box.max()) + 1
     key = component * boxes + box
+    # Sets of values are told apart by sums of random numbers.
+    known, which = np.unique(member, return_inverse=True)
+    marks = np.random.default_rng(0).integers(2**62, size=len(known), dtype=np.uint64)
     sums = np.zeros(factors.components * boxes, dtype=np.uint64)
-    np.add.at(sums, key, _mixed(member[:, None], np.zeros(1, np.int64))[:, 0])
+    np.add.at(sums, key, marks[which])
     of_boxes = sums.reshape(factors.components, boxes).T
     found = np.tile(np.arange(interfaces, dtype=np.uint64)[:, None], factors.components)
     order = np.argsort(factors.box_share, kind="stable")  # the largest share last
@@ -118,14 +117,6 @@ def _components(factors: SharedFactors, member: Ints, box: Ints) -> Ints:  # [me
     # A value that never followed is between others.
     place = np.searchsorted(known, member, side="right") - 1
     return np.asarray(component[np.maximum(place, 0)])
-
-
-def _mixed(numbers: Ints, salt: Ints) -> Ints:
-    """Return keys of numbers, such that sums of several are the same only if these are."""
-    found = (numbers.astype(np.uint64) + np.uint64(1)) * ODD + salt.astype(np.uint64) * ODD * ODD
-    for shift in (30, 27, 31):
-        found = (found ^ (found >> np.uint64(shift))) * np.uint64(0xBF58476D1CE4E5B9)
-    return np.asarray(found)
 
 
 def _looked_up(keys: Ints, weights: Array, asked: Ints) -> Array:
