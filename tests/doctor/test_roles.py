@@ -35,3 +35,17 @@ def test_integers_of_many_values_may_be_numbers() -> None:
     ]
     few = {**SHOP, "stock": [k % 50 for k in range(360)]}
     assert all(f.about != "cardinality" for f in examine(few).findings)
+
+
+def test_episodes_may_be_short() -> None:
+    """Of 240 hands of cards, two in three have one step: 320 rows, fewer than two a hand."""
+    hands = [*range(0, 240), *range(0, 240, 3)]
+    hands.sort()
+    log = {
+        "hand_id": hands,
+        "sum": [12 + k % 9 for k in range(320)],
+        "action": ["hit", "stick"] * 160,
+        "reward": [float(k % 3 - 1) for k in range(320)],
+    }
+    schema = examine(log).schema
+    assert (schema.log.episode, schema.order) == ("hand_id", (("sum",), ("action",)))

@@ -101,7 +101,7 @@ def _repeats_an_id(column: SurveyedColumn, rows: int) -> bool:
     is_id = column.name.lower().endswith(("_id", " id", "-id")) or column.name.endswith(
         ("Id", "ID")
     )
-    return is_id and 1 < column.distinct <= rows / 2
+    return is_id and 1 < column.distinct < rows and not column.is_unique(rows)
 
 
 def _end(found: Survey, only_last: Mapping[str, Sequence[Any]], log: LogFormat) -> str | None:
