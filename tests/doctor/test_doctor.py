@@ -112,6 +112,19 @@ def test_every_fault_is_found() -> None:
     assert "unused" in abouts(table | {"note": ["n"] * rows})
 
 
+def test_a_utility_that_is_constant() -> None:
+    """Of each step the same: how long episodes last is all that counts. Of each end: 0 before."""
+    table, rows = walk(30), 300
+
+    def said(utility: list[Any]) -> list[tuple[str, str]]:
+        found = examine(pl.DataFrame(table | {"u": utility}), SCHEMA, ending="cut").findings
+        return [(f.level, f.advice[:30]) for f in found if f.about == "utility"]
+
+    assert said([0.0] * rows) == [("warning", "All policies would have the sa")]
+    assert said([-1.0] * rows) == [("note", "Policies differ in value only ")]
+    assert said([1.0, *[None] * 9] * 30) == [("warning", "If nothing was earned there, c")]
+
+
 def test_a_log_that_cannot_be_learned_from() -> None:
     table = walk(5)
     twice = {name: [*column, *column[:3]] for name, column in table.items()}

@@ -225,20 +225,22 @@ def _text_among_numbers(column: SurveyedColumn, rows: int) -> Finding:
 def _utility_findings(column: SurveyedColumn, stats: EpisodeStats) -> Iterator[Finding]:
     """Return what is found about the utility."""
     name = column.name
-    if column.is_constant:
-        yield Finding(
-            "warning",
-            "utility",
-            f"utility {name!r} is {column.least} in every row",
-            "All policies would have the same value: check that it is the right column",
-        )
-    elif column.missing > stats.episodes and not column.is_computed:
+    if column.missing > stats.episodes and not column.is_computed:
         yield Finding(
             "warning",
             "utility",
             f"utility {name!r} is missing in {column.missing} rows",
             "If nothing was earned there, count it as 0",
             f"utility = {json.dumps(f'{written(name)} or 0')}",
+        )
+    elif column.is_constant:
+        yield Finding(
+            "note" if column.least else "warning",
+            "utility",
+            f"utility {name!r} is {column.least} in every row",
+            "Policies differ in value only by the length of their episodes; check the column"
+            if column.least
+            else "All policies would have the same value: check that it is the right column",
         )
     elif is_cost(name) and column.least is not None and column.least >= 0:
         yield Finding(
