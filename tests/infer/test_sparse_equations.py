@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse.linalg
-from scipy.sparse import csr_array, identity
+from scipy.sparse import csr_array, csr_matrix, identity
 
 from rspmn.infer.compiled import sparse_equations
 from rspmn.infer.compiled.bellman import Chain
@@ -54,6 +54,20 @@ def test_equations_that_iterations_do_not_solve_are_factorised(
     monkeypatch.setattr(sparse_equations, "NEAR", -1.0)  # nothing is near enough
     found = solved(system, chain.rewards)
     assert (found == scipy.sparse.linalg.splu(system.tocsc()).solve(chain.rewards)).all()
+
+
+@pytest.mark.parametrize("size", [3, NODES])
+def test_equations_stay_as_they_are(size: int) -> None:
+    """Fault: a matrix was sorted through its transpose: its numbers, not their places."""
+    around = np.arange(size)
+    places = np.stack([(around + 1) % size, around], axis=1).ravel()  # not in order
+    numbers = np.tile([-0.5, 1.0], size)
+    system = csr_matrix((numbers, places, 2 * np.arange(size + 1)), shape=(size, size))
+    system.indices = system.indices.astype(np.int64)  # of its transpose they have 32 bits
+    system.indptr = system.indptr.astype(np.int64)
+    before = system.copy()
+    assert solved(system.T, np.ones(size)) == pytest.approx(np.full(size, 2.0))
+    assert abs(before - system).max() == 0
 
 
 def test_singular_equations_are_refused() -> None:

@@ -34,7 +34,9 @@ def solved(system: Any, right: Array) -> Array:  # [n]
     """
     from scipy.sparse.linalg import splu
 
-    system = system.tocsc()
+    # A copy: SciPy sorts the entries in place, and a transpose may share its numbers with another
+    # matrix but not the places of these.
+    system = system.tocsc(copy=True)
     found = _by_iterations(system, right) if len(right) > FEW else None
     if found is not None:
         return found
