@@ -122,12 +122,12 @@ def test_what_was_not_tested_in_time_is_kept(looks: int, monkeypatch: pytest.Mon
     ticks = itertools.count()
     monkeypatch.setattr("time.monotonic", lambda: next(ticks))
     two = wrap(corridor(400, 24), LearnConfig())
-    assert noise_of(two, LearnConfig(), looks) == ()
-    assert noise_of(two, LearnConfig(), 10**6) != ()
+    assert noise_of(two, LearnConfig(), looks).names == ()
+    assert noise_of(two, LearnConfig(), 10**6).names != ()
 
 
 def _noise(windows: Windows) -> tuple[str, ...]:
-    return noise_of(wrap(windows, LearnConfig()), LearnConfig())
+    return noise_of(wrap(windows, LearnConfig()), LearnConfig()).names
 
 
 def test_the_rate_of_false_discoveries() -> None:

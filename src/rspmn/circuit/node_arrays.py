@@ -91,24 +91,25 @@ class NodeArrays:
         """Return the most nodes of some kinds on a way down from each node, itself included."""
         counted = np.isin(self.kind, [KINDS[kind] for kind in kinds]).astype(np.int64)
         height = np.zeros(len(self.kind), dtype=np.int64)
-        inner = np.flatnonzero(np.diff(self.starts) > 0)
-        edges, first = self.edges_of(inner)
-        below = self.children[edges]
-        while len(inner):
-            higher = np.maximum.reduceat(height[below], first) + counted[inner]
-            if np.array_equal(higher, height[inner]):
-                break
-            height[inner] = higher
+        for level in self.levels:
+            edges, first = self.edges_of(level)
+            height[level] = np.maximum.reduceat(height[self.children[edges]], first)
+            height[level] += counted[level]
         return height
 
     @cached_property
     def levels(self) -> list[Ints]:
-        """The nodes that have children, by height, the lowest first."""
-        height = self.heights()
-        inner = np.flatnonzero(np.diff(self.starts) > 0)
-        inner = inner[np.argsort(height[inner], kind="stable")]
-        first = np.flatnonzero(np.diff(height[inner], prepend=0))
-        return np.split(inner, first[1:]) if len(inner) else []
+        """The nodes that have children, by the most such nodes on a way down, the lowest first."""
+        left = np.flatnonzero(np.diff(self.starts) > 0)
+        is_left, found = np.zeros(len(self.kind), dtype=bool), []
+        is_left[left] = True
+        while len(left):  # those above others that are left are higher
+            edges, first = self.edges_of(left)
+            higher = np.logical_or.reduceat(is_left[self.children[edges]], first)
+            found.append(left[~higher])
+            is_left[found[-1]] = False
+            left = left[higher]
+        return found
 
     def fold_up(
         self, found: A, combine: Mapping[type, np.ufunc], taken: Bools | None = None

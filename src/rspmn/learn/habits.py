@@ -19,7 +19,7 @@ nothing but this variable is acted by, and it is drawn anew, constant, or goes i
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,18 +52,24 @@ DOUBT = 0.01
 WEAKER = 1.645
 
 
-def habits_of(two: TwoSteps, config: LearnConfig, deadline: float = math.inf) -> tuple[str, ...]:
+def habits_of(
+    two: TwoSteps,
+    config: LearnConfig,
+    deadline: float = math.inf,
+    changed: Collection[str] = (),
+) -> tuple[str, ...]:
     """Return the variables of the state that the logger acted by and nothing depends on.
 
-    None that was not examined before the `time.monotonic()` of the deadline.
+    None that was not examined before the `time.monotonic()` of the deadline. Variables that are
+    `changed` by others are known not to be autonomous.
     """
     names = tuple(two.rows.varying(two.schema.information_sets[0]))
     if config.availability == "observed" or not config.given_decisions or not names:
         return ()
-    lawful = {name for law in two.schema.laws for name in law.variables}
+    left_out = {name for law in two.schema.laws for name in law.variables} | {*changed}
     among = [
         n for n in names
-        if n not in lawful and time.monotonic() < deadline and _is_autonomous(two, n, names)
+        if n not in left_out and time.monotonic() < deadline and _is_autonomous(two, n, names)
     ]  # fmt: skip
     found: tuple[str, ...] = ()
     for name in acted_by(two.rows, two.schema, names, among) if among else ():

@@ -33,11 +33,12 @@ def irrelevant_variables(
     that was not examined before the `time.monotonic()` of the deadline is not among them.
     """
     noise = noise_of(two, config, deadline)
-    numbers = relevant_numbers(two.windows, config, noise)
-    aside = _reasons(two, [*dict.fromkeys([*noise, *numbers.aside])])
+    numbers = relevant_numbers(two.windows, config, noise.names)
+    aside = _reasons(two, [*dict.fromkeys([*noise.names, *numbers.aside])])
     if not numbers.grid:
         rest = wrap(without_variables(two.windows, [*aside]), config) if aside else two
-        aside |= dict.fromkeys(habits_of(rest, config, deadline), Reason.HABIT)
+        habits = habits_of(rest, config, deadline, noise.changed)
+        aside |= dict.fromkeys(habits, Reason.HABIT)
     return aside, numbers
 
 

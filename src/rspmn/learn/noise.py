@@ -19,6 +19,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -58,25 +59,36 @@ BINS = 10
 FEWEST_STEPS = 500
 
 
-def noise_of(two: TwoSteps, config: LearnConfig, deadline: float = math.inf) -> tuple[str, ...]:
+class Noise(NamedTuple):
+    """Variables of the state that are noise, and others of which the tests say why they are not."""
+
+    names: tuple[str, ...] = ()
+    #: Their next values depend on decisions or on other variables, given their own values.
+    changed: frozenset[str] = frozenset()
+
+
+def noise_of(two: TwoSteps, config: LearnConfig, deadline: float = math.inf) -> Noise:
     """Return the variables of the state that are noise, if all that matters is discrete.
 
     None if that is not known by the `time.monotonic()` of the deadline.
     """
     schema, names = two.schema, tuple(two.rows.varying(two.schema.information_sets[0]))
     if config.availability == "observed" or not config.given_decisions:
-        return ()
+        return Noise()
     if any(schema.information_sets[1:-1]) or two.rows.total < LEAST * config.enough:
-        return ()
+        return Noise()
     if len(names) < 2:
-        return ()
+        return Noise()
     two = replace(two, rows=_thinned(two.rows, MOST_STEPS))
     count_next_values(two, names)
     system = _System.of(two, names, deadline)
+    # numbers are tested by what they change by, which says less
+    changed = frozenset(system.names) - two.table.binned
     system = run_for(system.two.rows, system.grown(config.enough))
     if any(name in two.table.binned for name in system.names):
-        return ()
-    return tuple(name for name in system.others if system.is_compared(name, OFTEN * config.enough))
+        return Noise(changed=changed)
+    often = OFTEN * config.enough
+    return Noise(tuple(n for n in system.others if system.is_compared(n, often)), changed)
 
 
 def _thinned(rows: Rows, most: int) -> Rows:
