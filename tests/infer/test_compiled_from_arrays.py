@@ -131,7 +131,8 @@ def test_offers(made: Callable[[int], Network], seed: int) -> None:
             for value, branch in zip(values, row, strict=True):
                 assert (branch >= 0) == (offered and value in node.values)
                 if branch >= 0:
-                    assert offers.edge(branch) == (index, node.values.index(value))
+                    edge = template.arrays.starts[index] + node.values.index(value)
+                    assert offers.edges[branch] == edge
 
 
 # ---- states --------------------------------------------------------------------------

@@ -244,7 +244,7 @@ def test_one_node_and_many_by_the_same_rule(seed: int) -> None:
     worth = rng.choice([0.0, 1.0, 1.0 + TIE / 2, -3.0, 1e-12, -np.inf], total)
     scores = worth if seed % 2 else rng.choice([0.0, 1.0, np.nan, -np.inf], total)
     delays = rng.choice([0.0, -1.0, 2.0], total)
-    branches = Branches(Context(None), starts, total, lambda: [])  # type: ignore[arg-type]
+    branches = Branches(Context(None), starts, total, lambda: (starts, starts))  # type: ignore[arg-type]
     within = 0.0 if seed % 3 else 1.5
     mask, best = best_branches(worth, scores, branches, within=within)
     chosen = soonest_of_each(mask, delays, branches)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rspmn.infer.actions import shown_share
 from rspmn.infer.answers import Answers
 from rspmn.infer.compiled.beliefs import Routes
 from rspmn.infer.compiled.mixture import decide_all
@@ -88,10 +89,10 @@ def policy_table(policy: "BasePolicy", t: int = 0) -> dict[str, list[Any]]:
     visits = model.visits or (0.0,) * model.num_interfaces
     names = (*schema.information_sets[0], *schema.decisions, "value", "visits", "steps")
     rows: dict[str, list[Any]] = {name: [] for name in ("node", *names)}
-    supported: list[float] = []
-    for node in range(model.num_interfaces):
-        if node in (model.end, model.unknown):
-            continue
+    nodes = [n for n in range(model.num_interfaces) if n not in (model.end, model.unknown)]
+    first, after = policy.planned.offers.first[nodes], policy.planned.after(t)
+    supported = list(map(shown_share, policy.planned.best(first, after)[2].tolist()))
+    for node in nodes:
         made, value = policy.choices(node, t)
         rows["node"].append(node)
         for name in schema.information_sets[0]:
@@ -100,6 +101,6 @@ def policy_table(policy: "BasePolicy", t: int = 0) -> dict[str, list[Any]]:
             rows[name].append(made.get(name))
         rows["value"].append(value)
         rows["visits"].append(visits[node])
-        rows["steps"].append(round(policy.steps(node, t), 9))  # sums of shares are not whole
-        supported.append(policy.supported(node, t))
+    steps = policy.planned.steps(first, after).tolist()
+    rows["steps"] = [round(of_node, 9) for of_node in steps]  # sums of shares are not whole
     return rows if all(share == 1 for share in supported) else {**rows, "supported": supported}

@@ -19,7 +19,7 @@ import numpy as np
 from rspmn.availability import NeverTaken
 from rspmn.circuit import Leaf, Max, Network, Node, Product, Sum, walk_down
 from rspmn.errors import EvidenceError, did_you_mean
-from rspmn.infer.branches import Branches, Context, Edge
+from rspmn.infer.branches import Branches, Context
 from rspmn.infer.criterion import (
     LEAST_KNOWN,
     MEU,
@@ -32,6 +32,7 @@ from rspmn.infer.criterion import (
 from rspmn.infer.evaluation import Evaluation, evaluate
 from rspmn.infer.evidence import Known, known_values, open_variables
 from rspmn.model import Evidence
+from rspmn.types import Ints
 from rspmn.values import Mark, Value
 
 #: Of max nodes, the probability of being there, and which branches are possible.
@@ -120,7 +121,7 @@ def action_values(
 
 def shown_share(share: float) -> float:
     """Return a share as answers have it: 1 where only rounding makes a difference."""
-    return float(share) if share < 1 - TIE else 1.0
+    return 1.0 if share >= 1 - TIE else float(share)
 
 
 def best_decisions(
@@ -282,16 +283,18 @@ def branches_of_values(
 ) -> Branches:
     """Return actions as branches: each is those of all max nodes in which it may be chosen."""
 
-    def edges() -> list[list[Edge]]:
-        found: list[list[Edge]] = []
+    def edges() -> tuple[Ints, Ints]:
+        found: list[int] = []
+        first = []
         for value in values:
-            mine = [
-                (index, node.values.index(value))
+            mine = {
+                index: int(network.arrays.starts[index]) + node.values.index(value)
                 for index in reached
                 if isinstance(node := network.nodes[index], Max) and value in node.values
-            ]
-            found.append([edge for edge in mine if reached[edge[0]][0] > 0] or mine)
-        return found
+            }
+            first.append(len(found))
+            found += [e for index, e in mine.items() if reached[index][0] > 0] or mine.values()
+        return np.array(found, dtype=np.int64), np.array(first, dtype=np.int64)
 
     return Branches(Context(network), np.zeros(1, np.int64), len(values), edges)
 

@@ -5,6 +5,7 @@ cannot answer, as evidence on variables between decisions, goes through the netw
 """
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
@@ -34,6 +35,8 @@ from rspmn.values import Value, as_value, is_missing, show
 
 #: The most max nodes and times of which answers are kept.
 MOST_KEPT = 10_000
+#: Numbers below this, without their sign, are values as they are.
+LARGEST = sys.float_info.max
 
 
 class Answers:
@@ -47,6 +50,7 @@ class Answers:
         self.model, self.planned, self.observed = planned.model, planned, observed
         self.limits = planned.criterion if isinstance(planned.criterion, Constraints) else None
         self.index = self.model.state_index
+        self._names = frozenset(self.index.names)
         with np.errstate(divide="ignore"):
             starts = np.log(self.model.starts)
         self._start = Beliefs.of_one(np.arange(self.model.num_interfaces), starts)
@@ -59,12 +63,11 @@ class Answers:
         if state is None:
             return None
         values = as_state(state, self.model.schema)
-        names = self.index.names
-        if any(name not in names for name in values):
+        if not values.keys() <= self._names:
             return known_values(values, self.model.template)
         known: Known = {}
         for name, raw in values.items():
-            if type(raw) is float and -math.inf < raw < math.inf:
+            if (type(raw) is int or type(raw) is float) and -LARGEST < raw < LARGEST:
                 known[name] = raw
             elif not is_missing(raw):
                 known[name] = as_value(raw, f"evidence for {name!r}", EvidenceError)
@@ -82,7 +85,7 @@ class Answers:
         """Return which interface nodes a state may be in; None if it has more than a state."""
         if known is None:
             return self._start
-        if any(name not in self.index.names for name in known):
+        if not known.keys() <= self._names:
             return None
         return self.index.belief(known)
 
@@ -209,10 +212,9 @@ class Answers:
     def _mean_value(self, beliefs: Beliefs, after: int) -> ExpectedUtility:
         """Return what the best first decisions in nodes are worth, on average."""
         planned = self.planned
-        at = [planned.first(node) for node in beliefs.nodes.tolist()]
-        found = np.array([planned.best(index, after) for index in at if index is not None])
-        values, known, supported = found.reshape(-1, 3).T
-        steps = sum(planned.steps(index, after) for index in at if index is not None)
+        first = planned.offers.first[beliefs.nodes]
+        values, known, supported = planned.best(first, after)
+        steps = float(planned.steps(first, after).sum())
         bound = planned.discount * planned.bound
         return averaged(beliefs.weights, values, known, supported, steps, bound)
 

@@ -212,15 +212,13 @@ class BasePolicy:
 
     def steps(self, node: int, t: int = 0) -> float:
         """Return the logged steps that support the best decisions at an interface node."""
-        at = self._planned.first(node)
-        return 0.0 if at is None else self._planned.steps(at, self._planned.after(t))
+        first = self._planned.offers.first[[node]]
+        return float(self._planned.steps(first, self._planned.after(t))[0])
 
     def supported(self, node: int, t: int = 0) -> float:
         """Return the share of an interface node's value that is known to the end."""
-        at = self._planned.first(node)
-        if at is None:
-            return math.nan
-        return shown_share(self._planned.best(at, self._planned.after(t))[2])
+        first = self._planned.offers.first[[node]]
+        return shown_share(float(self._planned.best(first, self._planned.after(t))[2][0]))
 
     def _fallback(self, otherwise: Otherwise) -> Mapping[str, Value] | None:
         """Return what to do where the model knows nothing by decision; None if not given."""

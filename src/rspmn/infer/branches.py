@@ -28,8 +28,6 @@ from rspmn.errors import EvidenceError, did_you_mean
 from rspmn.types import Array, Bools, Ints, Objects, objects
 from rspmn.values import Mark, Value
 
-#: A branch: a max node of a network, and which of its children.
-Edge = tuple[int, int]
 #: The states of a max node are listed if they are so many at most, else this many are drawn.
 MOST_STATES, DRAWN_STATES = 10_000, 1_000
 
@@ -46,7 +44,7 @@ class Branches:
         context: "Context",
         starts: Ints,
         size: int,
-        edges: Callable[[], Sequence[Sequence[Edge]]],
+        edges: Callable[[], tuple[Ints, Ints]],
     ) -> None:
         self.starts = starts  # [nodes], the first branch of each
         counts = np.diff(np.append(starts, size))
@@ -59,36 +57,45 @@ class Branches:
         return {**self.__dict__, "_edges": self._edges, "_find_edges": None}
 
     @cached_property
-    def _edges(self) -> Sequence[Sequence[Edge]]:  # [branches]
-        # One edge each, but for a question on partial evidence: there an action is the
-        # branches of all max nodes that it may be taken in.
+    def _edges(self) -> tuple[Ints, Ints]:  # [edges], [branches]
+        """The edges of the network that branches are, and the first of each.
+
+        It is one each, but for a question on partial evidence: there an action is the branches of
+        all max nodes that it may be taken in.
+        """
         return self._find_edges()
+
+    @property
+    def _first(self) -> Ints:  # [branches]
+        edges, first = self._edges
+        return edges[first]
+
+    @property
+    def _arrays(self) -> NodeArrays:
+        return self._context.network.arrays
 
     @cached_property
     def decisions(self) -> Objects:  # [branches]
         """The name of the decision that each branch belongs to."""
-        return objects([self._max(edges[0][0]).decision for edges in self._edges])
+        arrays = self._arrays
+        return objects(arrays.decisions)[arrays.item[arrays.parents[self._first]]]
 
     @cached_property
     def values(self) -> Objects:  # [branches]
         """The value of the decision, the action, of each branch."""
-        return objects([self._max(node).values[k] for ((node, k), *_) in self._edges])
+        return objects(self._arrays.values)[self._arrays.choice[self._first]]
 
     @cached_property
     def steps(self) -> Array:  # [branches]
         """How many logged steps took each branch; 0 in models written by hand."""
-        found = [
-            sum(self._context.steps[self._max(node).children[k]] for node, k in edges)
-            for edges in self._edges
-        ]
-        return np.array([0.0 if math.isinf(steps) else steps for steps in found])
+        edges, first = self._edges
+        found = np.add.reduceat(self._context.steps[self._arrays.children[edges]], first)
+        return np.where(np.isinf(found), 0.0, found)
 
     @cached_property
     def places(self) -> Ints:  # [branches]
         """The place of each branch's value among all of its decision: see `Context.values`."""
-        first = np.array([edges[0] for edges in self._edges], dtype=np.int64).reshape(-1, 2)
-        starts = self._context.network.arrays.starts
-        return np.asarray(self._context.places_of_edges[starts[first[:, 0]] + first[:, 1]])
+        return self._context.places_of_edges[self._first]
 
     @cached_property
     def marked(self) -> Bools:  # [branches]
@@ -103,13 +110,10 @@ class Branches:
         """
         key = name, type(value), value
         if key not in self._found:
-            self._found[key] = np.array(
-                [
-                    any(self._context.may_be(node, name, value) for node, _ in edges)
-                    for edges in self._edges
-                ],
-                dtype=bool,
-            )
+            edges, first = self._edges
+            nodes, of_edge = np.unique(self._arrays.parents[edges], return_inverse=True)
+            may_be = [self._context.may_be(node, name, value) for node in nodes.tolist()]
+            self._found[key] = np.logical_or.reduceat(np.array(may_be)[of_edge], first)
         return self._found[key]
 
     def chances(
@@ -122,8 +126,9 @@ class Branches:
         """
         found: dict[tuple[bool, ...], Array] = {}
         size = len(self.starts)
-        for number, start in enumerate(self.starts.tolist()):
-            columns, weights = self._context.states_above(self._edges[start][0][0], names)
+        nodes = self._arrays.parents[self._first[self.starts]]
+        for number, node in enumerate(nodes.tolist()):
+            columns, weights = self._context.states_above(node, names)
             if not len(weights):
                 continue
             held = np.stack([np.asarray(test, dtype=bool) for test in tests(columns)])
@@ -132,11 +137,6 @@ class Branches:
             for outcome, share in zip(outcomes.T.tolist(), shares.tolist(), strict=True):
                 found.setdefault(tuple(outcome), np.zeros(size))[number] += share
         return found
-
-    def _max(self, index: int) -> Max:
-        node = self._context.network.nodes[index]
-        assert isinstance(node, Max)
-        return node
 
 
 class Context:
@@ -147,13 +147,8 @@ class Context:
 
     def branches_of(self, nodes: Ints, starts: Ints) -> Branches:
         """Return the branches of some max nodes; `starts` is where those of each start."""
-        sizes = np.diff(self.network.arrays.starts)[nodes]
-
-        def edges() -> list[list[Edge]]:
-            pairs = zip(nodes.tolist(), sizes.tolist(), strict=True)
-            return [[(i, k)] for i, size in pairs for k in range(size)]
-
-        return Branches(self, starts, int(sizes.sum()), edges)
+        edges, _ = self.network.arrays.edges_of(nodes)
+        return Branches(self, starts, len(edges), lambda: (edges, np.arange(len(edges))))
 
     @cached_property
     def steps(self) -> Array:  # [nodes]

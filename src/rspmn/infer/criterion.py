@@ -253,6 +253,8 @@ def _highest(
 
 def has_ties(tied: Bools, branches: Branches) -> bool:
     """Tell whether some node has several best branches."""
+    if np.count_nonzero(tied) > len(branches.starts):  # one node has two of them
+        return True
     return bool(np.add.reduceat(tied, branches.starts, dtype=np.int64).max(initial=0) > 1)
 
 

@@ -21,23 +21,23 @@ def values_in_node(nodes: Sequence[Node], root: int) -> dict[str, Value]:
 
 def values_in_nodes(nodes: Sequence[Node], roots: Sequence[int]) -> list[dict[str, Value]]:
     """Return the same of several interface nodes."""
-    shown: dict[tuple[Distribution, ...], Value] = {}
+    shown: dict[tuple[int, ...], Value] = {}  # by leaves
     rows = []
     for root in roots:
-        found: dict[str, dict[Distribution, None]] = {}
+        found: dict[str, dict[int, Distribution]] = {}  # of each variable, by leaf
         waiting = [root]
         for here in waiting:
             node = nodes[here]
             if isinstance(node, Leaf):
-                found.setdefault(node.variable, {})[node.distribution] = None
+                found.setdefault(node.variable, {})[here] = node.distribution
             else:
                 waiting.extend(node.children)
         row = {}
-        for name, several in found.items():
-            held = tuple(several)
-            if held not in shown:
-                shown[held] = _shown(held)
-            row[name] = shown[held]
+        for name, leaves in found.items():
+            key = tuple(leaves)
+            if key not in shown:
+                shown[key] = _shown(leaves.values())
+            row[name] = shown[key]
         rows.append(row)
     return rows
 

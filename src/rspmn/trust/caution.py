@@ -55,7 +55,7 @@ class CautiousPlan(Plan):
     >>> from rspmn.learn import learn_rspmn
     >>> model, _ = learn_rspmn(random_mdp(0).generate(10, 20, 0))
     >>> plain, cautious = Plan(model, 20, 1.0, MEU), CautiousPlan(model, 20, 1.0, MEU, 0.2)
-    >>> plain.value(plain.first(0), 19) > cautious.value(cautious.first(0), 19)
+    >>> plain.decisions(0, 19)[1] > cautious.decisions(0, 19)[1]
     True
     """
 

@@ -36,7 +36,7 @@ class Beliefs:
     @property
     def is_certain(self) -> bool:
         """Whether there is one state, in one node."""
-        return len(self.nodes) == 1 == len(self)
+        return len(self.nodes) == 1 and len(self.starts) == 2
 
     @classmethod
     def certain(cls, nodes: Ints) -> "Beliefs":

@@ -30,7 +30,6 @@ from rspmn.infer.criterion import (
     best_worths,
     competing_of_each,
     decided,
-    has_ties,
 )
 from rspmn.types import Array, Bools, Ints
 
@@ -47,7 +46,6 @@ class Choices:
     delay: tuple[Array, ...]  # of each level, [branches]
     best: tuple[Bools, ...]  # of each level, [branches]: which tie for the best
     chosen: tuple[Ints, ...]  # of each level, [max nodes]: a branch of the level
-    has_ties: bool  # whether some max node has several best branches
     #: Of each level, how often each branch is taken where states of a max node do differently, by
     #: rules of the criterion; None where all do the same. [branches]
     taken: tuple[Array | None, ...]
@@ -251,9 +249,7 @@ class Bellman:
             kept.append((worth, known, delay, found.best, chosen, taken))
         lists = zip(*kept, strict=True) if kept else [()] * 6
         worths, knowns, delay_of, bests, chosens, takens = (tuple(each) for each in lists)
-        parts = zip(bests, worths, self.levels, strict=True)  # of what nothing is known of, any do
-        ties = any(has_ties(best & (worth > -np.inf), at.branches) for best, worth, at in parts)
-        return Choices(values, late, shares, worths, knowns, delay_of, bests, chosens, ties, takens)
+        return Choices(values, late, shares, worths, knowns, delay_of, bests, chosens, takens)
 
     def settle(self, choices: Choices) -> tuple[Array, Array]:  # [interfaces] each
         """Return what the interface nodes are worth with these choices, and how late."""

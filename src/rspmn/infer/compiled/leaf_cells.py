@@ -78,7 +78,15 @@ class LeafCells:
 
     def cell(self, value: Value) -> int:
         """Return the cell of a value."""
-        atom = self.atoms.get(value, len(self.atoms)) if self.atoms else 0
+        found = self._listed_cells.get(value)
+        return self._cell(value, len(self.atoms)) if found is None else found
+
+    @cached_property
+    def _listed_cells(self) -> dict[Value, int]:
+        return {value: self._cell(value, atom) for value, atom in self.atoms.items()}
+
+    def _cell(self, value: Value, atom: int) -> int:
+        """Return the cell of a value that is listed under a code."""
         if isinstance(value, str | Mark):
             return (atom + 1) * self.places - 1
         k = bisect_left(self.ends, value)

@@ -13,10 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from rspmn.infer.actions import best_values
-from rspmn.infer.branches import Branches, Edge
+from rspmn.infer.branches import Branches
 from rspmn.infer.compiled.beliefs import Beliefs, Routes
 from rspmn.infer.compiled.offers import Offers
-from rspmn.infer.compiled.planned import At, Plan
+from rspmn.infer.compiled.planned import Plan
+from rspmn.infer.compiled.steps_to_go import At
 from rspmn.infer.criterion import (
     LEAST_KNOWN,
     MEU,
@@ -79,16 +80,17 @@ class Situation:
         """Return actions as branches: each is those of all max nodes in which it may be chosen."""
         states, values = len(self.beliefs), len(self.offers.values(self.decision))
 
-        def edges() -> list[list[Edge]]:
-            found: list[list[Edge]] = []
+        def edges() -> tuple[Ints, Ints]:
+            found: list[Ints] = []
             everywhere = self.offers.branches(self.decision)
             for state in range(states):
                 here = slice(*self.beliefs.starts[state : state + 2].tolist())
                 for value in range(values):
                     mine = np.unique(self.branches[here, value])
                     mine = mine[mine >= 0] if (mine >= 0).any() else np.unique(everywhere[:, value])
-                    found.append([self.offers.edge(b) for b in mine.tolist() if b >= 0])
-            return found
+                    found.append(self.offers.edges[mine[mine >= 0]])
+            sizes = np.array([len(mine) for mine in found])
+            return np.concatenate(found), np.cumsum(sizes) - sizes
 
         starts = np.arange(0, states * values, values)
         return Branches(self.offers.context, starts, states * values, edges)

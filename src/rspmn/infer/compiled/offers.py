@@ -6,7 +6,7 @@ import numpy as np
 
 from rspmn.circuit import FactoredLatents, Latent, Max, Network, Product, Sum, Utility
 from rspmn.circuit.node_arrays import KINDS
-from rspmn.infer.branches import Context, Edge
+from rspmn.infer.branches import Context
 from rspmn.types import Bools, Ints
 from rspmn.values import Mark, Value
 
@@ -22,8 +22,8 @@ class Offers:
         self.maxes = self.arrays.of_kind(Max)  # [maxes], nodes
         self.number = np.full(len(template), -1)  # [nodes], of max nodes
         self.number[self.maxes] = np.arange(len(self.maxes))
-        self._edges, starts = self.arrays.edges_of(self.maxes)  # [branches]
-        self.starts = np.append(starts, len(self._edges))  # [maxes + 1]
+        self.edges, starts = self.arrays.edges_of(self.maxes)  # [branches]
+        self.starts = np.append(starts, len(self.edges))  # [maxes + 1]
         self.context = Context(template)
         self._values: dict[str, list[Value]] = {}
         self._branches: dict[str, Ints] = {}
@@ -41,7 +41,7 @@ class Offers:
     @cached_property
     def child(self) -> Ints:  # [branches]
         """The node of the template below each branch."""
-        return np.asarray(self.arrays.children[self._edges])
+        return np.asarray(self.arrays.children[self.edges])
 
     def values(self, decision: str) -> list[Value]:
         """Return all values of a decision that are offered anywhere."""
@@ -55,8 +55,8 @@ class Offers:
             code = {value: k for k, value in enumerate(self.values(decision))}
             values = self.arrays.values
             codes = np.array([-1 if isinstance(v, Mark) else code.get(v, -1) for v in values])
-            value = codes[self.arrays.choice[self._edges]]
-            owner = self.number[self.arrays.parents[self._edges]]
+            value = codes[self.arrays.choice[self.edges]]
+            owner = self.number[self.arrays.parents[self.edges]]
             made = np.array([name == decision for name in self.arrays.decisions])
             here = np.flatnonzero(made[self.arrays.item[self.maxes]][owner] & (value >= 0))
             found = np.full((len(self.maxes), len(code)), -1)
@@ -64,10 +64,11 @@ class Offers:
             self._branches[decision] = found
         return self._branches[decision]
 
-    def edge(self, branch: int) -> Edge:
-        """Return a branch as a max node of the template and which of its children."""
-        k = int(np.searchsorted(self.starts, branch, side="right")) - 1
-        return int(self.maxes[k]), branch - int(self.starts[k])
+    def named(self, branch: int) -> tuple[str, Value]:
+        """Return the decision of a branch and its value."""
+        edge = self.edges[branch]
+        decision = self.arrays.item[self.arrays.parents[edge]]
+        return self.arrays.decisions[decision], self.arrays.values[self.arrays.choice[edge]]
 
     @cached_property
     def _first_of_nodes(self) -> Ints:  # [nodes]

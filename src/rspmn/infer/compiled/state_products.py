@@ -130,11 +130,11 @@ class Products:
         if len(leaf) == 1:
             found = of.items[of.starts[leaf[0]] : of.starts[leaf[0] + 1]]
         else:
-            found = of.items[ranges(of.starts[leaf], of.starts[leaf + 1])[0]]
+            found = np.sort(of.items[ranges(of.starts[leaf], of.starts[leaf + 1])[0]])
         for k, (name, _) in enumerate(given):
             if k != best:
                 found = found[leaves[k][2][self.leaf[name][found]]]
-        return np.sort(found)
+        return found
 
     def _leaves_in(self, name: str, cell: int) -> tuple[Ints, int, Bools]:
         """Return the leaves of a variable that are possible in a cell.
