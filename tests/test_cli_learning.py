@@ -10,8 +10,6 @@ import pytest
 
 from reproductions.single_shot import oil_wildcatter
 from rspmn.cli import main
-from rspmn.cli.learn import _about_successors
-from rspmn.learn import FutureInfo
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
@@ -117,18 +115,3 @@ def test_wrong_input(oil: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert message in err, (words, err)
         assert err.count("\n") == 1, (words, err)
     assert not (oil / "none.json").exists()
-
-
-@pytest.mark.parametrize(
-    ("strength", "said"),
-    [
-        (1.0, "(1 factor, 1 distribution for 2 contexts) with the weight of 1 step per state"),
-        (2.5, "(1 factor, 1 distribution for 2 contexts) with the weight of 2.5 steps per state"),
-        (11.0, "with more weight than all counts; 5 % of its probability"),
-        (0.0, "counts alone; a shared estimate (1 factor, 1 distribution for 2 contexts) predicts"),
-    ],
-)
-def test_the_line_about_successors(strength: float, said: str) -> None:
-    info = FutureInfo((("x",),), (1,), 2, strength, outside=0.05)
-    (line,) = _about_successors(info, steps=10)
-    assert said in line

@@ -137,7 +137,7 @@ def test_a_schema_names_the_columns_of_the_log(
     )
     assert main(["check", schema]) == 0
     assert main(["learn", log, "--schema", schema, "-o", model]) == 0
-    assert "of 200 episodes" in said(capsys)
+    assert "200 episodes: " in said(capsys)
     assert main(["learn", log, "--schema", schema, "-o", model, "--force", "--ending", "cut"]) == 0
     assert "200 truncated" in said(capsys)  # flags come before what the file says
     for table, message in (

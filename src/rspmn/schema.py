@@ -174,6 +174,16 @@ class Schema:
         """The state variables that may be expressions of columns."""
         return {name: Expression.parse(name) for name in self.state_variables if is_computed(name)}
 
+    @cached_property
+    def about_log(self) -> frozenset[str]:
+        """The columns of a log that are no variables: episode, time, and how episodes ended.
+
+        >>> sorted(Schema([["time"], ["a"]], ["a"], "u").about_log)
+        ['episode', 'terminated']
+        """
+        columns = {self.log.episode, self.log.time, self.log.flag} - {None, *self.variables}
+        return frozenset(filter(None, columns))
+
     def known_before(self, decision: str) -> tuple[str, ...]:
         """Return the variables observed before `decision`, including earlier decisions.
 

@@ -131,6 +131,7 @@ def test_everything_forbidden_is_an_error_that_says_what_to_do() -> None:
     ("options", "message"),
     [
         ({"forbid": "pres"}, "forbid: 'drug' never has the value 'pres': did you mean 'press'"),
+        ({"forbid": {"drug": "press"}}, "forbid: 'drug' is a decision: give values, as in"),
         ({"only": "x when map > 3"}, "only: 'drug' never has the value 'x'"),
         ({"forbid": "press when age > 80"}, "has none of the variables observed before"),
         ({"forbid": "press when map >"}, "forbid: press: 'map >' is not an expression"),

@@ -88,6 +88,7 @@ def test_states_of_every_kind() -> None:
         {"x": 1, "y": "r"},
         pd.Series({"y": "r", "x": 1}),
         pd.DataFrame({"x": [0, 1], "y": ["l", "r"]}).iloc[1],
+        pd.DataFrame({"episode": [7, 7], "time": [0, 1], "x": [0, 1], "y": ["l", "r"]}).iloc[1],
         (1, "r"),
         [1, "r"],
         np.array([1, "r"], dtype=object),

@@ -12,8 +12,8 @@ from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.sources.count_windows import StoredWindows, store_windows
 from rspmn.data.tables import as_table
 from rspmn.errors import DataError
-from rspmn.learn import FutureInfo, LearnConfig, RSPMNInfo, learn_rspmn, learn_spmn
-from rspmn.learn.irrelevant import listed_by_reason
+from rspmn.learn import LearnConfig, RSPMNInfo, learn_rspmn, learn_spmn
+from rspmn.learn.description import counted, description
 from rspmn.model import RSPMN
 from rspmn.schema import Schema
 
@@ -42,7 +42,7 @@ def learn(arguments: Arguments) -> None:
         if arguments.quiet:
             return
         print(f"{arguments.output}: learned in {perf_counter() - clock:.2f} s")
-        for line in (*_story(info, stored), *_never_taken(model)):
+        for line in (*_about_log(stored), *description(info), *_never_taken(model)):
             print(line)
 
 
@@ -52,35 +52,11 @@ def _facts(info: RSPMNInfo) -> dict[str, Any]:
     return {name: fact for name, fact in facts.items() if fact is not None}
 
 
-def _story(info: RSPMNInfo, stored: StoredWindows) -> Iterator[str]:
-    """Return lines that say what was learned, and what to be careful about."""
-    yield from _about_log(info, stored)
-    yield from _about_variables(info)
-    yield from _about_missing(info, stored.typed_schema)
-    yield from _about_edge(info)
-    if isinstance(info.future, FutureInfo) and info.em is None:
-        yield from _about_successors(info.future, info.steps)
-    if info.untried_branches:
-        yield (
-            f"untried: {info.untried_branches} decisions were never made in their state; "
-            "--allow-untried extrapolates their values from other states"
-        )
-    if info.em is not None:
-        passes = ", ".join(f"{value:.6g}" for value in info.em.log_likelihoods)
-        yield f"EM: log-likelihood {passes}"
-    if info.structure.stopped_by:
-        yield f"stopped early: the limit of {info.structure.stopped_by} was reached"
-
-
-def _about_log(info: RSPMNInfo, stored: StoredWindows) -> Iterator[str]:
-    """Return lines about the size of model and log, and how episodes ended."""
+def _about_log(stored: StoredWindows) -> Iterator[str]:
+    """Return lines about how episodes ended."""
     lengths, limit = stored.lengths, stored.reader.endings.time_limit
     yield (
-        f"{info.interfaces} interface nodes, {info.nodes['final']} nodes in all, from "
-        f"{info.steps} steps ({info.windows} distinct) of {lengths.episodes} episodes"
-    )
-    yield (
-        f"episodes: {lengths.ended_by(Followed.END)} terminated, "
+        f"{lengths.episodes} episodes: {lengths.ended_by(Followed.END)} terminated, "
         f"{lengths.ended_by(Followed.STATE)} truncated with a final state, "
         f"{lengths.ended_by(Followed.UNKNOWN)} truncated without one"
     )
@@ -91,81 +67,6 @@ def _about_log(info: RSPMNInfo, stored: StoredWindows) -> Iterator[str]:
             f"time limit: {went_on} episodes were truncated after {limit} steps; they count as "
             "going on, to a state that is unknown (--time-limit 0: their last steps are left out)"
         )
-    if info.sample is not None:
-        sample = info.sample
-        yield (
-            f"sampled: the structure was learned from {sample.share:.2%} of {sample.steps} steps, "
-            f"the parameters from all of them ({sample.steps_placed} fit the structure)"
-        )
-
-
-def _about_variables(info: RSPMNInfo) -> Iterator[str]:
-    """Return lines about the variables that states differ by, and those that do not matter."""
-    if info.numbers.grid:
-        boxes = (f"{name} ({len(knots)} knots)" for name, knots in info.numbers.knots.items())
-        others = [name for name in info.numbers.relevant if name not in info.numbers.knots]
-        yield f"continuous states: soft boxes of {', '.join([*boxes, *others])}"
-        for pair in info.numbers.circles:
-            yield f"continuous states: {' and '.join(pair)} are cosine and sine of an angle"
-    if info.aside:
-        them = "it" if len(info.aside) == 1 else "them"
-        yield f"ignored: {listed_by_reason(info.aside)}; nothing depends on {them}"
-
-
-def _about_edge(info: RSPMNInfo) -> Iterator[str]:
-    """Return lines about decisions and states at the edge of the log, and beyond it."""
-    if info.unsupported_branches:
-        yield (
-            f"unsupported: {info.unsupported_branches} decisions were only made in steps with an "
-            "unknown successor (truncated, or with missing values); they are used only in the last "
-            "step of a horizon"
-        )
-    if info.frontier_states:
-        lowest = "they have the lowest value of all states"
-        extrapolated = "the effects of decisions there are extrapolated"
-        yield (
-            f"frontier: {info.frontier_states} states have no decision with a known successor "
-            f"({info.frontier_visits} steps led there); "
-            f"{lowest if info.all_beyond is None else extrapolated}"
-        )
-    if info.each_state:
-        yield f"each state is an interface node: {info.each_state}"
-    if info.beyond:
-        left_out = "" if info.all_beyond else "; others were left out"
-        yield (
-            f"beyond the log: {info.beyond} possible successors were never observed; the effects "
-            f"of decisions there are extrapolated{left_out}"
-        )
-
-
-def _about_missing(info: RSPMNInfo, schema: Schema) -> Iterator[str]:
-    """Return lines that say which values were missing, and how such steps were counted."""
-    if info.lacking:
-        shares = [
-            f"{name} {steps / info.steps:.1%}" + (" (informative)" * (name in schema.informative))
-            for name, steps in info.lacking.items()
-        ]
-        yield f"missing values: {', '.join(shares)} of {info.steps} steps"
-    if info.steps_completed:
-        yield (
-            f"imputed: missing values of {info.steps_completed} steps or their successors were "
-            "drawn from their distribution in the log"
-        )
-    if info.steps_shared:
-        yield (
-            f"shared: {info.steps_shared} steps with missing values are divided among the "
-            "interface nodes that agree with their known values"
-        )
-    if info.steps_left_out:
-        yield (
-            f"left out: {info.steps_left_out} steps agree with no interface node in which their "
-            "decisions were made"
-        )
-    if info.steps_doubtful:
-        yield (
-            f"ambiguous: the transitions of {info.steps_doubtful} steps with missing values before "
-            "and after, which agree with no other step, are not counted"
-        )
 
 
 def _never_taken(model: RSPMN) -> Iterator[str]:
@@ -175,38 +76,9 @@ def _never_taken(model: RSPMN) -> Iterator[str]:
         more = len(model.never_taken) - 1
         yield (
             f"never taken: {most.decision} = {most.value} is {most}"
-            + (f" (and {_counted(more, 'case')} more)" if more else "")
+            + (f" (and {counted(more, 'case')} more)" if more else "")
             + "; if it is impossible, declare that in [available] of the schema"
         )
-
-
-def _about_successors(info: FutureInfo, steps: int) -> list[str]:
-    """Return a line about the estimate of the next state that all branches share."""
-    shared = (
-        f"a shared estimate ({_counted(len(info.components), 'factor')}, "
-        f"{_counted(sum(info.leaves), 'distribution')} for {_counted(info.contexts, 'context')})"
-    )
-    if info.given_up:
-        what = shared if info.components else "a shared estimate"
-        return [f"transitions: counts alone; {what} would take {info.given_up}"]
-    if not info.components:
-        return []
-    if not info.strength:
-        return [f"transitions: counts alone; {shared} predicts no better"]
-    weight = f"the weight of {_counted(info.strength, 'step')} per state"
-    if info.strength > steps:
-        weight = "more weight than all counts"
-    return [
-        f"transitions: counts, and {shared} with {weight}; "
-        f"{100 * info.outside:.2g} % of its probability is on states never observed"
-        + (f"; {_counted(info.spread, 'product')} of factors are not multiplied out"
-           if info.spread else "")
-    ]  # fmt: skip
-
-
-def _counted(number: float, noun: str) -> str:
-    """Return a number with its noun."""
-    return f"{number:.6g} {noun}{'' if number == 1 else 's'}"
 
 
 def learn_single_shot(arguments: Arguments) -> None:

@@ -48,8 +48,8 @@ class Proposal:
         if not self.decisions or self.utility is None:
             lacking = "decisions" if not self.decisions else "a utility"
             raise DataError(
-                f"no column looks like {lacking}: write a schema.toml, starting with "
-                "`rspmn schema LOG -o schema.toml`"
+                f"no column looks like {lacking}: give a schema, or write a schema.toml, starting "
+                "with `rspmn schema LOG -o schema.toml`"
             )
         order = [list(self.state), *([name] for name in self.decisions)]
         return Schema(order, self.decisions, self.utility, dict(self.kinds), self.log)

@@ -228,6 +228,11 @@ def _decision(
     if equals and decision in values:
         return decision, value
     having = [decision for decision, known in values.items() if text in known]
+    if text in values and not having:
+        example = next(iter(values[text]), "VALUE")
+        raise EvidenceError(
+            f"{name}: {text!r} is a decision: give values, as in '{text}={example}'"
+        )
     if len(having) == 1 or len(values) == 1:
         return (having or list(values))[0], text
     raise EvidenceError(

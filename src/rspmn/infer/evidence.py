@@ -24,14 +24,19 @@ def as_state(state: object, schema: Schema) -> Evidence:
     It may be given so, as a pandas Series, as a record with names, or as a row: values in the
     schema's order, of all variables up to a decision. Variables that are expressions may be given
     by the columns that they are computed from. A variable whose absence tells something
-    (`Schema.informative`) is missing if it is not given, or None.
+    (`Schema.informative`) is missing if it is not given, or None. Columns of the log that are no
+    variables, such as that of episodes, are left out.
 
     >>> as_state((1, "b"), Schema([["x", "y"], ["a"]], ["a"], "u"))
     {'x': 1, 'y': 'b'}
     >>> as_state({"floor": 3}, Schema([["floor > 0"], ["a"]], ["a"], "u"))
     {'floor > 0': True}
+    >>> as_state({"episode": 7, "x": 1}, Schema([["x"], ["a"]], ["a"], "u"))
+    {'x': 1}
     """
     if isinstance(state, Mapping):
+        if not schema.about_log.isdisjoint(state):
+            state = {name: raw for name, raw in state.items() if name not in schema.about_log}
         state = _with_absence(state, schema) if schema.informative else state
         return _with_computed(state, schema) if schema.computed else state
     raw: Any = state

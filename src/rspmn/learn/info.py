@@ -67,6 +67,11 @@ class RSPMNInfo:
     #: All that was learned from. To `refit` with new episodes, add their windows to these.
     windows_used: Windows | None = None
 
+    def __str__(self) -> str:
+        from rspmn.learn.description import description
+
+        return "\n".join(description(self))
+
     @property
     def habits(self) -> tuple[str, ...]:
         """Those of the variables set aside that the logger acted by."""

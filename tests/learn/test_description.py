@@ -1,0 +1,37 @@
+"""What was learned, in words."""
+
+import pytest
+
+from rspmn.envs.grid_universe import grid_universe
+from rspmn.learn import FutureInfo, learn_rspmn
+from rspmn.learn.description import _about_successors
+
+
+def test_it_is_printed() -> None:
+    _, info = learn_rspmn(grid_universe().generate(200, 8, 0))
+    first, *others = str(info).splitlines()
+    assert first == (
+        f"{info.interfaces} interface nodes, {info.nodes['final']} nodes in all, from "
+        f"{info.steps} steps ({info.windows} distinct)"
+    )
+    assert any(line.startswith("transitions: ") for line in others)
+    info.steps_left_out, info.structure.stopped_by = 7, "nodes"
+    assert [line for line in str(info).splitlines() if line not in (first, *others)] == [
+        "left out: 7 steps agree with no interface node in which their decisions were made",
+        "stopped early: the limit of nodes was reached",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("strength", "said"),
+    [
+        (1.0, "(1 factor, 1 distribution for 2 contexts) with the weight of 1 step per state"),
+        (2.5, "(1 factor, 1 distribution for 2 contexts) with the weight of 2.5 steps per state"),
+        (11.0, "with more weight than all counts; 5 % of its probability"),
+        (0.0, "counts alone; a shared estimate (1 factor, 1 distribution for 2 contexts) predicts"),
+    ],
+)
+def test_the_line_about_successors(strength: float, said: str) -> None:
+    info = FutureInfo((("x",),), (1,), 2, strength, outside=0.05)
+    (line,) = _about_successors(info, steps=10)
+    assert said in line
