@@ -12,6 +12,7 @@ from factored_models import multiplied_out, random_factored, random_factors
 from rspmn.circuit import FactoredLatents, LatentFactors, NetworkBuilder
 from rspmn.errors import CircuitError, ModelFileError
 from rspmn.infer.bellman import future_values
+from rspmn.infer.compiled import contraction
 from rspmn.infer.compiled.contraction import Contraction
 from rspmn.infer.compiled.expectation import expectation
 from rspmn.infer.compiled.joined import Joined
@@ -36,13 +37,16 @@ def test_two_coins_by_hand() -> None:
 
 @pytest.mark.parametrize("seed", seeds(12, 1000))
 @pytest.mark.parametrize("way", [Contraction, Joined])
-def test_expectations_are_enumeration(way: type[Contraction | Joined], seed: int) -> None:
-    """Over random factors, contexts and orders: sums of products, one by one.
+def test_expectations_are_enumeration(
+    way: type[Contraction | Joined], seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over random factors, contexts, orders and blocks: sums of products, one by one.
 
     An expectation is a sum of at most `cells` products of `components` + 1 numbers, so that both
     forms are within (cells + components) · 2⁻⁵² of the truth, relative to the largest value.
     """
     rng = np.random.default_rng(seed)
+    monkeypatch.setattr(contraction, "CHUNK", int(rng.choice([1, 10, 200_000])))
     states, components = int(rng.integers(2, 12)), int(rng.integers(1, 5))
     factors = random_factors(rng, states, components, more=int(rng.integers(0, 2)))
     rows = rng.integers(0, 3, (int(rng.integers(1, 20)), components))
@@ -55,6 +59,9 @@ def test_expectations_are_enumeration(way: type[Contraction | Joined], seed: int
     assert found.work > 0
     matrix = found.matrix(np.ones(len(rows), dtype=bool)).toarray()
     assert matrix @ values == pytest.approx(expected, rel=0, abs=bound / least)
+    twice = [np.stack([table, table]) for table in factors.tables]
+    drawn = found.with_tables(twice)(np.stack([values, -values]))
+    assert drawn == pytest.approx(np.stack([expected, np.negative(expected)]), abs=bound / least)
 
 
 def test_the_way_that_takes_less_is_taken() -> None:

@@ -24,42 +24,17 @@ from rspmn.data.distinct import count_distinct, distinct_integers, distinct_rows
 from rspmn.infer.compiled.joined import Joined
 from rspmn.types import Array, Bools, Ints
 
-#: At most this many floats are held per chunk of beginnings.
-CHUNK = 4_000_000
+#: Beginnings are divided if a stage would make more floats than this: fewer fit a cache.
+CHUNK = 200_000
 
 
 @dataclass(frozen=True, eq=False)
-class _Stage:
-    """One component is summed out: [beginnings, endings] before and after."""
+class _Endings:
+    """What cells end with, before and after a component is summed out."""
 
-    component: int
-    row: Ints  # [beginnings after], the row of the component's table
-    parent: Ints  # [beginnings after], the beginning that each goes on from
-    factors: Array  # [..., beginnings after, classes], the row of the table of each
     classes: Ints  # [endings before], the class that each starts with; sorted by what follows it
     order: Ints  # [endings before], where each was
     starts: Ints  # [endings after], the first of those that end alike
-
-    @property
-    def work(self) -> int:
-        """The number of products."""
-        return len(self.parent) * len(self.classes)
-
-    def __call__(self, numbers: Array) -> Array:
-        if self.places is not None:
-            one_class = all(len(classes) == 1 for _, _, classes in self.places)
-            single = one_class and numbers.ndim == self.factors.ndim == 2
-            return self._multiplied(numbers) if single else self._added_up(numbers)
-        several = numbers.shape[:-2]
-        found = np.empty((*several, len(self.parent), len(self.starts)))
-        sorted_numbers = numbers[..., self.order]
-        step = max(1, CHUNK // max(1, math.prod(several) * len(self.classes)))
-        for start in range(0, len(self.parent), step):
-            part = slice(start, start + step)
-            products = sorted_numbers[..., self.parent[part], :]
-            products *= self.factors[..., part, :][..., self.classes]
-            np.add.reduceat(products, self.starts, axis=-1, out=found[..., part, :])
-        return found
 
     @cached_property
     def places(self) -> "list[tuple[Ints, Bools | None, Ints]] | None":
@@ -83,23 +58,61 @@ class _Stage:
             found.append((self.order[place], None if there.all() else ~there, classes))
         return found
 
+
+@dataclass(frozen=True, eq=False)
+class _Stage:
+    """One component is summed out: [beginnings, endings] before and after."""
+
+    component: int
+    row: Ints  # [beginnings after], the row of the component's table
+    parent: Ints  # [beginnings after], the beginning that each goes on from; sorted
+    factors: Array  # [..., beginnings after, classes], the row of the table of each
+    endings: _Endings
+
+    @property
+    def work(self) -> int:
+        """The number of products."""
+        return len(self.parent) * len(self.endings.classes)
+
+    def after(self, start: int, stop: int) -> tuple[int, int]:
+        """Return which beginnings go on from some of those before."""
+        first, last = np.searchsorted(self.parent, [start, stop]).tolist()
+        return first, last
+
+    def part(self, first: int, last: int) -> "_Stage":
+        """Return the stage with some of the beginnings after it, and those that they go on from."""
+        here = slice(first, last)
+        parent = self.parent[here] - self.parent[first]
+        return replace(self, row=self.row[here], parent=parent, factors=self.factors[..., here, :])
+
+    def __call__(self, numbers: Array) -> Array:
+        places = self.endings.places
+        if places is not None:
+            one_class = all(len(classes) == 1 for _, _, classes in places)
+            single = one_class and numbers.ndim == self.factors.ndim == 2
+            return self._multiplied(numbers) if single else self._added_up(numbers)
+        endings = self.endings
+        products = numbers[..., endings.order][..., self.parent, :]
+        products *= self.factors[..., endings.classes]
+        return np.asarray(np.add.reduceat(products, endings.starts, axis=-1))
+
     def _multiplied(self, numbers: Array) -> Array:
         """Add up endings of one class each by a sparse matrix, in one pass over the numbers."""
-        places = self.places or []
-        parts = np.empty((len(places), len(numbers), len(self.starts)))
+        places = self.endings.places or []
+        parts = np.empty((len(places), len(numbers), len(self.endings.starts)))
         for part, (at, lacking, _) in zip(parts, places, strict=True):
             np.take(numbers, at, axis=1, out=part, mode="clip")  # which writes without a copy
             if lacking is not None:
                 part[:, lacking] = 0.0
-        return np.asarray(self._matrix @ parts.reshape(-1, len(self.starts)))
+        return np.asarray(self._matrix @ parts.reshape(-1, len(self.endings.starts)))
 
     @cached_property
     def _matrix(self) -> Any:  # sparse [beginnings after, places · beginnings before]
         """The factors of the classes, at the beginnings that they go on from."""
         from scipy.sparse import csr_array
 
-        classes = np.concatenate([classes for _, _, classes in self.places or ()])
-        before = int(self.parent.max()) + 1
+        classes = np.concatenate([classes for _, _, classes in self.endings.places or ()])
+        before = int(self.parent[-1]) + 1
         column = self.parent[:, None] + before * np.arange(len(classes))
         pointers = len(classes) * np.arange(len(column) + 1)
         data = self.factors[:, classes].ravel(), column.ravel(), pointers
@@ -107,15 +120,50 @@ class _Stage:
 
     def _added_up(self, numbers: Array) -> Array:
         """Add up endings that end alike as whole arrays, which is faster where they are few."""
-        found = np.zeros((*numbers.shape[:-2], len(self.parent), len(self.starts)))
-        for at, lacking, classes in self.places or ():
+        found: Array | float = 0.0
+        for at, lacking, classes in self.endings.places or ():
             part = numbers.take(at, axis=-1)
             if lacking is not None:
                 part[..., lacking] = 0.0
             part = part.take(self.parent, axis=-2)
-            part *= self.factors[..., classes]
-            found += part
-        return found
+            part = part * self.factors[..., classes]
+            found = found + part
+        return np.asarray(found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Some beginnings that go through stages, and are then divided and go on one after the other.
+
+    So they are used while they are in a cache, and few are held at a time.
+    """
+
+    stages: list[_Stage]
+    parts: "list[tuple[slice, _Block]]"  # which of the beginnings go on in each
+
+    @classmethod
+    def of(cls, stages: Sequence[_Stage], start: int, stop: int) -> "_Block":
+        """Return what is left of the stages, for some of the beginnings before the first."""
+        found: list[_Stage] = []
+        for k, stage in enumerate(stages):
+            first, last = stage.after(start, stop)
+            size = stop - start
+            if size > 1 and (last - first) * len(stage.endings.starts) > CHUNK:
+                half = size // 2
+                one = cls.of(stages[k:], start, start + half)
+                other = cls.of(stages[k:], start + half, stop)
+                return cls(found, [(slice(half), one), (slice(half, size), other)])
+            found.append(stage.part(first, last))
+            start, stop = first, last
+        return cls(found, [])
+
+    def __call__(self, numbers: Array) -> Array:
+        for stage in self.stages:
+            numbers = stage(numbers)
+        if not self.parts:
+            return numbers
+        found = [block(numbers[..., here, :]) for here, block in self.parts]
+        return np.concatenate(found, axis=-2)
 
 
 class Contraction:
@@ -146,7 +194,8 @@ class Contraction:
     def with_tables(self, tables: Sequence[Array]) -> "Contraction":
         """Return the same expectations under several tables: [draws, rows, classes] each."""
         found = copy(self)
-        found.__dict__.pop("kept", None)
+        for name in ("kept", "_block"):
+            found.__dict__.pop(name, None)
         found._stages = [
             replace(stage, factors=tables[stage.component][:, stage.row]) for stage in self._stages
         ]
@@ -186,10 +235,11 @@ class Contraction:
         return csr_array(back @ joined.matrix(np.ones(len(place), dtype=bool)))
 
     def _expect(self, of_cells: Array) -> Array:  # [..., cells] to [..., distinct rows]
-        numbers: Array = np.asarray(of_cells @ self._to_cells)[..., None, :]
-        for stage in self._stages:
-            numbers = stage(numbers)
-        return numbers[..., 0]
+        return self._block(np.asarray(of_cells @ self._to_cells)[..., None, :])[..., 0]
+
+    @cached_property
+    def _block(self) -> _Block:
+        return _Block.of(self._stages, 0, 1)
 
 
 def _stages(
@@ -209,8 +259,8 @@ def _stages(
         following, classes = then[first], cells[first, component]
         sort = np.argsort(following, kind="stable")
         starts = np.flatnonzero(np.diff(following[sort], prepend=-1))
-        factors = tables[component][row]
-        found.append(_Stage(component, row, parent, factors, classes[sort], sort, starts))
+        endings_here = _Endings(classes[sort], sort, starts)
+        found.append(_Stage(component, row, parent, tables[component][row], endings_here))
         before = after
     return found, before
 
