@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 import off_policy_definitions as plain
 from off_policy_definitions import END, Move, Step
 from rspmn.evaluate.importance import Estimate, Moves, Weighable, marginalised, per_decision
-from rspmn.evaluate.node_membership import certain
+from rspmn.infer.compiled.node_membership import certain
 from rspmn.types import Array
 
 TRUTH = 31 / 32

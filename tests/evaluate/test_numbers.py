@@ -11,9 +11,9 @@ from rspmn import RSPMN, Episodes
 from rspmn.evaluate import compare, off_policy, practice
 from rspmn.evaluate.behaviour import estimated_behaviour
 from rspmn.evaluate.logged import logged_steps
-from rspmn.evaluate.node_membership import knots
 from rspmn.evaluate.target_on_log import TargetOnLog
 from rspmn.evaluate.target_policies import Planned
+from rspmn.infer.compiled.node_membership import knots
 from rspmn.learn import learn_rspmn
 
 STEPS, DISCOUNT = 20, 0.95

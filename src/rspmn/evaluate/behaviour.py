@@ -13,7 +13,7 @@ from rspmn.data.columns import Column
 from rspmn.data.keys import group_weights
 from rspmn.errors import DataError
 from rspmn.evaluate.logged import LoggedSteps
-from rspmn.evaluate.node_membership import certain
+from rspmn.infer.compiled.node_membership import certain
 from rspmn.schema import Kind
 from rspmn.types import Array, Bools, Ints
 

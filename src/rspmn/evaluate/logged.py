@@ -12,8 +12,8 @@ from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.keys import joint_groups
 from rspmn.data.windows import time_limit_of
 from rspmn.errors import DataError, EvidenceError
-from rspmn.evaluate.node_membership import Places, knots, places_of
 from rspmn.infer.compiled.draws import ManyDraws, Sampler
+from rspmn.infer.compiled.node_membership import Places, knots, places_of
 from rspmn.model import RSPMN
 from rspmn.schema import Schema
 from rspmn.types import Array, Ints

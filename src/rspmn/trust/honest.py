@@ -9,7 +9,7 @@ from the point, all of it from the lower end of the interval.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,8 +18,8 @@ from rspmn.errors import ConvergenceError, EvidenceError
 from rspmn.infer.compiled.planned import Plan
 from rspmn.infer.criterion import LEAST_KNOWN
 from rspmn.infer.meu import show_share
-from rspmn.model import RSPMN
 from rspmn.trust.drawn_worlds import Worlds, is_settled
+from rspmn.trust.followed_states import FollowedStates
 from rspmn.trust.posterior import Posterior
 from rspmn.trust.product_draws import ProductDraws
 from rspmn.trust.rules import Best, Fixed, rule_of
@@ -90,7 +90,7 @@ def honest_value(
     if not math.isfinite(promise):
         return HonestValue(math.nan, math.nan, math.nan, float(promise), math.nan, math.nan)
     if policy.model.soft_counts is not None:
-        return _of_soft_boxes(policy.model, plan, float(promise), nodes, int(draws), rng, level)
+        return _of_soft_boxes(policy, float(promise), state, t, int(draws), rng, level)
     posterior = policy.model.posterior
     mean, start = posterior.mean_world(), np.array(policy.model.starts) if nodes is None else nodes
     shared: list[Array] = []
@@ -111,18 +111,26 @@ def honest_value(
 
 
 def _of_soft_boxes(
-    model: RSPMN, plan: "_Plan", promise: float, nodes: Array | None, draws: int,
+    policy: "Policy", promise: float, state: object, t: int, draws: int,
     rng: np.random.Generator, level: float,
 ) -> HonestValue:  # fmt: skip
-    """Return what a plan is worth where states lie between interface nodes."""
-    posterior = model.soft_posterior
-    worlds, starts = posterior.draw_worlds(draws, rng)
-    drawn = _averaged(plan.values(worlds, draws), starts if nodes is None else nodes)
-    bounds = posterior.bounds(plan.steps, plan.discount)
-    low, high = np.clip(np.quantile(drawn, tails_of(level)), *bounds).tolist()
-    low, high = min(low, promise), max(high, promise)
-    noise = float(drawn.std())
-    return HonestValue(promise, low, high, promise, 0.0, noise, posterior.caveats, level)
+    """Return what a policy is worth where states lie between interface nodes."""
+    planned, posterior = policy.planned, policy.model.soft_posterior
+    after, nodes = planned.after(t), None if state is None else policy.nodes(state)
+    followed = FollowedStates(posterior, planned)
+    drawn = followed.values(nodes, policy.known(state), after, draws, rng)
+    bounds = posterior.bounds(None if planned.horizon is None else after + 1, planned.discount)
+    drawn = np.clip(drawn, *bounds)
+    low, high = np.quantile(drawn, tails_of(level)).tolist()
+    point, noise = float(drawn.mean()), float(drawn.std())
+    found = HonestValue(point, min(low, point), max(high, point), promise, 0.0, noise, (), level)
+    if found.kept or found.low <= promise <= found.high:
+        return found
+    caveat = (
+        f"interface nodes are far apart: with values interpolated between them it is {promise:.4g},"
+        " with moves interpolated it is this; errors of interpolated moves are not included"
+    )
+    return replace(found, caveats=(caveat,))
 
 
 class _Plan:

@@ -81,8 +81,11 @@ class SoftPosterior:
             deviations = self.deviations(after.mean(axis=0))
             return np.asarray((self.leads @ after.T).T + errors[1] * deviations)
 
-        starts = draw_dirichlet(self.starts, np.zeros(1, np.int64), draws, rng)
-        return Worlds(self, earned, expect), starts
+        return Worlds(self, earned, expect), self.draw_starts(draws, rng)
+
+    def draw_starts(self, draws: int, rng: np.random.Generator) -> Array:  # [draws, interfaces]
+        """Return draws of the start distribution."""
+        return draw_dirichlet(self.starts, np.zeros(1, np.int64), draws, rng)
 
     def deviations(self, after: Array) -> Array:  # [branches]
         """Return the standard errors of what branches lead to, given what nodes are worth.

@@ -5,6 +5,7 @@ several, by how probable each is: what is known of nodes is averaged for the sta
 logged in the state is shared by the nodes.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ from rspmn.infer.compiled.assign import possible_roots
 from rspmn.infer.compiled.beliefs import Beliefs
 from rspmn.infer.compiled.state_part import state_part
 from rspmn.model import RSPMN
-from rspmn.types import Array, Ints
+from rspmn.types import Array, Ints, Objects
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,22 +81,36 @@ def knots(model: RSPMN) -> dict[str, Array]:  # [interfaces] each
 
     There is a point for each number that boxes differ by; NaN for END.
     """
-    states = state_part(model.template)
     found: dict[str, Array] = {}
+    for node, leaf in _leaves_of_nodes(model):
+        if leaf.distribution.atoms() is None:
+            peak = leaf.distribution.mode()
+            assert isinstance(peak, float | int)
+            found.setdefault(leaf.variable, np.full(model.num_interfaces, np.nan))[node] = peak
+    return found
+
+
+def categories(model: RSPMN) -> dict[str, Objects]:  # [interfaces] each
+    """Return the value of each category that soft boxes differ by; None for END."""
+    found: dict[str, Objects] = {}
+    for node, leaf in _leaves_of_nodes(model):
+        if leaf.distribution.atoms() is not None and node != model.end:
+            unknown = np.full(model.num_interfaces, None, dtype=object)
+            found.setdefault(leaf.variable, unknown)[node] = leaf.distribution.mode()
+    return found
+
+
+def _leaves_of_nodes(model: RSPMN) -> Iterator[tuple[int, Leaf]]:
+    """Return the leaves of one cell of each interface node, but for what is set aside."""
+    states = state_part(model.template)
     for node, root in enumerate(states.roots):
         waiting = [root]
         for here in waiting:
             part = states.nodes[here]
             # The densities of all cells around a knot peak at it.
             waiting.extend(part.children[:1] if isinstance(part, Sum) else part.children)
-            if not isinstance(part, Leaf) or part.variable in model.set_aside:
-                continue
-            if part.distribution.atoms() is None:
-                peak = part.distribution.mode()
-                assert isinstance(peak, float | int)
-                at = found.setdefault(part.variable, np.full(len(states.roots), np.nan))
-                at[node] = peak
-    return found
+            if isinstance(part, Leaf) and part.variable not in model.set_aside:
+                yield node, part
 
 
 def certain(groups: Ints, size: int) -> Any:  # sparse [rows, size]
