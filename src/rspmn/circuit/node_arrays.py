@@ -43,8 +43,10 @@ def ranges(starts: Ints, stops: Ints) -> tuple[Ints, Ints]:
     >>> ranges(np.array([3, 7]), np.array([5, 10]))
     (array([3, 4, 7, 8, 9]), array([0, 2, 5]))
     """
-    first = np.concatenate([[0], np.cumsum(stops - starts)])
-    return np.arange(first[-1]) + np.repeat(starts - first[:-1], stops - starts), first
+    counts = stops - starts
+    first = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=first[1:])
+    return np.arange(first[-1]) + np.repeat(starts - first[:-1], counts), first
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,12 +18,13 @@ def distinct_integers(numbers: NDArray[Any]) -> tuple[NDArray[Any], Ints]:
     >>> distinct_integers(np.array([7, 5, 7]))
     (array([5, 7]), array([1, 0, 1]))
     """
-    places = _from_lowest(numbers)
-    if places is None:
+    countable = _countable(numbers)
+    if countable is None:
         distinct, inverse = np.unique(numbers, return_inverse=True)
         return distinct, inverse
+    places, low = countable
     there = np.bincount(places) > 0
-    distinct = (np.flatnonzero(there) + numbers.min()).astype(numbers.dtype)
+    distinct = (np.flatnonzero(there) + low).astype(numbers.dtype)
     return distinct, (np.cumsum(there) - 1)[places]
 
 
@@ -33,12 +34,13 @@ def distinct_counts(numbers: NDArray[Any]) -> tuple[NDArray[Any], Ints]:
     >>> distinct_counts(np.array([7, 5, 7]))
     (array([5, 7]), array([1, 2]))
     """
-    places = _from_lowest(numbers)
-    if places is None:
+    countable = _countable(numbers)
+    if countable is None:
         return np.unique(numbers, return_counts=True)
+    places, low = countable
     counts = np.bincount(places)
     there = np.flatnonzero(counts)
-    return (there + numbers.min()).astype(numbers.dtype), counts[there]
+    return (there + low).astype(numbers.dtype), counts[there]
 
 
 def is_countable(span: int, numbers: int) -> bool:
@@ -46,14 +48,19 @@ def is_countable(span: int, numbers: int) -> bool:
     return span <= SPAN * numbers + MORE
 
 
-def _from_lowest(numbers: NDArray[Any]) -> Ints | None:
-    """Return how far integers are above the lowest; None if they are far apart, or no integers."""
+def _countable(numbers: NDArray[Any]) -> tuple[NDArray[Any], int] | None:
+    """Return how far integers are above one of them, and that; None if they are far apart.
+
+    Or if they are no integers. It is 0 if all are near it, else the lowest.
+    """
     if numbers.dtype.kind != "i" or not len(numbers):
         return None
-    low = int(numbers.min())
-    if not is_countable(int(numbers.max()) - low, len(numbers)):
+    low, high = int(numbers.min()), int(numbers.max())
+    if low >= 0 and is_countable(high, len(numbers)):
+        return numbers, 0
+    if not is_countable(high - low, len(numbers)):
         return None
-    return numbers.astype(np.int64) - low if low else numbers
+    return numbers.astype(np.int64) - low, low
 
 
 def count_distinct(numbers: Ints) -> int:

@@ -132,7 +132,8 @@ def _number_keys(numbers: Array) -> Keys:
             part, into = (every[start : start + BLOCK] for every in (numbers, codes))
             for number in few[1:]:
                 into += part >= number
-            others.append(part[few[into] != part])
+            if sum(np.count_nonzero(part == number) for number in few) < len(part):
+                others.append(part[few[into] != part])
         found = np.union1d(few, np.concatenate([few[:0], *others]))
         if len(found) == len(few):
             return Keys(codes, max(1, len(few)), few)

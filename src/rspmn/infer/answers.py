@@ -26,6 +26,7 @@ from rspmn.infer.compiled.beliefs import Beliefs
 from rspmn.infer.compiled.mixture import Situation, decide_one, scores_of_one
 from rspmn.infer.compiled.offers import Offers
 from rspmn.infer.compiled.planned import Plan
+from rspmn.infer.compiled.state_index import StateIndex
 from rspmn.infer.constraints import Constraints
 from rspmn.infer.criterion import MEU
 from rspmn.infer.evidence import Known, as_state, known_values, open_variables
@@ -49,14 +50,18 @@ class Answers:
     def __init__(self, planned: Plan, observed: RSPMN) -> None:
         self.model, self.planned, self.observed = planned.model, planned, observed
         self.limits = planned.criterion if isinstance(planned.criterion, Constraints) else None
-        self.index = self.model.state_index
-        self._names = frozenset(self.index.names)
+        self._names = frozenset(self.model.schema.information_sets[0])
         with np.errstate(divide="ignore"):
             starts = np.log(self.model.starts)
         self._start = Beliefs.of_one(np.arange(self.model.num_interfaces), starts)
         self._kept: dict[tuple[int, int, tuple[str, ...]], list[ActionValue]] = {}
 
     # ---- states --------------------------------------------------------------------
+
+    @cached_property
+    def index(self) -> StateIndex:
+        """Finds interface nodes by state."""
+        return self.model.state_index
 
     def known(self, state: object) -> Known | None:
         """Return what is known of a state, quickly where all of it is before the first decision."""
@@ -201,7 +206,7 @@ class Answers:
     def value(self, known: Known | None, t: int) -> ExpectedUtility:
         """Return what a state is worth, the best done in it and after it."""
         planned, after = self.planned, self.planned.after(t)
-        if self.limits is not None and set(known or ()) >= set(self.index.names):
+        if self.limits is not None and self._names <= set(known or ()):
             return self._value_of_best(known, t)
         beliefs = self.beliefs(known)
         if beliefs is not None and (planned.offers.first[beliefs.nodes] >= 0).all():

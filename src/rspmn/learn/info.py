@@ -17,7 +17,7 @@ from rspmn.learn.em import EMInfo
 from rspmn.learn.estimate import Estimated, whole_steps
 from rspmn.learn.initial_template import InitialTemplate
 from rspmn.learn.irrelevant import Reason
-from rspmn.learn.numbers.learn_on_grid import NumbersInfo
+from rspmn.learn.numbers.relevant_numbers import NumbersInfo
 from rspmn.learn.stages import Stages
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.two_step import Grown

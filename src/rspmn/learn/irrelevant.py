@@ -7,7 +7,7 @@ from enum import StrEnum
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.habits import LEVEL, habits_of, within
 from rspmn.learn.noise import noise_of
-from rspmn.learn.numbers.learn_on_grid import NumbersInfo, relevant_numbers
+from rspmn.learn.numbers.relevant_numbers import NumbersInfo, relevant_numbers
 from rspmn.learn.set_aside import without_variables
 from rspmn.learn.structure.independence import pair_statistics
 from rspmn.learn.two_step import TwoSteps, wrap

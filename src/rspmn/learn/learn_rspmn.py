@@ -21,7 +21,6 @@ from rspmn.learn.initial_template import InitialTemplate, initial_template
 from rspmn.learn.irrelevant import irrelevant_variables
 from rspmn.learn.missing.complete import completed, steps_lacking
 from rspmn.learn.never_taken import never_taken
-from rspmn.learn.numbers.learn_on_grid import learn_on_grid
 from rspmn.learn.one_step import OneStep, one_step_of
 from rspmn.learn.set_aside import fitted_leaves, located_without, put_back, without_variables
 from rspmn.learn.stages import Stages, tied_network
@@ -183,6 +182,8 @@ def _learn_soft(
             "em_passes: EM is not supported for soft boxes of numbers; learn without em_passes, or "
             'with numbers="intervals"'
         )
+    from rspmn.learn.numbers.learn_on_grid import learn_on_grid
+
     with info.timing("numbers"):
         model = learn_on_grid(windows, config, info.numbers, config.deadline(started))
     info.count_soft(model, windows)

@@ -5,7 +5,7 @@ counted again. The structure and the leaves stay as they are.
 """
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,10 +14,8 @@ from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.windows import Windows
 from rspmn.infer.compiled.assign import NOWHERE, SEVERAL, Located
 from rspmn.learn.config import LearnConfig
-from rspmn.learn.estimate import estimate, whole_steps
+from rspmn.learn.estimate import Estimated, estimate, whole_steps
 from rspmn.learn.missing.complete import completed
-from rspmn.learn.numbers.axes import Axis, grid_of
-from rspmn.learn.numbers.learn_on_grid import estimate_on_grid
 from rspmn.learn.set_aside import located_without, put_back, take_out, without_variables
 from rspmn.learn.structure.each_state import why_each_state
 from rspmn.learn.structure.independence import pair_statistics
@@ -27,6 +25,9 @@ from rspmn.learn.two_step import wrap
 from rspmn.model import RSPMN
 from rspmn.schema import Kind
 from rspmn.types import Ints
+
+if TYPE_CHECKING:
+    from rspmn.learn.numbers.axes import Axis
 
 #: The probability that a structure that fits is reported not to.
 ALPHA = 0.01
@@ -95,6 +96,8 @@ def refit(
     >>> check.fits
     True
     """
+    from rspmn.learn.numbers.axes import grid_of
+
     windows = log if isinstance(log, Windows) else Windows.from_episodes(log)
     grid = grid_of(model)
     if grid is not None:
@@ -106,7 +109,11 @@ def refit(
     found, estimated = estimate(narrow, log, config, located, beyond=beyond)
     located = located_without(found, windows, model.set_aside)
     found = put_back(found, model.schema, leaves)
-    apart = _no_longer_alike(windows, located, found)
+    return found, _fit_of(estimated, _no_longer_alike(windows, located, found))
+
+
+def _fit_of(estimated: Estimated, apart: list[int]) -> RefitInfo:
+    """Return how many steps have no place, given the nodes whose states no longer behave alike."""
     assigned, windows = estimated.assigned, estimated.windows
     here, after, counts = assigned.here, assigned.after, windows.counts * assigned.share
     ended = windows.followed == Followed.END
@@ -114,7 +121,7 @@ def refit(
     strange = (here == NOWHERE) | ((after == NOWHERE) & led & ~ended)
     reached = np.zeros(len(windows), dtype=bool)
     reached[assigned.window] = True
-    return found, RefitInfo(
+    return RefitInfo(
         steps=whole_steps(counts),
         new_states=whole_steps(counts[strange]),
         new_decisions=whole_steps(counts[(here >= 0) & led & ~reached]),
@@ -138,9 +145,14 @@ def _states_of(
 
 
 def _refit_on_grid(
-    windows: Windows, config: LearnConfig, axes: dict[tuple[str, ...], Axis], categories: list[str]
+    windows: Windows,
+    config: LearnConfig,
+    axes: "dict[tuple[str, ...], Axis]",
+    categories: list[str],
 ) -> tuple[RSPMN, RefitInfo]:
     """Estimate what follows soft boxes; numbers beyond their axes are new states."""
+    from rspmn.learn.numbers.learn_on_grid import estimate_on_grid
+
     beyond = np.zeros(len(windows), dtype=bool)
     for names, axis in axes.items():
         beyond |= axis.beyond(np.stack([windows.columns[n].numbers() for n in names], axis=1))

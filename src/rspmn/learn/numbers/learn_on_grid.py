@@ -8,7 +8,7 @@ and `successors`. The result is a sound template like any other.
 import math
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -23,7 +23,7 @@ from rspmn.learn.numbers.axes import SIDES, Axis, Circle, NumberLine, quantile_k
 from rspmn.learn.numbers.displacements import Logged, fit_displacements
 from rspmn.learn.numbers.follows import expected_next, next_categories
 from rspmn.learn.numbers.grid import Grid, fit_grid
-from rspmn.learn.numbers.relevant import relevant_variables
+from rspmn.learn.numbers.relevant_numbers import KNOTS, STEPS_PER_NODE, NumbersInfo
 from rspmn.learn.numbers.resolution import CHANGE, Solved, change_between, coarsest
 from rspmn.learn.numbers.steps import Steps, steps_of
 from rspmn.learn.numbers.successors import transitions
@@ -35,56 +35,7 @@ from rspmn.model import RSPMN
 from rspmn.schema import Kind
 from rspmn.types import Array, Ints
 
-#: A node has at least this many logged steps on average.
-STEPS_PER_NODE = 10.0
-#: Numbers of knots that are tried, one after the other.
-KNOTS = 3, 4, 5, 6, 8, 11, 16, 22, 32
-
 Names = tuple[str, ...]  # of the numbers of an axis
-
-
-@dataclass
-class NumbersInfo:
-    """What was found about states that are numbers."""
-
-    relevant: tuple[str, ...] = ()  # the state variables that matter, the clearest first
-    aside: tuple[str, ...] = ()  # those that do not
-    grid: bool = False  # whether interface nodes are soft boxes
-    knots: dict[str, tuple[float, ...]] = field(default_factory=dict)
-    circles: tuple[tuple[str, ...], ...] = ()  # numbers that are cosine and sine of an angle
-    #: What decisions lose with each number of knots, in standard deviations of values.
-    losses: dict[int, float] = field(default_factory=dict)
-
-
-def relevant_numbers(
-    windows: Windows, config: LearnConfig, noise: Sequence[str] = ()
-) -> NumbersInfo:
-    """Return which state variables matter, if some of them are numbers of many values.
-
-    If a number matters, interface nodes are soft boxes of all that matters. If none does, numbers
-    are set aside. `noise` are variables that are known not to matter.
-    """
-    schema = windows.schema
-    known = [name for name in schema.information_sets[0] if name not in noise]
-    numbers = {name for name in known if _is_number(windows, name, config)}
-    if not numbers or config.numbers != "soft" or any(schema.information_sets[1:-1]):
-        return NumbersInfo()
-    steps = steps_of(windows, frozenset(numbers))
-    steps = replace(steps, variables=steps.only(known))
-    most = int(np.log(max(3.0, steps.counts.sum() / STEPS_PER_NODE)) / np.log(KNOTS[0]))
-    declared = {name for law in schema.laws for name in law.variables}
-    required = [name for name in schema.information_sets[0] if name in declared]
-    relevant = tuple(relevant_variables(steps, max(1, most), required))
-    grid = bool(numbers & set(relevant))
-    names = schema.information_sets[0] if grid else numbers
-    return NumbersInfo(relevant, tuple(n for n in names if n not in relevant), grid)
-
-
-def _is_number(windows: Windows, name: str, config: LearnConfig) -> bool:
-    column = windows.columns[name]
-    if column.kind is not Kind.CONTINUOUS or name in config.leaves:
-        return False
-    return len(np.unique(column.data[~np.isnan(column.data)])) > config.bins
 
 
 def learn_on_grid(

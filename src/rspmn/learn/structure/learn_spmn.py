@@ -11,11 +11,9 @@ import numpy as np
 
 from rspmn.availability import NeverTaken
 from rspmn.circuit import Network
-from rspmn.infer.compiled.decisions import CompiledDecision
 from rspmn.learn.config import LearnConfig, LearnInfo, Report, progress_bar
 from rspmn.learn.never_taken import never_taken
 from rspmn.learn.structure.grow import grow_spmn
-from rspmn.learn.structure.held_out import best_classes
 from rspmn.learn.structure.learn_spn import grow_spn
 from rspmn.learn.structure.learner import SECONDS_PER_VALUE, Learner
 from rspmn.learn.structure.leaves import on_number_lines, shrunk_utilities
@@ -84,6 +82,8 @@ def learn_spmn(
     if config.classes is None:
         grown = rows.with_open_ends(known.state_variables)
         half = config.reserving((config.max_seconds or 0.0) / 2).deadline(started)
+        from rspmn.learn.structure.held_out import best_classes
+
         classes = best_classes(_learned, grown, known, config, rng, half)
         config = replace(config, classes=classes)
     with progress_bar(progress, report) as shown:
@@ -115,6 +115,8 @@ def _usual_contexts(
     network: Network, schema: Schema, rows: Rows, rng: np.random.Generator
 ) -> tuple[float, ...]:
     """Return the log-likelihoods of contexts before the first decision, at quantiles."""
+    from rspmn.infer.compiled.decisions import CompiledDecision
+
     if not schema.decisions or not CompiledDecision.serves(network, schema.decisions[0]):
         return ()
     if len(rows) > MOST_CONTEXTS:
