@@ -43,6 +43,18 @@ def distinct_counts(numbers: NDArray[Any]) -> tuple[NDArray[Any], Ints]:
     return (there + low).astype(numbers.dtype), counts[there]
 
 
+def find_sorted(keys: NDArray[Any], asked: NDArray[Any]) -> Ints:  # as `asked`
+    """Return the place of each number that is asked for among sorted ones, -1 if it is not there.
+
+    >>> find_sorted(np.array([2, 5, 7]), np.array([7, 3]))
+    array([ 2, -1])
+    """
+    if not len(keys):
+        return np.full(np.shape(asked), -1)
+    place = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
+    return np.where(keys[place] == asked, place, -1)
+
+
 def is_countable(span: int, numbers: int) -> bool:
     """Return whether so many numbers, which differ by a span at most, are counted, not sorted."""
     return span <= SPAN * numbers + MORE

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rspmn.data.distinct import find_sorted
 from rspmn.data.episodes import Episodes
 from rspmn.data.keys import group_weights
 from rspmn.data.windows import Windows
@@ -96,6 +97,5 @@ def _weights(sites: Sites, size: int, site: Ints, interface: Ints) -> Array:  # 
     owner = np.repeat(np.arange(len(sites.starts) - 1), np.diff(sites.starts))
     key = owner * size + sites.interfaces
     order = np.argsort(key)
-    asked = site * size + interface
-    at = np.minimum(np.searchsorted(key[order], asked), len(key) - 1)
-    return np.where(key[order][at] == asked, sites.weights[order][at], 0.0)
+    at = find_sorted(key[order], site * size + interface)
+    return np.append(sites.weights[order], 0.0)[at]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rspmn.data.distinct import find_sorted
 from rspmn.data.episodes import Followed
 from rspmn.data.keys import group_weights, joint_groups
 from rspmn.data.windows import Windows
@@ -53,9 +54,8 @@ class Candidates:
 
     def find(self, state: Ints, node: Ints) -> Ints:
         """Return the place of a candidate, -1 if a state cannot be in the node."""
-        key = state * self.size + node
-        at = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
-        return np.where(self._keys[at] == key, self._order[at], -1)
+        at = find_sorted(self._keys, state * self.size + node)
+        return np.where(at >= 0, self._order[at], -1)
 
 
 #: How often shares are estimated anew.

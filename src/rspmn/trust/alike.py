@@ -8,7 +8,7 @@ by how often.
 
 import numpy as np
 
-from rspmn.data.distinct import distinct_rows
+from rspmn.data.distinct import distinct_rows, find_sorted
 from rspmn.data.keys import group_weights
 from rspmn.successor_counts import SharedFactors
 from rspmn.types import Array, Ints
@@ -56,11 +56,11 @@ class Alike:
         """
         of, at, weight = edges
         size = len(self.groups[0])
-        own = _looked_up(of * size + at, weight, branch * size + to)
+        own = _weights_of(branch * size + to, of * size + at, weight)
         found = np.zeros(len(branch))
         for group, share in zip(self.groups, self.shares, strict=True):
             groups = int(group.max()) + 1
-            expected = _looked_up(of * groups + group[at], weight, branch * groups + group[to])
+            expected = _weights_of(branch * groups + group[to], of * groups + group[at], weight)
             found += share[to] * np.maximum(expected - own, 0.0) / len(self.groups)
         return found
 
@@ -119,9 +119,7 @@ def _components(factors: SharedFactors, member: Ints, box: Ints) -> Ints:  # [me
     return np.asarray(component[np.maximum(place, 0)])
 
 
-def _looked_up(keys: Ints, weights: Array, asked: Ints) -> Array:
+def _weights_of(asked: Ints, keys: Ints, weights: Array) -> Array:
     """Return the sum of weights of each key that was asked for, 0 where there is none."""
     known, which = np.unique(keys, return_inverse=True)
-    total = np.append(group_weights(which, weights), 0.0)
-    place = np.searchsorted(known, asked)
-    return np.asarray(np.where(np.append(known, -1)[place] == asked, total[place], 0.0))
+    return np.append(group_weights(which, weights), 0.0)[find_sorted(known, asked)]

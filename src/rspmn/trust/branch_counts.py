@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rspmn.circuit import FactoredLatents, Utility
+from rspmn.data.distinct import find_sorted
 from rspmn.data.keys import group_weights
 from rspmn.errors import EvidenceError
 from rspmn.infer.compiled.bellman import Bellman
@@ -133,7 +134,7 @@ class BranchEvidence:
         )  # fmt: skip
         cells = self.cells
         #: The logged edge of each edge of the cells, -1 if it was not logged.
-        self.logged_edge = _looked_up(
+        self.logged_edge = _logged_edges(
             counts, cells.outcome[cells.of_edges], cells.to, self.model.num_interfaces
         )
 
@@ -269,7 +270,7 @@ def _cells(model: RSPMN, counts: SuccessorCounts, found: Outcomes, shares: Any) 
     to, weight = interfaces[edge], weights[edge]
     # The products of factors of an outcome are one successor, numbered after the interface nodes.
     to = np.where(to < model.num_interfaces, to, to + pair_outcome[pair])
-    at = _looked_up(counts, pair_outcome[pair], to, model.num_interfaces)
+    at = _logged_edges(counts, pair_outcome[pair], to, model.num_interfaces)
     logged = np.where(at >= 0, np.append(counts.steps, 0.0)[at], 0.0)
     cell_key, cell = np.unique(pair * 2 + (to == end), return_inverse=True)
     order = np.argsort(cell, kind="stable")
@@ -287,11 +288,9 @@ def _cells(model: RSPMN, counts: SuccessorCounts, found: Outcomes, shares: Any) 
     )  # fmt: skip
 
 
-def _looked_up(counts: SuccessorCounts, outcome: Ints, to: Ints, interfaces: int) -> Ints:
+def _logged_edges(counts: SuccessorCounts, outcome: Ints, to: Ints, interfaces: int) -> Ints:
     """Return which edge of the counts is asked for, -1 if none."""
     key = np.array(counts.outcome, np.int64) * interfaces + np.array(counts.to, np.int64)
-    order = np.append(np.argsort(key), -1)  # with one after the last, so that all are found
-    asked = outcome * interfaces + to
-    place = np.searchsorted(key[order[:-1]], asked)
-    found = (np.append(key, -1)[order[place]] == asked) & (to < interfaces)
-    return np.where(found, order[place], -1)
+    order = np.argsort(key)
+    place = find_sorted(key[order], outcome * interfaces + to)
+    return np.where(to < interfaces, np.append(order, -1)[place], -1)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rspmn.data.distinct import find_sorted
 from rspmn.infer.compiled.layers import ranges
 from rspmn.successor_counts import SharedFactors
 from rspmn.trust.dirichlet import draw_dirichlet, normalised
@@ -188,8 +189,8 @@ class FactorDraws:
         pair, use, place = np.repeat(pair, repeats), np.repeat(use, repeats), order[place]
         outcome, share = np.array(factors.outcome)[use], np.array(factors.share)[use]
         key = outcome * interfaces + np.array(factors.interface)[place]
-        edge = np.searchsorted(edges, key)
-        kept = np.append(edges, -1)[edge] == key  # the lightest edges are not in the model
+        edge = find_sorted(edges, key)
+        kept = edge >= 0  # the lightest edges are not in the model
         share = share * np.array(factors.box_share)[place]
         shape = len(edges), len(self.combination)
         self.to_edges = csr_array((share[kept], (edge[kept], pair[kept])), shape=shape)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from rspmn.data.distinct import find_sorted
 from rspmn.data.keys import group_weights
 from rspmn.trust.alike import Alike
 from rspmn.trust.branch_counts import BranchEvidence, Counted
@@ -187,9 +188,11 @@ class Novelty:
         otherwise = self._unless_logged(to, otherwise)
         earned = group_weights(self.which, counted.steps * counted.utility) / self.led
         node = self.evidence.node[branch]
-        found = _looked_up(self.keys, earned, node * self.interfaces + to, otherwise)
+        place = find_sorted(self.keys, node * self.interfaces + to)
+        found = np.where(place >= 0, earned[place], otherwise)
         own = counted.branch * self.interfaces + counted.to
-        return _looked_up(own, counted.utility, branch * self.interfaces + to, found)
+        place = find_sorted(own, branch * self.interfaces + to)
+        return np.where(place >= 0, counted.utility[place], found)
 
     def _unless_logged(self, to: Ints, otherwise: Array) -> Array:
         """Return what is earned on the way to interface nodes where no step of the node led."""
@@ -225,12 +228,6 @@ def _others(key: Ints, steps: Array, numbers: Array) -> Array:
     total, weighed = group_weights(key, steps)[key], group_weights(key, steps * numbers)[key]
     rest = np.where(total - steps > 1e-9 * total, total - steps, np.nan)
     return np.asarray((weighed - steps * numbers) / rest)
-
-
-def _looked_up(keys: Ints, numbers: Array, asked: Ints, otherwise: Array) -> Array:
-    """Return the number of each key that was asked for, `otherwise` where there is none."""
-    place = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
-    return np.where(keys[place] == asked, numbers[place], otherwise)
 
 
 def _mixture(logs: Array, fitted: Bools) -> Array:

@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from rspmn.circuit.node_arrays import ranges as ranges
+from rspmn.data.distinct import find_sorted
 from rspmn.types import Ints
 
 #: A relation is also kept as a table if that is at most so many times as large.
@@ -53,17 +54,14 @@ class Relation:
         array([ 1,  2, -1])
         """
         wanted = row * self.size + item
-        if not len(self.items):
-            return np.full(wanted.shape, -1)
         if self._table is not None:
             return np.asarray(self._table[wanted])
-        found = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
-        return np.where(self.keys[found] == wanted, found, -1)
+        return find_sorted(self.keys, wanted)
 
     @cached_property
     def _table(self) -> Ints | None:  # [rows · size]
         """The entry of every pair, -1 if it is not there; None if most are not."""
-        if len(self) * self.size > ROOM * len(self.items) + ROOM:
+        if not len(self.items) or len(self) * self.size > ROOM * len(self.items) + ROOM:
             return None
         found = np.full(len(self) * self.size, -1)
         found[self.keys] = np.arange(len(self.items))

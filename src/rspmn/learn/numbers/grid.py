@@ -16,6 +16,7 @@ from itertools import pairwise, product
 
 import numpy as np
 
+from rspmn.data.distinct import find_sorted
 from rspmn.data.keys import group_weights
 from rspmn.learn.numbers.axes import Axis
 from rspmn.types import Array, Ints
@@ -151,9 +152,7 @@ class Grid:
 
     def find(self, codes: Ints) -> Ints:
         """Return the nodes with some codes [..., variables], -1 where there is none."""
-        keys, known = self.keys(codes), self._nodes[0]
-        at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-        return np.where(known[at] == keys, at, -1)
+        return find_sorted(self._nodes[0], self.keys(codes))
 
     def nearest(self, codes: Ints) -> Ints:
         """Return the node nearest to some codes [n, variables]; categories come first."""

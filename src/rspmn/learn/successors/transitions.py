@@ -15,6 +15,7 @@ import numpy as np
 
 from rspmn.circuit import LatentFactors
 from rspmn.data.columns import Column
+from rspmn.data.distinct import find_sorted
 from rspmn.data.keys import group_weights, joint_key
 from rspmn.data.windows import States
 from rspmn.learn.structure.rows import RowTable
@@ -132,9 +133,7 @@ class Sharing:
 
     def of_outcomes(self, uses: Ints, outcome: Ints, edges: Ints) -> SharedFactors:
         """Return the factors as outcomes use them, given their uses and edges, of many S_L."""
-        known = np.append(self.edge, -1)
-        place = np.searchsorted(self.edge, edges)
-        left_out = np.where(known[place] == edges, np.append(self.left_out, 0.0)[place], 0.0)
+        left_out = np.append(self.left_out, 0.0)[find_sorted(self.edge, edges)]
         return replace(
             self.factors, outcome=tuple(outcome.tolist()),
             combination=tuple(self.combination[uses].tolist()),

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rspmn.data.distinct import distinct_integers
+from rspmn.data.distinct import distinct_integers, find_sorted
 from rspmn.data.keys import group_weights
 from rspmn.learn.successors.gains import EVERY, LEAF, UP_TO
 from rspmn.learn.successors.splits import Entries, Open, dependent_components
@@ -68,10 +68,9 @@ class Trees:
             moving = moving[self.variable[at[moving]] != LEAF]
             node = at[moving]
             key = _key(node, branch_of(codes[moving, self.variable[node]], self.value[node]))
-            place = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
-            known = keys[place] == key
-            moving = moving[known]
-            at[moving] = children[place[known]]
+            place = find_sorted(keys, key)
+            moving = moving[place >= 0]
+            at[moving] = children[place[place >= 0]]
         return at
 
     @cached_property
