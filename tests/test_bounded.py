@@ -6,7 +6,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from importlib.machinery import ExtensionFileLoader
 from pathlib import Path
+from types import ModuleType
 
 import duckdb
 import numpy as np
@@ -51,6 +54,15 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture
+def _own_handler() -> Iterator[None]:
+    """What Ctrl-C does to pytest stays as it is."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGALRM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 def seconds_of(pid: int) -> float:
     """Return the processor's seconds that a process has used."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
@@ -86,6 +98,7 @@ def test_ctrl_c(name: str, inputs: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*"))
 
 
+@pytest.mark.usefixtures("_own_handler")
 def test_ctrl_c_while_python_imports(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -102,6 +115,52 @@ def test_ctrl_c_while_python_imports(
     monkeypatch.setattr(sys, "meta_path", [Slow(), *sys.meta_path])
     with pytest.raises(SystemExit) as ended:
         run()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "rspmn: interrupted; no file was left incomplete\n"
+
+
+@pytest.mark.usefixtures("_own_handler")
+@pytest.mark.parametrize("error", [ImportError("_duckdb"), RuntimeError("Query interrupted")])
+def test_errors_after_ctrl_c_are_the_interruption(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Fault: Ctrl-C while DuckDB was loaded was a traceback, as it has an error of its own."""
+
+    def broken(_: object) -> None:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise error from None
+
+    monkeypatch.setattr("rspmn.cli.framework.function_of", lambda _: broken)
+    monkeypatch.setattr(sys, "argv", ["rspmn", "domains"])
+    with pytest.raises(SystemExit) as ended:
+        run()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "rspmn: interrupted; no file was left incomplete\n"
+
+
+@pytest.mark.usefixtures("_own_handler")
+def test_ctrl_c_waits_for_a_compiled_module_that_is_loaded(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Fault: that of DuckDB ended the process if it was interrupted, with a page of traceback."""
+    loaded = []
+
+    def load(_: ModuleType) -> None:
+        signal.raise_signal(signal.SIGINT)
+        loaded.append(True)
+
+    def command(_: object) -> None:
+        ExtensionFileLoader("module", "module.so").exec_module(ModuleType("module"))
+        time.sleep(60)
+
+    monkeypatch.setattr("_imp.exec_dynamic", load)
+    monkeypatch.setattr("rspmn.cli.framework.function_of", lambda _: command)
+    monkeypatch.setattr(sys, "argv", ["rspmn", "domains"])
+    with pytest.raises(SystemExit) as ended:
+        run()
+    assert loaded
     assert ended.value.code == 130
     assert capsys.readouterr().err == "rspmn: interrupted; no file was left incomplete\n"
 

@@ -9,7 +9,7 @@ import pytest
 
 import rspmn
 from rspmn import Episodes, Schema
-from rspmn.cli import COMMANDS, main
+from rspmn.cli import main
 from rspmn.errors import DataError, SchemaError
 from rspmn.learn import learn_rspmn
 from same_windows import assert_same
@@ -150,18 +150,6 @@ def test_a_schema_names_the_columns_of_the_log(
         Path(schema).write_text(text + table if is_table else table + text)
         with pytest.raises(SchemaError, match=message):
             Schema.load(schema)
-
-
-def test_an_interrupted_query_is_an_interruption(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def broken(_: Any) -> None:
-        raise RuntimeError("Query interrupted")
-
-    monkeypatch.setattr("rspmn.cli.framework.function_of", lambda _: broken)
-    assert "domains" in COMMANDS
-    assert main(["domains"]) == 130
-    assert said(capsys) == "rspmn: interrupted; no file was left incomplete\n"
 
 
 def test_natural_first_calls_are_answered(tmp_path: Path) -> None:

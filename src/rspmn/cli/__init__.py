@@ -32,11 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         traceback.print_exc()
         return ExitCode.WRONG_INPUT
     except KeyboardInterrupt:
-        return _interrupted()
-    except RuntimeError as error:  # DuckDB raises it on Ctrl-C
-        if "interrupted" not in str(error).lower():
-            raise
-        return _interrupted()
+        print("rspmn: interrupted; no file was left incomplete", file=sys.stderr)
+        return ExitCode.INTERRUPTED
     except BrokenPipeError:  # the reader of the pipe has ended
         _close_stdout()
         return ExitCode.BROKEN_PIPE
@@ -45,11 +42,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"rspmn: cannot write the output: {error.strerror}", file=sys.stderr)
         return ExitCode.WRONG_INPUT
     return code
-
-
-def _interrupted() -> int:
-    print("rspmn: interrupted; no file was left incomplete", file=sys.stderr)
-    return ExitCode.INTERRUPTED
 
 
 def run() -> None:

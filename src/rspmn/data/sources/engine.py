@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from os import cpu_count
+from threading import Event
+from time import sleep
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import narwhals as nw
@@ -63,14 +65,30 @@ class RowRange(Protocol):
 
 
 def in_threads(ranges: Sequence[RowRange], function: Callable[[RowRange], Any]) -> list[Any]:
-    """Apply a function to all ranges at the same time; Ctrl-C stops their queries."""
+    """Apply a function to all ranges at the same time; Ctrl-C stops their queries.
+
+    It may come while a thread starts, of which the pool does not know yet, or just before a query
+    does, which cannot be stopped yet. So threads say themselves what they are at.
+    """
+    stopped, running = Event(), set[RowRange]()
+
+    def run(rows: RowRange) -> Any:
+        running.add(rows)
+        try:
+            return None if stopped.is_set() else function(rows)
+        finally:
+            running.discard(rows)
+
     with ThreadPoolExecutor(cpu_count()) as pool:
         try:
-            return list(pool.map(function, ranges))
+            return list(pool.map(run, ranges))
         except KeyboardInterrupt:
+            stopped.set()
             pool.shutdown(wait=False, cancel_futures=True)
-            for rows in ranges:
-                rows.interrupt()
+            while running:
+                for rows in ranges:
+                    rows.interrupt()
+                sleep(0.01)
             raise
 
 
