@@ -36,6 +36,8 @@ LONG = {
     "reproduce": ("reproduce", "--domains", "Taxi", "-o", "."),
     "serve": ("serve", "model.json", "--port", "0"),
 }
+#: How often the log is repeated, so that it takes some ten seconds of the processor to learn from.
+TIMES = 10_000 if SOAK else 3_000
 #: Of the processor; on an idle machine they are those of the clock.
 MOST_SECONDS = 0.5
 
@@ -44,13 +46,15 @@ MOST_SECONDS = 0.5
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a log, a model, and the log many times over."""
     folder = write_lake(tmp_path_factory.mktemp("inputs"))
+    log = folder / "log.csv"
     with duckdb.connect() as connection:
-        times = 10_000 if SOAK else 1_000  # in the order of times: it has to be sorted
-        connection.execute(
-            f"COPY (SELECT l.* REPLACE (episode + 300 * k AS episode) "
-            f"FROM range({times}) t(k), '{folder / 'log.csv'}' l ORDER BY time) "
-            f"TO '{folder / 'many.parquet'}'"
+        many = (
+            f"SELECT l.* REPLACE (episode + 300 * k AS episode) FROM range({TIMES}) t(k), '{log}' l"
         )
+        times = connection.execute(f"SELECT DISTINCT time FROM '{log}' ORDER BY time").fetchall()
+        # in the order of times: it has to be sorted
+        union = " UNION ALL ".join(f"{many} WHERE time = {time}" for (time,) in times)
+        connection.execute(f"COPY ({union}) TO '{folder / 'many.parquet'}'")
     return folder
 
 

@@ -126,9 +126,9 @@ def test_forty_thousand_pairs_in_one_call() -> None:
         Schema([names], [], "u"),
         bins=10,
     )[0]
-    start = time.perf_counter()
+    start = time.process_time()
     found = GTest()(rows, names, names, np.zeros(len(rows), np.int64), rng)
-    assert time.perf_counter() - start < 5  # 0.5 s is measured by the benchmark, undisturbed
+    assert time.process_time() - start < 5  # 0.5 s is measured by the benchmark, undisturbed
     assert found.dependent.sum() == pytest.approx(200, abs=2)  # each on itself
 
 

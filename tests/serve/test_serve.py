@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -211,12 +211,16 @@ def test_other_names_and_large_bodies(folder: Path) -> None:
 
 
 def test_late_answers(folder: Path) -> None:
+    over = Event()
+
     async def ask() -> None:
         model = Answering(Served("lake", folder / "lake.json", HORIZON))
         with pytest.raises(TimeoutError):
-            await model.slow.ask(lambda _: time.sleep(0.3), 0.01)
-        quick = await model.quick.ask(lambda found: found.policy.act({"cell": 0}), 5)
-        assert quick  # it does not wait for the slow one
+            await model.slow.ask(lambda _: over.wait(60), 0.01)
+        quick = await model.quick.ask(lambda found: found.policy.act({"cell": 0}), 60)
+        assert quick
+        assert not over.is_set()  # it did not wait for the slow one
+        over.set()
         model.close()
 
     asyncio.run(ask())
