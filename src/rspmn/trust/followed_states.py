@@ -20,7 +20,7 @@ from rspmn.infer.compiled.mixture import decide
 from rspmn.infer.compiled.node_membership import categories, knots
 from rspmn.infer.compiled.planned import Plan
 from rspmn.trust.soft_box_draws import SoftPosterior
-from rspmn.types import Array, Ints
+from rspmn.types import Array, Bools, Ints
 from rspmn.values import Value
 
 #: Draws of what is expected, at most and at least, and the walks in each.
@@ -129,7 +129,7 @@ class FollowedStates:
             left = 0 if horizon is None else after - k
             goes_on = horizon is None or left > 0
             walks.step(left, interpolated=goes_on and k == steps - 1)
-            if walks.going.max() < LEAST:
+            if not len(walks.going):
                 break
         return _without_sampling(walks.earned.reshape(draws, WALKS))
 
@@ -149,7 +149,8 @@ class _Walks:
         rng: np.random.Generator,
     ) -> None:
         self.followed, self.rng, self.draw = followed, rng, np.repeat(np.arange(len(first)), WALKS)
-        self.earned, self.going = np.zeros(len(self.draw)), np.ones(len(self.draw))  # [walks]
+        self.earned = np.zeros(len(self.draw))  # [all walks]
+        self.number, self.going = np.arange(len(self.draw)), np.ones(len(self.draw))  # [walks]
         self._draw_errors(len(first))
         rank = first.cumsum(axis=1)[self.draw]
         picked = (rank < rank[:, -1:] * rng.random((len(self.draw), 1))).sum(axis=1)
@@ -194,18 +195,28 @@ class _Walks:
 
         if interpolated:
             worth = f.planned.at(after).choices.worth[0][branch]
-            self.earned += self.going * mean(np.where(share > 0, worth, 0.0))
+            self.earned[self.number] += self.going * mean(np.where(share > 0, worth, 0.0))
             return
         drawn = self.draw[walk]
         utility, *errors = (each[drawn, branch] for each in self.errors)
         moves = (f.lands[branch] - f.points[beliefs.nodes]).T
-        self.earned += self.going * mean(posterior.mean[branch] + utility)
+        self.earned[self.number] += self.going * mean(posterior.mean[branch] + utility)
         self.going = self.going * (1 - mean(self.end[drawn, branch])) * f.planned.discount
         moved, off = (np.stack([mean(each) for each in kind], axis=1) for kind in (moves, errors))
         noise = f.noise[joint] * (off + self.rng.standard_normal(off.shape))
         self.numbers = np.clip(self.numbers + moved + noise, f.lowest, f.highest)
         if self.categories:
             self._draw_categories(walk, share, branch)
+        self._leave_out(self.going < LEAST)
+
+    def _leave_out(self, over: Bools) -> None:
+        """Follow some walks no further."""
+        if over.any():
+            self.draw, self.number, self.going = (
+                each[~over] for each in (self.draw, self.number, self.going)
+            )
+            self.numbers = self.numbers[~over]
+            self.categories = {name: each[~over] for name, each in self.categories.items()}
 
     def _beliefs(self) -> Beliefs:
         """Return how far each state belongs to which interface nodes."""

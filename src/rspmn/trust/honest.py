@@ -85,12 +85,12 @@ def honest_value(
             "use a policy without allow_untried"
         )
     rng, promise = np.random.default_rng(rng), policy.value(state, t)
-    plan = _Plan(policy.planned, policy.planned.after(t))
     nodes = None if state is None else policy.nodes(state)
     if not math.isfinite(promise):
         return HonestValue(math.nan, math.nan, math.nan, float(promise), math.nan, math.nan)
     if policy.model.soft_counts is not None:
         return _of_soft_boxes(policy, float(promise), state, t, int(draws), rng, level)
+    plan = _Plan(policy.planned, policy.planned.after(t))
     posterior = policy.model.posterior
     mean, start = posterior.mean_world(), np.array(policy.model.starts) if nodes is None else nodes
     shared: list[Array] = []
