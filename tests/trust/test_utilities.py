@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from rspmn.successor_counts import SharedUtilities
 from rspmn.trust.utilities import MOST, POOLED, Added, Utilities
 from rspmn.types import Array
 
@@ -67,3 +68,31 @@ def test_means_have_the_moments_of_a_normal_of_unknown_variance() -> None:
     expected = spread / (POOLED + steps - 2) / steps
     assert (np.abs(drawn.mean(axis=0) - mean) <= 6 * np.sqrt(expected / DRAWS)).all()
     assert drawn.var(axis=0)[2] == pytest.approx(expected[2], rel=0.2)
+
+
+def test_outcomes_of_one_leaf_are_more_probable_together() -> None:
+    """Two branches, each with a success of 1 and a failure of 0, predicted by one leaf of 10 steps.
+
+    In the leaf a success has probability .7, so it is Beta(7, 3) in a draw, in both branches.
+    """
+    shared = SharedUtilities(
+        5.0, 5.0, (0, 1, 2, 3), (0.3, 0.7, 0.3, 0.7), (0.0, 1.0, 0.0, 1.0), (0.0,) * 4, (0,) * 4,
+        (10.0,),
+    )  # fmt: skip
+    odds = Added.of(shared, 4).draw_odds(20_000, np.random.default_rng(0))
+    assert np.array_equal(odds[:, :2], odds[:, 2:])
+    sizes = np.array([0.3, 0.7]) * odds[:, :2]
+    chance = sizes[:, 1] / sizes.sum(axis=1)
+    # Errors of a mean and of a variance over 20,000 draws: 1/√20,000 of a deviation, and √2 times
+    # that of the variance; four of them, and more of the latter as the tails are those of a beta.
+    assert chance.mean() == pytest.approx(0.7, abs=4 * (0.7 * 0.3 / 11 / 20_000) ** 0.5)
+    assert chance.var() == pytest.approx(0.7 * 0.3 / 11, rel=6 * (2 / 20_000) ** 0.5)
+
+
+def test_leaves_err_apart() -> None:
+    shared = SharedUtilities(
+        5.0, 5.0, (0, 1), (1.0, 1.0), (1.0, 1.0), (0.0, 0.0), (0, 1), (10.0, 1e9)
+    )
+    odds = Added.of(shared, 2).draw_odds(100, np.random.default_rng(0))
+    assert odds[:, 0].std() > 0.1
+    assert odds[:, 1] == pytest.approx(1, abs=1e-3)

@@ -212,10 +212,8 @@ class _Walks:
     def _leave_out(self, over: Bools) -> None:
         """Follow some walks no further."""
         if over.any():
-            self.draw, self.number, self.going = (
-                each[~over] for each in (self.draw, self.number, self.going)
-            )
-            self.numbers = self.numbers[~over]
+            self.draw, self.number = self.draw[~over], self.number[~over]
+            self.going, self.numbers = self.going[~over], self.numbers[~over]
             self.categories = {name: each[~over] for name, each in self.categories.items()}
 
     def _beliefs(self) -> Beliefs:

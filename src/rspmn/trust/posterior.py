@@ -16,7 +16,7 @@ import numpy as np
 from rspmn.data.keys import group_weights
 from rspmn.model import RSPMN
 from rspmn.trust.branch_counts import BranchEvidence
-from rspmn.trust.dirichlet import draw_dirichlet
+from rspmn.trust.dirichlet import draw_dirichlet, normalised
 from rspmn.trust.drawn_worlds import Worlds
 from rspmn.trust.novelty import ALIKE, ALL, Novelty
 from rspmn.trust.product_draws import ProductDraws
@@ -304,10 +304,15 @@ def draw_cells(
     by_branch = np.flatnonzero(np.diff(cells.branch, prepend=-1))
     empty = evidence.steps[cells.branch] == 0
     # Where outcomes are shared, the mean has κ_u steps of these, the spread the least κ_u.
-    added = evidence.added[cells.branch]
-    worth = evidence.steps[cells.branch] + evidence.utilities.shared.least * added
-    steps = np.where(added > 0, cells.share * worth, cells.steps)
-    shares = draw_dirichlet(np.where(empty, cells.share, steps), by_branch, draws, rng)
+    added, alpha = evidence.added[cells.branch], np.where(empty, cells.share, cells.steps)
+    if added.any():
+        predicted = evidence.utilities.shared
+        total = evidence.steps[cells.branch] + added
+        own = np.where(added > 0, cells.steps / np.maximum(total, 1e-300), cells.share)
+        odds = np.maximum(cells.share - own, 0) * predicted.draw_odds(draws, rng)[:, cells.outcome]
+        worth = evidence.steps[cells.branch] + predicted.least * added
+        alpha = np.where(added > 0, normalised(own + odds, by_branch) * worth, alpha)
+    shares = draw_dirichlet(alpha, by_branch, draws, rng)
     shares[:, empty] = cells.share[empty]
     alpha, outside, products = cells.logged, np.zeros((1, len(cells.branch))), None
     if evidence.factors is not None:

@@ -30,21 +30,39 @@ class Added:
     common: Array  # [outcomes], the standard error that outcomes of one leaf have in common
     own: Array  # [outcomes], the standard deviation of means about that of the leaf
     leaf: Ints  # [outcomes]
+    kind: Ints  # [outcomes], of one leaf and one mean: how probable they are is one number
+    kinds: Array  # [kinds], the steps behind each
 
     @classmethod
     def of(cls, shared: SharedUtilities | None, outcomes: int) -> "Added":
         """Return the predictions of a model's counts."""
         steps, mean, common, own = np.zeros((4, outcomes))
         leaf = np.zeros(outcomes, dtype=np.int64)
+        kind = np.zeros(outcomes, dtype=np.int64)
         if shared is None or not shared.strength:
-            return cls(steps, 0.0, mean, common, own, leaf)
+            return cls(steps, 0.0, mean, common, own, leaf, kind, np.ones(1))
         at, variance = np.array(shared.outcome, dtype=np.int64), np.array(shared.variance)
         steps[at] = shared.strength * np.array(shared.share)
         mean[at], leaf[at] = shared.mean, shared.leaf
         common[at] = np.sqrt(variance / np.array(shared.leaf_steps)[leaf[at]])
         # A prior worth κ steps: means have the variance of single utilities, divided by κ.
         own[at] = np.sqrt(variance / max(shared.least_strength, 1.0))
-        return cls(steps, shared.least_strength / shared.strength, mean, common, own, leaf)
+        keys = np.stack([leaf[at], np.unique(mean[at].round(9), return_inverse=True)[1]])
+        _, first, kind[at] = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+        kinds, of_leaf = group_weights(kind[at], steps[at]), group_weights(leaf[at], steps[at])
+        home = leaf[at][first]
+        kinds *= np.array(shared.leaf_steps)[home] / of_leaf[home]
+        least = shared.least_strength / shared.strength
+        return cls(steps, least, mean, common, own, leaf, kind, kinds)
+
+    def draw_odds(self, draws: int, rng: np.random.Generator) -> Array:  # [draws, outcomes]
+        """Return by how much more probable outcomes are than predicted.
+
+        A leaf is a Dirichlet draw by its steps; gamma variables are, once they are scaled in each
+        branch.
+        """
+        drawn = rng.standard_gamma(self.kinds, (draws, len(self.kinds))) / self.kinds
+        return np.asarray(drawn[:, self.kind])
 
     def draw(self, draws: int, rng: np.random.Generator) -> Array:  # [draws, outcomes]
         """Return the means, drawn."""
