@@ -12,9 +12,9 @@ from factored_models import random_factored
 from random_models import Setting, random_rspmn, random_setting
 from rspmn import RSPMN
 from rspmn.circuit import Max, Sum
-from rspmn.infer.compiled.layers import flatten
 from rspmn.infer.compiled.leaf_tables import Distinct
-from rspmn.infer.compiled.template_trees import RootTrees, Ways, sites_of
+from rspmn.infer.compiled.sites import sites_of
+from rspmn.infer.compiled.template_trees import RootTrees, Ways
 from rspmn.infer.likelihood import node_log_likelihoods
 from rspmn.values import Value
 
@@ -93,7 +93,7 @@ def plain_way(
 def test_single_weights_of_products_are_those_multiplied_out(seed: int) -> None:
     rng = np.random.default_rng(seed)
     template = random_factored(rng).template
-    sites = sites_of(template, flatten(template))
+    sites = sites_of(template)
     size = len(template.roots)
     expected = np.zeros((len(sites.nodes), size))
     site = np.repeat(np.arange(len(sites.nodes)), np.diff(sites.starts))

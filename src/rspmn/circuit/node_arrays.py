@@ -89,6 +89,16 @@ class NodeArrays:
         """The parent of each edge."""
         return np.repeat(np.arange(len(self)), np.diff(self.starts))
 
+    def linear(self) -> Any:  # scipy.sparse, [nodes, nodes]
+        """Return the weights below sums and products as a matrix; other rows are empty."""
+        from scipy.sparse import csr_array
+
+        adds = (self.kind == KINDS[Product]) | (self.kind == KINDS[Sum])
+        edges, _ = self.edges_of(np.flatnonzero(adds))
+        pointers = np.concatenate([[0], np.cumsum(np.where(adds, np.diff(self.starts), 0))])
+        entries = self.weights[edges], self.children[edges], pointers
+        return csr_array(entries, shape=(len(self), len(self)))
+
     def heights(self, kinds: Sequence[type] = (Product, Sum, Max)) -> Ints:  # [nodes]
         """Return the most nodes of some kinds on a way down from each node, itself included."""
         counted = np.isin(self.kind, [KINDS[kind] for kind in kinds]).astype(np.int64)

@@ -11,8 +11,9 @@ from rspmn.data.keys import group_weights
 from rspmn.data.windows import Windows
 from rspmn.infer.compiled.assign import assign, known_columns
 from rspmn.infer.compiled.forward_backward import entries_of
+from rspmn.infer.compiled.sites import Sites
 from rspmn.infer.compiled.smoothing import mixed, visits_and_end
-from rspmn.infer.compiled.template_trees import Sites, Ways, steps_behind
+from rspmn.infer.compiled.template_trees import Ways, steps_behind
 from rspmn.model import RSPMN
 from rspmn.types import Array, Ints
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from rspmn.circuit import Network, Utility
+from rspmn.circuit.node_arrays import KINDS, NodeArrays
 from rspmn.errors import EvidenceError
 from rspmn.infer.compiled.bellman import Choices
-from rspmn.infer.compiled.layers import KINDS, Flat, flatten
 from rspmn.infer.compiled.offers import Offers
 from rspmn.infer.compiled.outcomes import outcomes_of
-from rspmn.infer.compiled.template_trees import Sites
+from rspmn.infer.compiled.sites import Sites
 from rspmn.model import RSPMN
 from rspmn.successor_counts import SuccessorCounts
 from rspmn.types import Array, Ints
@@ -102,9 +102,9 @@ class OutcomeRows:
 
     def __init__(self, model: RSPMN, offers: Offers) -> None:
         self.model, self.offers = model, offers
-        template, flat = model.template, flatten(model.template)
-        ends, site, utility, sites = _ends(template, flat)
-        elsewhere = _utility_elsewhere(flat, utility, ends)
+        template, arrays = model.template, model.template.arrays
+        ends, site, utility, sites = _ends(template)
+        elsewhere = _utility_elsewhere(arrays, utility, ends)
         if elsewhere is not None:
             raise EvidenceError(
                 f"node {elsewhere} of the template has a utility that is not beside an S_L: this "
@@ -117,17 +117,16 @@ class OutcomeRows:
         parts = parts_of_outcomes(model, earned, variance, leads)
         self.earned, self.variance = parts.earned, parts.variance  # [outcomes] each
         self.leads = parts.leads  # sparse [outcomes, interfaces]
-        rows = _rows(flat, offers.maxes, ends)
+        rows = _rows(arrays, offers.maxes, ends)
         rows = MixtureRows(rows.decisions, rows.outcomes @ parts.of)
-        self.branches = rows[flat.children[flat.edges_of(offers.maxes)[0]]]
-        self.roots = rows[flat.roots]
+        self.branches = rows[arrays.children[arrays.edges_of(offers.maxes)[0]]]
+        self.roots = rows[np.array(template.roots)]
 
     @staticmethod
     def serves(template: Network) -> bool:
         """Tell whether a template earns utilities in outcomes only."""
-        flat = flatten(template)
-        ends, _, utility, _ = _ends(template, flat)
-        return _utility_elsewhere(flat, utility, ends) is None
+        ends, _, utility, _ = _ends(template)
+        return _utility_elsewhere(template.arrays, utility, ends) is None
 
     @cached_property
     def unknown(self) -> Array:  # [outcomes]
@@ -188,15 +187,15 @@ def _of_whole(decisions: Any, outcomes: Any) -> Any:
     return csr_array(diags_array(scale) @ decisions)
 
 
-def _ends(template: Network, flat: Flat) -> tuple[Ints, Ints, Ints, Sites]:
+def _ends(template: Network) -> tuple[Ints, Ints, Ints, Sites]:
     """Return the outcomes of a template: their nodes, sites and utilities; and all sites.
 
     A site that is reached otherwise than in a product is an outcome of its own, without utility.
     """
-    found = outcomes_of(template)
-    parent = np.repeat(np.arange(len(flat.kind)), np.diff(flat.starts))
-    alone = np.isin(flat.children, found.sites.nodes) & ~np.isin(parent, found.nodes)
-    more = np.unique(flat.children[alone])
+    found, arrays = outcomes_of(template), template.arrays
+    parent = arrays.parents
+    alone = np.isin(arrays.children, found.sites.nodes) & ~np.isin(parent, found.nodes)
+    more = np.unique(arrays.children[alone])
     return (
         np.concatenate([found.nodes, more]),
         np.concatenate([found.site, np.searchsorted(found.sites.nodes, more)]),
@@ -205,12 +204,12 @@ def _ends(template: Network, flat: Flat) -> tuple[Ints, Ints, Ints, Sites]:
     )
 
 
-def _utility_elsewhere(flat: Flat, utility: Ints, ends: Ints) -> int | None:
+def _utility_elsewhere(arrays: NodeArrays, utility: Ints, ends: Ints) -> int | None:
     """Return a node that has a utility and is no outcome; None if there is none."""
-    parent = np.repeat(np.arange(len(flat.kind)), np.diff(flat.starts))
-    earns = flat.kind[flat.children] == KINDS[Utility]
+    parent = arrays.parents
+    earns = arrays.kind[arrays.children] == KINDS[Utility]
     known = set(zip(ends.tolist(), utility.tolist(), strict=True))
-    pairs = zip(parent[earns].tolist(), flat.children[earns].tolist(), strict=True)
+    pairs = zip(parent[earns].tolist(), arrays.children[earns].tolist(), strict=True)
     return next((pair[0] for pair in pairs if pair not in known), None)
 
 
@@ -221,16 +220,16 @@ def _leads(sites: Sites, interfaces: int) -> Any:  # sparse [sites, interfaces]
     return csr_array((sites.weights, sites.interfaces, sites.starts), shape=shape)
 
 
-def _rows(flat: Flat, maxes: Ints, ends: Ints) -> MixtureRows:
+def _rows(arrays: NodeArrays, maxes: Ints, ends: Ints) -> MixtureRows:
     """Return every node of a template as a mixture of max nodes and outcomes."""
     from scipy.sparse import csr_array, diags_array
 
     places = np.concatenate([maxes, ends])
-    shape = len(flat.kind), len(places)
+    shape = len(arrays.kind), len(places)
     own = csr_array((np.ones(len(places)), (places, np.arange(len(places)))), shape=shape)
-    inner = np.ones(len(flat.kind))
+    inner = np.ones(len(arrays.kind))
     inner[ends] = 0.0
-    linear = csr_array(diags_array(inner) @ flat.linear())
+    linear = csr_array(diags_array(inner) @ arrays.linear())
     found = passed = own
     while passed.nnz:  # once for each layer of sums and products between two max nodes
         passed = csr_array(linear @ passed)

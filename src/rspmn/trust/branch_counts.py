@@ -15,7 +15,7 @@ from rspmn.data.distinct import find_sorted
 from rspmn.data.keys import group_weights
 from rspmn.errors import EvidenceError
 from rspmn.infer.compiled.bellman import Bellman
-from rspmn.infer.compiled.layers import flatten, ranges
+from rspmn.infer.compiled.layers import ranges
 from rspmn.infer.compiled.outcomes import Outcomes, outcomes_of, refuse_outcomes
 from rspmn.model import RSPMN
 from rspmn.successor_counts import SharedFactors, SuccessorCounts
@@ -241,14 +241,14 @@ def _shares(model: RSPMN, found: Outcomes) -> Any:  # sparse [branches, outcomes
     """Return the probability of each outcome in each branch of the last decision."""
     from scipy.sparse import csr_array
 
-    flat, level = flatten(model.template), model.bellman.levels[0]
-    edges, _ = flat.edges_of(level.nodes)
-    at = flat.children[edges]
+    arrays, level = model.template.arrays, model.bellman.levels[0]
+    edges, _ = arrays.edges_of(level.nodes)
+    at = arrays.children[edges]
     shape = len(at), len(model.template)
     passed = csr_array((np.ones(len(at)), (np.arange(len(at)), at)), shape=shape)
     outcome = np.zeros(len(model.template), dtype=bool)
     outcome[found.nodes] = True
-    linear, total = flat.linear(), csr_array(shape)
+    linear, total = arrays.linear(), csr_array(shape)
     while passed.nnz:  # once for each layer of sums between the decision and its outcomes
         total = total + passed
         passed = csr_array((passed * ~outcome[None, :]) @ linear)

@@ -11,7 +11,6 @@ import numpy as np
 
 from rspmn.circuit import Utility
 from rspmn.errors import EvidenceError
-from rspmn.infer.compiled.layers import flatten
 from rspmn.infer.compiled.outcomes import Outcomes, outcomes_of
 from rspmn.model import RSPMN
 from rspmn.trust.dirichlet import draw_dirichlet
@@ -40,14 +39,14 @@ class SoftPosterior:
             raise EvidenceError("the model has no counts of soft boxes")
         self.model, self.bellman = model, model.bellman
         self.closed = self.bellman.levels[0].untried  # [branches]
-        flat, found = flatten(model.template), outcomes_of(model.template)
+        arrays, found = model.template.arrays, outcomes_of(model.template)
         if len(counts.steps) != len(found.nodes):
             raise EvidenceError(
                 f"the model counts {len(counts.steps)} outcomes of soft boxes, but the template "
                 f"has {len(found.nodes)}"
             )
-        edges, _ = flat.edges_of(self.bellman.levels[0].nodes)
-        outcome = np.searchsorted(found.nodes, flat.children[edges])  # [branches]
+        edges, _ = arrays.edges_of(self.bellman.levels[0].nodes)
+        outcome = np.searchsorted(found.nodes, arrays.children[edges])  # [branches]
         sites, shape = found.sites, (len(found.sites.nodes), model.num_interfaces)
         leads = csr_array((sites.weights, sites.interfaces, sites.starts), shape=shape)
         self.leads = csr_array(leads[found.site[outcome]])  # [branches, interfaces]

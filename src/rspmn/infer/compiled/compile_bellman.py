@@ -9,7 +9,6 @@ from rspmn.errors import CircuitError
 from rspmn.infer.branches import Context
 from rspmn.infer.compiled.bellman import Bellman, SharedLatents
 from rspmn.infer.compiled.expectation import expectation
-from rspmn.infer.compiled.layers import Flat, flatten
 from rspmn.infer.compiled.linear_forms import Forms, Level
 from rspmn.infer.criterion import TIE
 from rspmn.types import Ints
@@ -21,37 +20,36 @@ DENSE = 20_000
 
 def compile_bellman(template: Network, unknown: int | None) -> Bellman:
     """Compile a template; `unknown` is the interface node of unknown successors."""
-    flat = flatten(template)
-    interfaces, maxes = len(template.roots), flat.of_kind(Max)
-    factored, spread = _factored(template, flat, unknown)
-    decisions = flat.heights([Max])[maxes]  # at and below each max node
+    arrays = template.arrays
+    interfaces, maxes = len(template.roots), arrays.of_kind(Max)
+    factored, spread = _factored(template, unknown)
+    decisions = arrays.heights([Max])[maxes]  # at and below each max node
     by_level = [maxes[decisions == count] for count in np.unique(decisions).tolist()]
     order = np.concatenate([spread, *by_level]).astype(np.int64)
-    forms = _linear_forms(template, flat, order)
+    forms = _linear_forms(template, order)
     context = Context(template)
-    unknown_values = np.array([value is UNKNOWN for value in flat.values], dtype=bool)
+    unknown_values = np.array([value is UNKNOWN for value in arrays.values], dtype=bool)
     levels, place = [], interfaces + len(spread)
     for nodes in by_level:
-        edges, starts = flat.edges_of(nodes)
+        edges, starts = arrays.edges_of(nodes)
         counts = np.diff(np.append(starts, len(edges)))
-        untried = unknown_values[flat.choice[edges]] & np.repeat(counts == 1, counts)
+        untried = unknown_values[arrays.choice[edges]] & np.repeat(counts == 1, counts)
         slots = slice(place, place + len(nodes))
         branches = context.branches_of(nodes, starts)
-        rows = _forms(forms[flat.children[edges]])
+        rows = _forms(forms[arrays.children[edges]])
         levels.append(Level(nodes, slots, rows, starts, untried, branches))
         place += len(nodes)
     has_edge = unknown is not None or any(bool(level.untried.any()) for level in levels)
-    roots = _forms(forms[flat.roots])
+    roots = _forms(forms[list(template.roots)])
     return Bellman(interfaces, unknown, tuple(levels), roots, has_edge, factored)
 
 
-def _factored(
-    template: Network, flat: Flat, unknown: int | None
-) -> tuple[tuple[SharedLatents, ...], Ints]:
+def _factored(template: Network, unknown: int | None) -> tuple[tuple[SharedLatents, ...], Ints]:
     """Return the factored latents of a template, and their nodes in the order of their places."""
+    arrays = template.arrays
     groups: dict[LatentFactors, dict[int, tuple[int, ...]]] = {}  # by factors, rows by node
-    for index in flat.of_kind(FactoredLatents).tolist():
-        node = flat.objects[flat.item[index]]
+    for index in arrays.of_kind(FactoredLatents).tolist():
+        node = arrays.objects[arrays.item[index]]
         assert isinstance(node, FactoredLatents)
         groups.setdefault(node.factors, {})[index] = node.rows
     found, order, place = [], [np.zeros(0, np.int64)], len(template.roots)
@@ -80,22 +78,22 @@ def _forms(rows: Any) -> Forms:
     return Forms(_compact(matrix), rest, earned)
 
 
-def _linear_forms(template: Network, flat: Flat, order: Ints) -> Any:
+def _linear_forms(template: Network, order: Ints) -> Any:
     """Return every node as a linear form, sparse [nodes, unknowns + 1]; the last is constant."""
     from scipy.sparse import coo_array
 
-    interfaces = len(template.roots)
-    latents, utilities = flat.of_kind(Latent), flat.of_kind(Utility)
-    means, which = flat.utilities[flat.item[utilities], 1], flat.item[latents]
+    arrays, interfaces = template.arrays, len(template.roots)
+    latents, utilities = arrays.of_kind(Latent), arrays.of_kind(Utility)
+    means, which = arrays.utilities[arrays.item[utilities], 1], arrays.item[latents]
     constant = interfaces + len(order)
     rows = np.concatenate([latents, order, utilities])
     columns = np.concatenate(
         [which, interfaces + np.arange(len(order)), np.full(len(utilities), constant)]
     )
     numbers = np.concatenate([np.ones(len(latents) + len(order)), means])
-    shape = (len(flat.kind), constant + 1)
+    shape = (len(arrays.kind), constant + 1)
     own = coo_array((numbers, (rows, columns)), shape=shape).tocsr()
-    linear, forms, passed = flat.linear(), own, own
+    linear, forms, passed = arrays.linear(), own, own
     while passed.nnz:  # once for each layer of sums and products between two max nodes
         passed = linear @ passed
         forms = forms + passed

@@ -20,13 +20,12 @@ from rspmn.circuit import (
     Leaf,
     Max,
     Network,
-    Product,
     Sum,
     Utility,
 )
 from rspmn.data.columns import Column
 from rspmn.infer.actions import ActionValue, judged, shown_share
-from rspmn.infer.compiled.layers import CHUNK, KINDS, flatten, log_sums
+from rspmn.infer.compiled.layers import CHUNK, COMBINE, KINDS, Layer
 from rspmn.infer.criterion import LEAST_KNOWN
 from rspmn.infer.evaluation import Evaluation, evaluate
 from rspmn.infer.evidence import Known, open_variables
@@ -101,7 +100,9 @@ class CompiledDecision:
         self._place = {index: place for place, index in enumerate(self._cut)}
         nodes = [network.nodes[index] for index in self._cut]
         self._values(evaluate(network, {}))
-        self._leaves([(p, n) for p, n in enumerate(nodes) if isinstance(n, Leaf)])
+        leaves = [(p, n) for p, n in enumerate(nodes) if isinstance(n, Leaf)]
+        self._name_values(leaves)
+        self._sort_leaves(leaves)
         self._layers()
 
     @staticmethod
@@ -138,8 +139,8 @@ class CompiledDecision:
                     self.worth[cell], self.offered[cell] = found.utility, 1.0
                     self.steps[cell], self.variance[cell] = found.logged_steps, found.variance
 
-    def _leaves(self, leaves: list[tuple[int, Leaf]]) -> None:
-        """Sort the leaves into tables of listed values and families of numbers."""
+    def _name_values(self, leaves: list[tuple[int, Leaf]]) -> None:
+        """Give numbers to variables above the decision, and to values that are listed or chosen."""
         nodes = [self.network.nodes[index] for index in self._cut]
         made = [(n.decision, n.values) for n in nodes if isinstance(n, Max)]
         self._made = {name for name, _ in made}
@@ -151,15 +152,16 @@ class CompiledDecision:
         for name, several in (*listed, *made):
             for value in several if name != self.decision else ():
                 self.codes[name].setdefault(value, len(self.codes[name]))
+
+    def _sort_leaves(self, leaves: list[tuple[int, Leaf]]) -> None:
+        """Sort the leaves into a table of those that list values and families of numbers."""
         row = {name: place for place, name in enumerate(self.variables)}
-        width = max([len(codes) for codes in self.codes.values()], default=0)
-        by_family: dict[type[Distribution], list[tuple[int, Leaf]]] = {}
-        tables: list[tuple[int, Leaf]] = []
+        by_family: dict[type[Distribution] | None, list[tuple[int, Leaf]]] = {}
         for place, leaf in leaves:
-            if leaf.distribution.atoms() is not None:
-                tables.append((place, leaf))
-            else:
-                by_family.setdefault(type(leaf.distribution), []).append((place, leaf))
+            is_listed = leaf.distribution.atoms() is not None
+            family = None if is_listed else type(leaf.distribution)
+            by_family.setdefault(family, []).append((place, leaf))
+        tables = by_family.pop(None, [])
         self._families = [
             (
                 np.array([place for place, _ in several]),
@@ -167,61 +169,58 @@ class CompiledDecision:
                 family.stacked([leaf.distribution for _, leaf in several]),
             )
             for family, several in by_family.items()
+            if family is not None
         ]
         self._listed = np.array([place for place, _ in tables], dtype=np.int64)
         self._listed_row = np.array([row[leaf.variable] for _, leaf in tables], dtype=np.int64)
-        # the last columns are for UNLISTED and MISSING, as negative indices find them
-        table = np.full((len(tables), width + 2), -np.inf)
+        self._table = self._table_of([leaf for _, leaf in tables])
+
+    def _table_of(self, leaves: list[Leaf]) -> Array:  # [leaves, codes + 2]
+        """Return the log-probabilities of listed values.
+
+        The last columns are for UNLISTED and MISSING, as negative indices find them.
+        """
+        width = max([len(codes) for codes in self.codes.values()], default=0)
+        table = np.full((len(leaves), width + 2), -np.inf)
         table[:, MISSING] = 0.0
         with np.errstate(divide="ignore"):
-            for k, (_, leaf) in enumerate(tables):
+            for k, leaf in enumerate(leaves):
                 atoms = leaf.distribution.atoms() or {}
                 places = [self.codes[leaf.variable][value] for value in atoms]
                 table[k, places] = np.log(list(atoms.values()))
                 table[k, UNLISTED] = np.log(leaf.distribution.unlisted())
-        self._table = table
+        return table
 
     def _layers(self) -> None:
         """Sort products, sums and earlier max nodes by height, the lowest first."""
-        nodes = self.network.nodes
-        flat = flatten(self.network)
-        inner = [i for i in self._cut if nodes[i].children and self._place[i] not in set(self.ends)]
-        height: dict[int, int] = {}
-        groups: dict[tuple[int, int, str], list[int]] = {}
-        for index in inner:  # children come before parents
-            node = nodes[index]
-            height[index] = 1 + max(height.get(child, 0) for child in node.children)
-            made = node.decision if isinstance(node, Max) else ""
-            groups.setdefault((height[index], KINDS[type(node)], made), []).append(index)
+        arrays, place = self.network.arrays, np.full(len(self.network), -1)
+        place[self._cut] = np.arange(len(self._cut))
+        inner = np.setdiff1d(self._cut, np.array(self._cut)[self.ends])
+        inner = inner[np.diff(arrays.starts)[inner] > 0]
+        made = np.where(arrays.kind == KINDS[Max], arrays.item, -1)
+        keys = np.stack([arrays.heights(), arrays.kind, made])[:, inner]
+        groups, which = np.unique(keys, axis=1, return_inverse=True)
         leads = np.zeros(len(self._cut), dtype=bool)  # to the decision
         leads[self.ends] = True
-        for index in inner:
-            leads[self._place[index]] = any(leads[self._place[c]] for c in nodes[index].children)
         self._levels = []
-        for (_, kind, made), several in sorted(groups.items()):
-            edges, first = flat.edges_of(np.array(several))
-            below = np.array([self._place[child] for child in flat.children[edges].tolist()])
-            counts = np.diff(np.append(first, len(edges)))
-            above = np.array([self._place[index] for index in several])
+        for k, (_, kind, number) in enumerate(groups.T.tolist()):
+            nodes = inner[which.ravel() == k]
+            edges, first = arrays.edges_of(nodes)
+            below = place[arrays.children[edges]]
+            leads[place[nodes]] = np.logical_or.reduceat(leads[below], first)
             with np.errstate(divide="ignore"):
-                weights = np.log(flat.weights[edges])[:, None]
+                weights = np.log(arrays.weights[edges])
             variable, code = -1, np.zeros(0, np.int64)
             if kind == KINDS[Max]:
-                variable = self.variables.index(made)
-                code = np.array([self.codes[made][v] for i in several for v in nodes[i].values])  # type: ignore[union-attr]
+                name = arrays.decisions[number]
+                values = [arrays.values[choice] for choice in arrays.choice[edges].tolist()]
+                variable = self.variables.index(name)
+                code = np.array([self.codes[name][value] for value in values])
+            above = place[arrays.parents[edges]]
             self._levels.append(
-                _Level(
-                    kind,
-                    above,
-                    below,
-                    first,
-                    np.repeat(above, counts),
-                    weights,
-                    np.flatnonzero(leads[below]),
-                    variable,
-                    code,
-                )
-            )
+                _Level(kind, place[nodes], below, first, weights, above,
+                       np.flatnonzero(leads[below]), variable, code)
+            )  # fmt: skip
 
     # ---- questions -----------------------------------------------------------------
 
@@ -311,14 +310,12 @@ class CompiledDecision:
         if excluded > -np.inf:
             np.maximum(logs, excluded, out=logs)
         for level in self._levels:
-            below = logs[level.below]
+            below = logs[level.children]
             if level.kind == KINDS[Sum]:
-                logs[level.above] = log_sums(below + level.log_weights, level.first)
-            elif level.kind == KINDS[Product]:
-                logs[level.above] = np.add.reduceat(below, level.first, axis=0)
-            else:
+                below += level.log_weights[:, None]
+            elif level.kind == KINDS[Max]:
                 below = np.where(level.fits(contexts), below, excluded)
-                logs[level.above] = np.maximum.reduceat(below, level.first, axis=0)
+            logs[level.nodes] = COMBINE[level.kind](below, level.starts)
         return logs
 
     def _flows(self, logs: Array, contexts: Cases) -> tuple[Array, Array]:  # [nodes, rows] each
@@ -330,10 +327,10 @@ class CompiledDecision:
         flows[-1] = ways[-1] = 1.0
         for level in reversed(self._levels):
             on = level.onward
-            parents, below = level.parents[on], level.below[on]
+            parents, below = level.parents[on], level.children[on]
             share, way = flows[parents], ways[parents]
             if level.kind == KINDS[Sum]:
-                here, logs_below = logs[parents], logs[below] + level.log_weights[on]
+                here, logs_below = logs[parents], logs[below] + level.log_weights[on, None]
                 share = share * np.exp(logs_below - np.where(np.isneginf(here), 0.0, here))
                 way = way * (logs_below > -np.inf)
             elif level.kind == KINDS[Max]:
@@ -345,15 +342,10 @@ class CompiledDecision:
 
 
 @dataclass(frozen=True, eq=False)
-class _Level:
-    """The nodes of one height and kind."""
+class _Level(Layer):
+    """Nodes above the decision, of one height and kind, and of one earlier decision."""
 
-    kind: int  # a code of KINDS
-    above: Ints  # [nodes]
-    below: Ints  # [edges], sorted by parent
-    first: Ints  # [nodes], the first edge of each
     parents: Ints  # [edges]
-    log_weights: Array  # [edges, 1]
     onward: Ints  # the edges on ways to the decision
     variable: int  # of max nodes, the decision
     codes: Ints  # of max nodes, [edges], the value of each branch

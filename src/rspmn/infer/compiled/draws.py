@@ -20,7 +20,7 @@ from rspmn.data.keys import joint_groups
 from rspmn.errors import EvidenceError
 from rspmn.infer.branches import Context
 from rspmn.infer.compiled.groups import Groups
-from rspmn.infer.compiled.layers import KINDS, flatten, ranges
+from rspmn.infer.compiled.layers import KINDS, ranges
 from rspmn.infer.policy import Policy
 from rspmn.schema import Kind, Schema
 from rspmn.types import Bools, Ints, objects
@@ -37,7 +37,7 @@ class Sampler:
     """A network as arrays to draw from."""
 
     def __init__(self, network: Network, schema: Schema) -> None:
-        self.network, self.schema, self.flat = network, schema, flatten(network)
+        self.network, self.schema, self.arrays = network, schema, network.arrays
         self.variables = [n for n in schema.variables if n != schema.utility]
         self.coding = _Coding(self.variables)
         leaves = [node for node in network.nodes if isinstance(node, Leaf)]
@@ -55,7 +55,7 @@ class Sampler:
         self._read_nodes()
         self.leaf_codes, self.atoms = self._leaf_values()
         self.branch_codes = self._branch_values()
-        self.edges = Groups(self.flat.weights, self.flat.starts)
+        self.edges = Groups(self.arrays.weights, self.arrays.starts)
 
     def _read_nodes(self) -> None:
         place = {name: k for k, name in enumerate(self.variables)}
@@ -88,24 +88,24 @@ class Sampler:
 
     def _branch_values(self) -> Ints:  # [edges]
         """Return the code of the decision value of each edge below a max node, -1 elsewhere."""
-        codes = np.full(len(self.flat.children), -1)
-        for index in self.flat.of_kind(Max).tolist():
+        codes = np.full(len(self.arrays.children), -1)
+        for index in self.arrays.of_kind(Max).tolist():
             node = self.network.nodes[index]
             assert isinstance(node, Max)
             made = [self.coding.code(node.decision, value) for value in node.values]
-            codes[self.flat.starts[index] : self.flat.starts[index + 1]] = made
+            codes[self.arrays.starts[index] : self.arrays.starts[index + 1]] = made
         return codes
 
     @cached_property
     def practised(self) -> Groups:
         """The branches of each max node by the logged steps below them; alike if there are none."""
-        steps = np.array(Context(self.network).steps)[self.flat.children]
+        steps = np.array(Context(self.network).steps)[self.arrays.children]
         masses = np.ones(len(steps))
-        for index in self.flat.of_kind(Max).tolist():
-            here = slice(self.flat.starts[index], self.flat.starts[index + 1])
+        for index in self.arrays.of_kind(Max).tolist():
+            here = slice(self.arrays.starts[index], self.arrays.starts[index + 1])
             if 0 < steps[here].sum() < np.inf:
                 masses[here] = steps[here]
-        return Groups(masses, self.flat.starts)
+        return Groups(masses, self.arrays.starts)
 
     def empty(self, name: str, size: int) -> NDArray[Any]:
         """Return room for draws of a variable."""
@@ -167,7 +167,8 @@ class ManyDraws:
         self.drawn = {name: sampler.empty(name, self.size) for name in sampler.variables}
         self.utility = np.zeros(self.size)
         self.interface = np.full(self.size, -1)  # of the next step
-        self.row, self.node = np.arange(self.size), sampler.flat.roots[at]  # pairs that wait
+        # pairs that wait
+        self.row, self.node = np.arange(self.size), np.array(sampler.network.roots)[at]
         self._decided: dict[str, Ints] = {}  # by decision, codes [rows]
 
     def finish(
@@ -177,7 +178,7 @@ class ManyDraws:
 
         The policy is not asked about decisions in `made`.
         """
-        flat, known = self.s.flat, np.ones(self.size, dtype=bool)
+        arrays, known = self.s.arrays, np.ones(self.size, dtype=bool)
         self._descend()
         for name in self.s.schema.decisions:
             waits = self.s.variable[self.node] == self.s.variables.index(name)
@@ -189,17 +190,17 @@ class ManyDraws:
             row, edge = row[edge >= 0], edge[edge >= 0]
             self.drawn[name][row] = self.s.branch_codes[edge]
             self.row = np.concatenate([self.row[~waits], row])
-            self.node = np.concatenate([self.node[~waits], flat.children[edge]])
+            self.node = np.concatenate([self.node[~waits], arrays.children[edge]])
             self._descend()
         return known
 
     def _descend(self) -> None:
         """Draw from the pairs on, until all wait at max nodes."""
-        flat = self.s.flat
+        arrays = self.s.arrays
         waiting: list[tuple[Ints, Ints]] = [(self.row[:0], self.node[:0])]
         row, node = self.row, self.node
         while len(row):
-            kind = flat.kind[node]
+            kind = arrays.kind[node]
             is_max, is_leaf = kind == KINDS[Max], kind == KINDS[Leaf]
             waiting.append((row[is_max], node[is_max]))
             self._draw_values(row[is_leaf], node[is_leaf])
@@ -212,9 +213,9 @@ class ManyDraws:
             is_sum, is_product = kind == KINDS[Sum], kind == KINDS[Product]
             chosen = self.s.edges.draw(node[is_sum], self.rng)
             parts = node[is_product]
-            edges, first = ranges(flat.starts[parts], flat.starts[parts + 1])
+            edges, first = ranges(arrays.starts[parts], arrays.starts[parts + 1])
             row = np.concatenate([row[is_sum], np.repeat(row[is_product], np.diff(first))])
-            node = flat.children[np.concatenate([chosen, edges])]
+            node = arrays.children[np.concatenate([chosen, edges])]
         self.row = np.concatenate([rows for rows, _ in waiting])
         self.node = np.concatenate([nodes for _, nodes in waiting])
 
@@ -243,7 +244,7 @@ class ManyDraws:
         """Return the edge that each decision selects, -1 if the policy's is not offered."""
         if not len(row):
             return row
-        first, stop = self.s.flat.starts[node], self.s.flat.starts[node + 1]
+        first, stop = self.s.arrays.starts[node], self.s.arrays.starts[node + 1]
         if policy is None:
             return first + (self.rng.random(len(node)) * (stop - first)).astype(np.int64)
         if isinstance(policy, str):

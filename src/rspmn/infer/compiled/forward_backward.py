@@ -20,9 +20,10 @@ from rspmn.infer.compiled.beliefs import Pairs
 from rspmn.infer.compiled.layers import log_sums
 from rspmn.infer.compiled.leaf_tables import Distinct
 from rspmn.infer.compiled.relations import Relation, common, ranges
+from rspmn.infer.compiled.sites import Sites
 from rspmn.infer.compiled.state_index import StateIndex
 from rspmn.infer.compiled.state_part import state_part
-from rspmn.infer.compiled.template_trees import RootTrees, Sites, Ways
+from rspmn.infer.compiled.template_trees import RootTrees, Ways
 from rspmn.model import RSPMN
 from rspmn.types import Array, Bools, Ints
 

@@ -4,9 +4,8 @@ The numbers are those of `rspmn.infer.likelihood`, which evaluates one row node 
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -24,38 +23,6 @@ CHUNK = 4_000_000
 DENSE = 64
 #: Smaller shares of the highest child are summed again with a scale of their own.
 TINY = 1e-200
-
-
-# ---- nodes and edges -----------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Flat(NodeArrays):
-    """The nodes and edges of a network, and its roots."""
-
-    roots: Ints  # [roots]
-
-    def linear(self) -> Any:  # scipy.sparse, [nodes, nodes]
-        """Return the weights below sums and products as a matrix; other rows are empty."""
-        from scipy.sparse import csr_array
-
-        adds = (self.kind == KINDS[Product]) | (self.kind == KINDS[Sum])
-        chosen = np.flatnonzero(adds)
-        edges, _ = self.edges_of(chosen)
-        counts = np.where(adds, np.diff(self.starts), 0)
-        pointers = np.concatenate([[0], np.cumsum(counts)])
-        shape = (len(self.kind), len(self.kind))
-        return csr_array((self.weights[edges], self.children[edges], pointers), shape=shape)
-
-
-def flatten(network: Network) -> Flat:
-    """Return the nodes and edges of a network as arrays."""
-    arrays = network.arrays
-    parts = {part.name: getattr(arrays, part.name) for part in fields(arrays)}
-    return Flat(**parts, roots=np.array(network.roots))
-
-
-# ---- likelihood ----------------------------------------------------------------------
 
 
 def log_sums(logs: Array, starts: Ints) -> Array:
@@ -109,7 +76,13 @@ class Layer:
     children: Ints  # [edges], sorted by parent
     starts: Ints  # [nodes], the first edge of each
     log_weights: Array  # [edges]
-    branches: dict[str, tuple[Ints, Ints]]  # by decision of max nodes: edges, codes of their values
+
+
+@dataclass(frozen=True, eq=False)
+class LikelihoodLayer(Layer):
+    """Nodes with the decisions of those that are max nodes."""
+
+    branches: dict[str, tuple[Ints, Ints]]  # by decision: edges, codes of their values
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +102,7 @@ class CompiledLikelihood:
     roots: Ints
     leaves: dict[str, LeafTable]
     decisions: dict[str, dict[Value, int]]  # the code of each value of each decision
-    layers: tuple[Layer | DenseSums, ...]
+    layers: tuple[LikelihoodLayer | DenseSums, ...]
 
     def __call__(self, columns: Mapping[str, Distinct], rows: int) -> Array:  # [roots, rows]
         """Return the log-likelihood of each row under each root.
@@ -176,43 +149,45 @@ class CompiledLikelihood:
 
 def compile_likelihood(network: Network) -> CompiledLikelihood:
     """Return a network as layers."""
-    flat = flatten(network)
-    height = flat.heights()
+    arrays = network.arrays
+    height = arrays.heights()
     decisions: dict[str, dict[Value, int]] = {}
-    layers: list[Layer | DenseSums] = []
+    layers: list[LikelihoodLayer | DenseSums] = []
     with np.errstate(divide="ignore"):
-        log_weights = np.log(flat.weights)
+        log_weights = np.log(arrays.weights)
     for level in range(1, int(height.max(initial=0)) + 1):
         for kind in (Product, Sum, Max):
-            nodes = np.flatnonzero((height == level) & (flat.kind == KINDS[kind]))
+            nodes = np.flatnonzero((height == level) & (arrays.kind == KINDS[kind]))
             if kind is Sum:
-                dense, nodes = _dense_sums(flat, nodes)
+                dense, nodes = _dense_sums(arrays, nodes)
                 layers += dense
             if len(nodes):
-                edges, starts = flat.edges_of(nodes)
+                edges, starts = arrays.edges_of(nodes)
                 branches = _branches(network, nodes, decisions) if kind is Max else {}
-                children = flat.children[edges]
+                children = arrays.children[edges]
                 layers.append(
-                    Layer(KINDS[kind], nodes, children, starts, log_weights[edges], branches)
+                    LikelihoodLayer(
+                        KINDS[kind], nodes, children, starts, log_weights[edges], branches
+                    )
                 )
     return CompiledLikelihood(
-        len(network), flat.roots, leaf_tables(network), decisions,
+        len(network), np.array(network.roots), leaf_tables(network), decisions,
         tuple(layers),
     )  # fmt: skip
 
 
-def _dense_sums(flat: Flat, nodes: Ints) -> tuple[list[DenseSums], Ints]:
+def _dense_sums(arrays: NodeArrays, nodes: Ints) -> tuple[list[DenseSums], Ints]:
     """Return those of some sums that have many edges to the same children, and all others."""
     groups: dict[bytes, list[int]] = {}
     for node in nodes.tolist():
-        below = flat.children[flat.starts[node] : flat.starts[node + 1]]
+        below = arrays.children[arrays.starts[node] : arrays.starts[node + 1]]
         groups.setdefault(below.tobytes(), []).append(node)
     dense, others = [], []
     for key, members in groups.items():
-        children = np.frombuffer(key, dtype=flat.children.dtype)
+        children = np.frombuffer(key, dtype=arrays.children.dtype)
         if len(members) > 1 and len(members) * len(children) >= DENSE:
-            edges, _ = flat.edges_of(np.array(members))
-            weights = flat.weights[edges].reshape(len(members), -1)
+            edges, _ = arrays.edges_of(np.array(members))
+            weights = arrays.weights[edges].reshape(len(members), -1)
             dense.append(DenseSums(np.array(members), children, weights))
         else:
             others += members

@@ -15,8 +15,7 @@ import numpy as np
 from rspmn.circuit import Distribution
 from rspmn.circuit.distributions import as_numbers
 from rspmn.data.columns import Column
-from rspmn.infer.compiled.leaf_tables import listed_values, log_masses, members_of
-from rspmn.infer.compiled.relations import Relation
+from rspmn.infer.compiled.leaf_tables import ListedValues, members_of
 from rspmn.schema import Kind
 from rspmn.types import Array, Bools, Ints
 from rspmn.values import Mark, Value
@@ -29,14 +28,8 @@ class LeafCells:
     """
 
     def __init__(self, leaves: Sequence[Distribution]) -> None:
-        self.atoms: dict[Value, int] = {}  # the code of each value that a leaf lists
-        others = [leaf.unlisted() for leaf in leaves]
-        if any(others):  # of values that are not listed; marks are none of these
-            self.atoms.update({mark: k for k, mark in enumerate(Mark)})
-        self.listed, self.listed_logs = listed_values(leaves, self.atoms)
-        self._logs_or_none = np.append(self.listed_logs, 0.0)  # for what is not listed
-        self._unlisted_logs = log_masses(others)  # [leaves]
-        self._is_mark = np.array([*(isinstance(v, Mark) for v in self.atoms), False])  # [codes]
+        self.values = ListedValues(leaves)
+        self.atoms, self.listed = self.values.codes, self.values.listed
         self.is_listed: Bools = np.array([leaf.atoms() is not None for leaf in leaves], dtype=bool)
         self.pieces = Pieces(leaves)
         self.others = {  # ranges of numbers of families that are not linear in pieces
@@ -47,7 +40,7 @@ class LeafCells:
         #: Whether a leaf is possible everywhere between its ends. [leaves]
         self.is_solid = self.is_listed | self.pieces.is_solid
         #: Whether a leaf is possible at the values that it lists and nowhere else. [leaves]
-        self.is_closed = self.is_listed & np.isneginf(self._unlisted_logs)
+        self.is_closed = self.is_listed & np.isneginf(self.values.others)
         self._find_ends(leaves)
         numbers = as_numbers(list(self.atoms)).astype(np.float64)
         self._atom_codes = np.argsort(numbers)[: np.count_nonzero(~np.isnan(numbers))]
@@ -125,7 +118,7 @@ class LeafCells:
         leaf = self._open
         atom = cell // self.places
         if atom < len(self.atoms):
-            of_atoms, _ = self._leaves_of_atoms
+            of_atoms, _ = self.values.leaves_of_codes
             here = of_atoms.items[of_atoms.starts[atom] : of_atoms.starts[atom + 1]]
             leaf = np.union1d(leaf, here)
         return leaf[self.possible(leaf, cell)]
@@ -134,16 +127,9 @@ class LeafCells:
     def _open(self) -> Ints:
         return np.flatnonzero(~self.is_closed)
 
-    @cached_property
-    def _leaves_of_atoms(self) -> tuple[Relation, Ints]:
-        return self.listed.transposed()
-
     def logs_of_atoms(self, leaf: Ints, cell: int | Ints) -> Array:  # [n]
         """Return the log-probability of a cell's listed value; 0 for leaves that list none."""
-        atom = cell // self.places
-        entry = self.listed.find(leaf, atom)
-        unlisted = np.where(self._is_mark[atom], -np.inf, self._unlisted_logs[leaf])
-        found = np.where(entry >= 0, self._logs_or_none[entry], unlisted)
+        found = self.values.log_probs(leaf, cell // self.places)
         return np.where(self.is_listed[leaf], found, 0.0)
 
     def logs(self, leaf: Ints, cells: Ints, numbers: Array) -> Array:  # [n]

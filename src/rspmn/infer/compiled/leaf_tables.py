@@ -53,15 +53,65 @@ def distinct_columns(
     return found
 
 
+class ListedValues:
+    """The values that leaves of one variable list, by code, and how probable they are.
+
+    A value that no leaf lists has the code after the last.
+    """
+
+    def __init__(self, leaves: Sequence[Distribution]) -> None:
+        unlisted = [leaf.unlisted() for leaf in leaves]
+        atoms = [leaf.atoms() or {} for leaf in leaves]
+        self.codes: dict[Value, int] = {}
+        if any(unlisted):  # of values that are not listed; marks are none of these
+            self.codes.update({mark: k for k, mark in enumerate(Mark)})
+        for of_leaf in atoms:
+            for value in of_leaf:
+                self.codes.setdefault(value, len(self.codes))
+        row = np.repeat(np.arange(len(atoms)), [len(of_leaf) for of_leaf in atoms])
+        item = np.array([self.codes[v] for of_leaf in atoms for v in of_leaf], dtype=np.int64)
+        keys = row * (len(self.codes) + 1) + item
+        order = np.argsort(keys)
+        self.listed = Relation.of_keys(keys[order], len(atoms), len(self.codes) + 1)
+        masses = [mass for of_leaf in atoms for mass in of_leaf.values()]
+        self.logs = log_masses(masses)[order]  # [entries of `listed`]
+        self._logs_or_none = np.append(self.logs, 0.0)  # for what is not listed
+        self.others = log_masses(unlisted)  # [leaves], of a value that it does not list
+        self._is_mark = np.array([*(isinstance(v, Mark) for v in self.codes), False])  # [codes + 1]
+
+    def coded(self, values: Sequence[Value]) -> Ints:  # [values]
+        """Return the codes of values."""
+        found = [self.codes.get(value, len(self.codes)) for value in values]
+        return np.array(found, dtype=np.int64)
+
+    def log_probs(self, leaf: Ints, code: int | Ints) -> Array:  # [n]
+        """Return the log-probability of a value under each of some leaves that list values."""
+        entry = self.listed.find(leaf, code)
+        unlisted = np.where(self._is_mark[code], -np.inf, self.others[leaf])
+        return np.where(entry >= 0, self._logs_or_none[entry], unlisted)
+
+    def of_each_leaf(self, code: Ints) -> Array:  # [leaves, n]
+        """Return the log-probability of values under all leaves."""
+        found = np.repeat(self.others[:, None], len(code), axis=1)
+        found[:, self._is_mark[code]] = -np.inf
+        at, order = self.leaves_of_codes
+        entry, first = ranges(at.starts[code], at.starts[code + 1])
+        column = np.repeat(np.arange(len(code)), np.diff(first))
+        found[at.items[entry], column] = self.logs[order[entry]]
+        return found
+
+    @cached_property
+    def leaves_of_codes(self) -> tuple[Relation, Ints]:
+        """The leaves that list each value, and the entries of `listed` that they are."""
+        return self.listed.transposed()
+
+
 @dataclass(frozen=True, eq=False)
 class LeafTable:
     """The leaves of one variable, each with the values that it lists."""
 
     nodes: Ints  # [leaves], in the network
-    place: dict[Value, int]  # the number of each value that a leaf lists, marks first
-    listed: Relation  # the numbers of the values of each leaf
-    logs: Array  # [entries of `listed`]
-    others: Array  # [leaves], the log-probability of a value that it does not list
+    values: ListedValues
     numeric: dict[int, Distribution]  # leaves that list none
 
     def log_probs_of_rows(self, column: Distinct, part: slice) -> Array:  # [leaves, part]
@@ -74,13 +124,7 @@ class LeafTable:
 
     def log_probs(self, values: Sequence[Value]) -> Array:  # [leaves, values]
         """Return the log-probability of each value under each leaf."""
-        places = self._places(values)
-        found = np.repeat(self.others[:, None], len(values), axis=1)
-        found[:, (places >= 0) & (places < len(Mark))] = -np.inf
-        at, order = self._leaves_of_values
-        which = np.flatnonzero(places >= 0)
-        entry, first = ranges(at.starts[places[which]], at.starts[places[which] + 1])
-        found[at.items[entry], np.repeat(which, np.diff(first))] = self.logs[order[entry]]
+        found = self.values.of_each_leaf(self.values.coded(values))
         if self.numeric:
             numbers = as_numbers(values)
             for row, distribution in self.numeric.items():
@@ -89,23 +133,13 @@ class LeafTable:
 
     def log_probs_of(self, leaf: Ints, values: Sequence[Value], codes: Ints) -> Array:  # [n]
         """Return the log-probability of values[codes[k]] under leaf[k]; 0 for code -1."""
-        place = np.append(self._places(values), -1)[codes]
-        entry = self.listed.find(leaf, place)
-        unlisted = np.where((place >= 0) & (place < len(Mark)), -np.inf, self.others[leaf])
-        found = np.where(entry >= 0, np.append(self.logs, 0.0)[entry], unlisted)
+        coded = np.append(self.values.coded(values), len(self.values.codes))
+        found = self.values.log_probs(leaf, coded[codes])
         if self.numeric:
             numbers = np.append(as_numbers(values), 0.0)  # code -1 finds the last
             for distribution, here in members_of(self.numeric, leaf):
                 found[here] = distribution.log_probs(numbers[codes[here]])
         return np.where(codes < 0, 0.0, found)
-
-    def _places(self, values: Sequence[Value]) -> Ints:  # [values]
-        """Return the number of each value, -1 for those that no leaf lists."""
-        return np.array([self.place.get(value, -1) for value in values], dtype=np.int64)
-
-    @cached_property
-    def _leaves_of_values(self) -> tuple[Relation, Ints]:
-        return self.listed.transposed()
 
 
 def members_of(some: Mapping[int, Distribution], leaf: Ints) -> Iterator[tuple[Distribution, Ints]]:
@@ -131,31 +165,8 @@ def leaf_tables(network: Network) -> dict[str, LeafTable]:
 
 def _table(network: Network, indices: list[int]) -> LeafTable:
     distributions = [network.nodes[index].distribution for index in indices]  # type: ignore[union-attr]
-    place: dict[Value, int] = {mark: k for k, mark in enumerate(Mark)}
-    listed, logs = listed_values(distributions, place)
     numeric = {row: leaf for row, leaf in enumerate(distributions) if leaf.atoms() is None}
-    others = log_masses([leaf.unlisted() for leaf in distributions])
-    return LeafTable(np.array(indices), place, listed, logs, others, numeric)
-
-
-def listed_values(
-    leaves: Sequence[Distribution], place: dict[Value, int]
-) -> tuple[Relation, Array]:
-    """Return the numbers of the values that each leaf lists, and their log-probabilities.
-
-    Values that have no number yet are added to `place`. No leaf lists the number after the last.
-    """
-    atoms = [leaf.atoms() or {} for leaf in leaves]
-    for of_leaf in atoms:
-        for value in of_leaf:
-            place.setdefault(value, len(place))
-    row = np.repeat(np.arange(len(atoms)), [len(of_leaf) for of_leaf in atoms])
-    item = np.array([place[value] for of_leaf in atoms for value in of_leaf], dtype=np.int64)
-    mass = [mass for of_leaf in atoms for mass in of_leaf.values()]
-    size = len(place) + 1
-    keys = row * size + item
-    order = np.argsort(keys)
-    return Relation.of_keys(keys[order], len(atoms), size), log_masses(mass)[order]
+    return LeafTable(np.array(indices), ListedValues(distributions), numeric)
 
 
 def log_masses(masses: Sequence[float]) -> Array:

@@ -6,8 +6,8 @@ import numpy as np
 
 from rspmn.circuit import Network, Product, Utility
 from rspmn.errors import EvidenceError
-from rspmn.infer.compiled.layers import KINDS, flatten
-from rspmn.infer.compiled.template_trees import Sites, sites_of
+from rspmn.infer.compiled.layers import KINDS
+from rspmn.infer.compiled.sites import Sites, sites_of
 from rspmn.types import Ints
 
 
@@ -31,15 +31,14 @@ def refuse_outcomes(outcomes: Outcomes, counted: int) -> None:
 
 def outcomes_of(template: Network) -> Outcomes:
     """Return the products that have an S_L among their children."""
-    flat = flatten(template)
-    sites = sites_of(template, flat)
+    arrays, sites = template.arrays, sites_of(template)
     site_of = np.full(len(template), -1)
     site_of[sites.nodes] = np.arange(len(sites.nodes))
-    parent = np.repeat(np.arange(len(template)), np.diff(flat.starts))
-    product = flat.kind[parent] == KINDS[Product]
-    led = np.flatnonzero(product & (site_of[flat.children] >= 0))
+    parent = arrays.parents
+    product = arrays.kind[parent] == KINDS[Product]
+    led = np.flatnonzero(product & (site_of[arrays.children] >= 0))
     nodes, first = np.unique(parent[led], return_index=True)
     utility = np.full(len(template), -1)
-    earns = np.flatnonzero(product & (flat.kind[flat.children] == KINDS[Utility]))
-    utility[parent[earns]] = flat.children[earns]
-    return Outcomes(nodes, site_of[flat.children[led[first]]], utility[nodes], sites)
+    earns = np.flatnonzero(product & (arrays.kind[arrays.children] == KINDS[Utility]))
+    utility[parent[earns]] = arrays.children[earns]
+    return Outcomes(nodes, site_of[arrays.children[led[first]]], utility[nodes], sites)

@@ -321,7 +321,7 @@ class CellsHere:
         code_of = np.full(listed.size, -1)
         code_of[self.atom] = np.arange(self.size - 1)  # no leaf lists the last atom, for none
         code, row = code_of[listed.items], np.repeat(np.arange(len(listed)), listed.counts)
-        occurs = (code >= 0) & (self.cells.listed_logs > -np.inf)
+        occurs = (code >= 0) & (self.cells.values.logs > -np.inf)
         return Relation.of_keys(
             np.sort(row[occurs] * self.size + code[occurs]), len(listed), self.size
         )

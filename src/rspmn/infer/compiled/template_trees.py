@@ -7,14 +7,11 @@ and what the site passes up is linear in what the interface nodes of the next st
 """
 
 from collections.abc import Mapping
-from functools import cached_property
 
 import numpy as np
 
 from rspmn.circuit import (
     Categorical,
-    FactoredLatents,
-    Latent,
     Leaf,
     Max,
     Network,
@@ -22,116 +19,13 @@ from rspmn.circuit import (
     Sum,
     Utility,
 )
-from rspmn.infer.compiled.layers import KINDS, Flat, flatten, log_sums
+from rspmn.circuit.node_arrays import NodeArrays
+from rspmn.infer.compiled.layers import KINDS, log_sums
 from rspmn.infer.compiled.leaf_tables import Distinct, leaf_tables
-from rspmn.infer.compiled.relations import Relation, ranges
-from rspmn.infer.compiled.site_products import SiteProducts
+from rspmn.infer.compiled.relations import ranges
+from rspmn.infer.compiled.sites import Sites, sites_of
 from rspmn.types import Array, Bools, Ints
 from rspmn.values import UNKNOWN, Value
-
-
-class Sites:
-    """The nodes that lead to the next step only, as weights over interface nodes.
-
-    The weights are found when they are first asked for: factored latents are multiplied out then.
-    """
-
-    def __init__(self, nodes: Ints, template: Network, flat: Flat) -> None:
-        self.nodes = nodes  # [sites], in the template
-        self._template, self._flat = template, flat
-
-    def only(self, sites: Ints) -> "Sites":
-        """Return some of the sites."""
-        return Sites(self.nodes[sites], self._template, self._flat)
-
-    @property
-    def starts(self) -> Ints:  # [sites + 1]
-        """The first edge of each site."""
-        return self._edges[0]
-
-    @property
-    def interfaces(self) -> Ints:  # [edges], sorted within a site
-        """The interface node of each edge."""
-        return self._edges[1]
-
-    @property
-    def weights(self) -> Array:  # [edges]
-        """The weight of each edge."""
-        return self._edges[2]
-
-    @cached_property
-    def _edges(self) -> tuple[Ints, Ints, Array]:
-        return self.edges(multiplied_out=True)
-
-    def edges(self, multiplied_out: bool) -> tuple[Ints, Ints, Array]:
-        """Return the first edge of each site, interface nodes, and weights.
-
-        If they are not multiplied out, all factored latents of a site are one edge, whose interface
-        node is one more than the last.
-        """
-        template, flat, nodes = self._template, self._flat, self.nodes
-        means = np.full(len(template), len(template.roots))
-        latents = flat.of_kind(Latent)
-        means[latents] = flat.item[latents]
-        site, node, weight = self.latents(Latent)
-        parts = [(site, means[node], weight)]
-        site, node, weight = self.latents(FactoredLatents)
-        if multiplied_out:
-            parts += _multiplied_out(template, site, node, weight)
-        else:
-            parts.append((site, means[node], weight))
-        site, to, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
-        size = int(to.max(initial=0)) + 1
-        keys, which = np.unique((site * size + to)[weight > 0], return_inverse=True)
-        starts = np.searchsorted(keys // size, np.arange(len(nodes) + 1))
-        weights = np.bincount(which, weight[weight > 0], len(keys)).astype(np.float64)
-        return starts, keys % size, weights
-
-    def latents(self, kind: type[Latent] | type[FactoredLatents]) -> tuple[Ints, Ints, Array]:
-        """Return sites, the nodes of a kind that they lead to, and the weights of these."""
-        flat = self._flat
-        site, node, weight = np.arange(len(self.nodes)), self.nodes, np.ones(len(self.nodes))
-        parts = [(site[:0], node[:0], weight[:0])]
-        while len(node):  # down to the latents: one or two levels
-            wanted = flat.kind[node] == KINDS[kind]
-            parts.append((site[wanted], node[wanted], weight[wanted]))
-            edges, first = ranges(flat.starts[node], flat.starts[node + 1])
-            counts = np.diff(first)
-            site, weight = np.repeat(site, counts), np.repeat(weight, counts) * flat.weights[edges]
-            node = flat.children[edges]
-        site, node, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return site, node, weight
-
-    @cached_property
-    def products(self) -> SiteProducts | None:
-        """The factored latents; None if there are none."""
-        site, node, weight = self.latents(FactoredLatents)
-        if not len(node):
-            return None
-        return SiteProducts(self._template, site, node, weight, len(self.nodes))
-
-    @cached_property
-    def counted(self) -> tuple[Relation, Array]:
-        """The interface nodes after each site but for factored latents, and their weights."""
-        if self.products is None:
-            return self.relation, self.weights
-        starts, interfaces, weights = self.edges(multiplied_out=False)
-        kept, size = interfaces < len(self._template.roots), len(self._template.roots)
-        before = np.concatenate([[0], np.cumsum(kept)])
-        return Relation(before[starts], interfaces[kept], size), weights[kept]
-
-    @cached_property
-    def relation(self) -> Relation:
-        """The interface nodes after each site; its entries are the edges."""
-        return Relation(self.starts, self.interfaces, len(self._template.roots))
-
-    @cached_property
-    def log_totals(self) -> Array:  # [sites]
-        """What each site passes up if all interface nodes after it pass up 1."""
-        relation, weights = self.counted
-        site = np.repeat(np.arange(len(self.nodes)), relation.counts)
-        total = np.bincount(site, weights, len(self.nodes))
-        return np.log(total if self.products is None else total + self.products.totals())
 
 
 class RootTrees:
@@ -143,29 +37,29 @@ class RootTrees:
 
     def __init__(self, template: Network) -> None:
         self.template = template
-        flat = flatten(template)
-        self.sites = sites_of(template, flat)
+        arrays, self.sites = template.arrays, sites_of(template)
         self.decisions: dict[str, dict[Value, int]] = {}  # the code of each value
-        codes, numbers = self._decision_codes(flat)
-        widths = np.diff(flat.starts)
+        codes, numbers = self._decision_codes(arrays)
+        widths = np.diff(arrays.starts)
         widths[self.sites.nodes] = 0
-        here = flat.roots.astype(np.int64)
+        here = np.array(template.roots, dtype=np.int64)
         nodes, edges, parents, above = [here], [np.full(len(here), -1)], [np.full(len(here), -1)], 0
         while len(here):
-            edge, _ = ranges(flat.starts[here], flat.starts[here] + widths[here])
+            edge, _ = ranges(arrays.starts[here], arrays.starts[here] + widths[here])
             parents.append(above + np.repeat(np.arange(len(here)), widths[here]))
             edges.append(edge)
-            nodes.append(flat.children[edge])
+            nodes.append(arrays.children[edge])
             above, here = above + len(here), nodes[-1]
         self.levels = np.cumsum([0, *map(len, nodes[:-1])])  # [depth + 1], where each level starts
         self.node = np.concatenate(nodes)  # [positions]
         self.parent = np.concatenate(parents)  # [positions], -1 at a root
         self.width = widths[self.node]  # [positions], the number of children
-        self.first = len(flat.roots) + np.cumsum(self.width) - self.width  # [positions], of these
-        self.kind = flat.kind[self.node]  # [positions]
+        #: [positions], the first of these
+        self.first = len(template.roots) + np.cumsum(self.width) - self.width
+        self.kind = arrays.kind[self.node]  # [positions]
         self.edge = edge = np.concatenate(edges)  # [positions], above it, in the template
         with np.errstate(divide="ignore"):  # below a sum, [positions]; 0 elsewhere
-            self.log_weight = np.where(edge >= 0, np.log(flat.weights)[edge], 0.0)
+            self.log_weight = np.where(edge >= 0, np.log(arrays.weights)[edge], 0.0)
         self.branch = np.where(edge >= 0, codes[edge], -1)  # the code of the value, below a max
         self.decision = numbers[self.node]  # the number of the decision, at a max
         site_of = np.full(len(template), -1)
@@ -185,16 +79,16 @@ class RootTrees:
     def __len__(self) -> int:
         return len(self.node)
 
-    def _decision_codes(self, flat: Flat) -> tuple[Ints, Ints]:
+    def _decision_codes(self, arrays: NodeArrays) -> tuple[Ints, Ints]:
         """Return the code of the value at each edge below a max, and the decision of each max."""
-        codes, numbers = np.full(len(flat.children), -1), np.full(len(flat.kind), -1)
-        maxes = flat.of_kind(Max)
-        used, numbers[maxes] = np.unique(flat.item[maxes], return_inverse=True)
+        codes, numbers = np.full(len(arrays.children), -1), np.full(len(arrays.kind), -1)
+        maxes = arrays.of_kind(Max)
+        used, numbers[maxes] = np.unique(arrays.item[maxes], return_inverse=True)
         for number in used.tolist():
-            edges, _ = flat.edges_of(maxes[flat.item[maxes] == number])
-            known = self.decisions.setdefault(flat.decisions[number], {})
-            choices, which = np.unique(flat.choice[edges], return_inverse=True)
-            values = [flat.values[k] for k in choices.tolist()]
+            edges, _ = arrays.edges_of(maxes[arrays.item[maxes] == number])
+            known = self.decisions.setdefault(arrays.decisions[number], {})
+            choices, which = np.unique(arrays.choice[edges], return_inverse=True)
+            values = [arrays.values[k] for k in choices.tolist()]
             found = [known.setdefault(value, len(known)) for value in values]
             codes[edges] = np.array(found, dtype=np.int64)[which]
         return codes, numbers
@@ -226,37 +120,6 @@ class RootTrees:
         earns = arrays.of_kind(Utility)
         found[:, earns] = arrays.utilities[arrays.item[earns]][:, [1, 3]].T
         return found[0][self.node], found[1][self.node]
-
-
-def sites_of(template: Network, flat: Flat) -> Sites:
-    """Return the highest nodes with nothing but latents below them."""
-    only = (flat.kind == KINDS[Latent]) | (flat.kind == KINDS[FactoredLatents])
-    inner = np.flatnonzero(
-        ((flat.kind == KINDS[Sum]) | (flat.kind == KINDS[Product])) & (np.diff(flat.starts) > 0)
-    )
-    while len(inner):
-        edges, first = flat.edges_of(inner)
-        found = np.logical_and.reduceat(only[flat.children[edges]], first)
-        if np.array_equal(found, only[inner]):
-            break
-        only[inner] = found
-    above = np.repeat(~only, np.diff(flat.starts))
-    nodes = np.unique(flat.children[above & only[flat.children]])
-    return Sites(nodes, template, flat)
-
-
-def _multiplied_out(
-    template: Network, site: Ints, node: Ints, weight: Array
-) -> list[tuple[Ints, Ints, Array]]:
-    """Return factored latents as sites, interface nodes and weights."""
-    found = []
-    for at, index, share in zip(site.tolist(), node.tolist(), weight.tolist(), strict=True):
-        factored = template.nodes[index]
-        assert isinstance(factored, FactoredLatents)
-        of_nodes = share * factored.factors.weights(factored.rows)
-        to = np.flatnonzero(of_nodes)
-        found.append((np.full(len(to), at), to, of_nodes[to]))
-    return found
 
 
 class Ways:
