@@ -11,6 +11,7 @@ from rspmn.envs.sys_admin import sys_admin
 from rspmn.evaluate import true_value
 from rspmn.learn.info import RSPMNInfo
 from rspmn.learn.successors import factored, products
+from rspmn.learn.successors.factored import FutureInfo
 
 
 def learned(
@@ -88,3 +89,15 @@ def test_refit_on_the_same_log_changes_nothing(monkeypatch: pytest.MonkeyPatch) 
         again, _ = refit(model, world.generate(60, world.horizon, 3))
     assert again.values(20) == pytest.approx(model.values(20), rel=1e-9, nan_ok=True)
     assert np.allclose(again.visits, model.visits)
+
+
+def test_tables_have_a_number_for_each_row_and_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a ring of 4 machines the table of a machine has two classes, although 16 states exist."""
+    spread = learned(sys_admin(4), 60, monkeypatch, spread=True)[1].future
+    assert isinstance(spread, FutureInfo)
+    monkeypatch.setattr(products, "MOST_NUMBERS", 16 * sum(spread.leaves))
+    assert learned(sys_admin(4), 60, monkeypatch, spread=True)[1].future == spread
+    monkeypatch.setattr(products, "MOST_NUMBERS", 2 * sum(spread.leaves) - 1)
+    few = learned(sys_admin(4), 60, monkeypatch, spread=True)[1].future
+    assert isinstance(few, FutureInfo)
+    assert few.spread == 0

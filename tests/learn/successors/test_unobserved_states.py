@@ -88,10 +88,14 @@ def test_such_a_model_is_kept_in_a_file(few_steps: Learned, tmp_path: Path) -> N
     assert again == model
 
 
+@pytest.mark.parametrize("work", [extrapolate.MOST_WORK, 0])
 def test_decisions_that_are_never_best_change_nothing(
-    few_steps: Learned, monkeypatch: pytest.MonkeyPatch
+    work: int, few_steps: Learned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Or hardly anything, if plans end after a few steps, as they would take too long."""
     world, log, model, info = few_steps
+    assert extrapolate.LEAST_STEPS < HORIZON
+    monkeypatch.setattr(extrapolate, "MOST_WORK", work)
     assert info.never_best == 0
     monkeypatch.setattr(each_state, "MANY_STATES", 5)
     monkeypatch.setattr(extrapolate, "MOST_BRANCHES", 0)

@@ -2,7 +2,7 @@
 
 Where states are many, so are their untried decisions. Then only those are kept that are best for
 some number of steps to go, up to the length of an episode: others would never be chosen. That is
-found out by planning with what factors predict alone.
+found out by planning with what factors predict alone, for fewer steps if a step takes long.
 """
 
 from dataclasses import dataclass, replace
@@ -18,8 +18,9 @@ from rspmn.learn.successors.untried import MOST_BRANCHES, branches_of
 from rspmn.model import Untried
 from rspmn.types import Array, Bools, Ints
 
-#: Plans are not longer than this.
-MOST_STEPS = 100
+#: Plans are not longer than this, nor so long that they take more multiplications, unless they are
+#: shorter than this.
+MOST_STEPS, MOST_WORK, LEAST_STEPS = 100, 4_000_000_000, 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +59,8 @@ def extrapolate(
         products = FactorProducts(factors, found.leaves)
         found = replace(found, kept=products.kept[products.of_contexts])
         plan = _Plan(products, found, node)
-        horizon = int(min(MOST_STEPS, np.ceil(steps)))
+        affordable = max(LEAST_STEPS, MOST_WORK / max(1, products.expect.work))
+        horizon = int(min(MOST_STEPS, np.ceil(steps), affordable))
         some = tried.any(axis=1, keepdims=True)
         wanted &= plan.best(~some | tried, horizon) | plan.best(np.ones_like(tried), horizon)
     acted = np.asarray(tried.any(axis=1))

@@ -3,7 +3,7 @@
 Components are independent given the leaves. Each half of them has few combinations of leaves, of
 which the outcomes are listed once, the likeliest first. What follows a combination of all leaves
 are pairs of an outcome of either half: of each outcome, those that are likely enough together with
-it are the first of the other list.
+it are the first of the other list. How likely is enough is a matter of how many there would be.
 """
 
 from dataclasses import dataclass
@@ -17,8 +17,12 @@ from rspmn.data.keys import group_weights
 from rspmn.learn.successors.priors import Factors
 from rspmn.types import Array, Ints
 
-#: A state that follows with less probability than this is left out, unless it follows elsewhere.
-LEAST_CHANCE = 1e-3
+#: A state that follows with less probability than this is left out, unless it follows elsewhere:
+#: the first of these with which about so many pairs of a combination and a state are left, or the
+#: last.
+LEAST_CHANCES, MOST_PAIRS = (1e-3, 3e-3, 1e-2, 3e-2), 20_000_000
+#: About so many combinations are looked at to find out how many states follow.
+SAMPLE = 100
 #: About so many states that may follow are looked at at once.
 CHUNK = 500_000
 
@@ -54,16 +58,16 @@ class LikelyStates:
         tuple
             The values of components, [states, components], and how often, [states].
         """
-        half = (len(leaves) + 1) // 2
-        one, other = self._outcomes(leaves[:half]), self._outcomes(leaves[half:])
+        least = self._least_chance(leaves)
+        one, other = self._halves(leaves, least)
         rows, which = distinct_integers(one.row * (len(other.starts) - 1) + other.row)
         weight = group_weights(which, weight, len(rows))
         of_one, of_other = np.divmod(rows, len(other.starts) - 1)
         width = np.diff(one.starts)[of_one] * np.diff(other.starts)[of_other]
-        chunk = np.cumsum(np.minimum(width, 1 / LEAST_CHANCE)) // CHUNK
+        chunk = np.cumsum(np.minimum(width, 1 / least)) // CHUNK
         keys, often = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
         for part in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(chunk)) + 1):
-            key, share = _pairs(one, of_one[part], other, of_other[part], weight[part])
+            key, share = _pairs(one, of_one[part], other, of_other[part], weight[part], least)
             found, which = distinct_integers(key)
             keys.append(found)
             often.append(group_weights(which, share, len(found)))
@@ -72,7 +76,22 @@ class LikelyStates:
         values = np.hstack([one.values[at], other.values[after]])
         return values, group_weights(which, np.concatenate(often), len(found))
 
-    def _outcomes(self, leaves: Ints) -> "_Outcomes":
+    def _least_chance(self, leaves: Ints) -> float:
+        """Return from which probability on states are listed."""
+        sample = leaves[:, :: max(1, leaves.shape[1] // SAMPLE)]
+        for least in LEAST_CHANCES:
+            one, other = self._halves(sample, least)
+            found = _pairs(one, one.row, other, other.row, np.ones(len(one.row)), least)[0]
+            if len(found) * leaves.shape[1] <= MOST_PAIRS * sample.shape[1]:
+                return least
+        return LEAST_CHANCES[-1]
+
+    def _halves(self, leaves: Ints, least: float) -> "tuple[_Outcomes, _Outcomes]":
+        """Return what may follow in either half of the components."""
+        half = (len(leaves) + 1) // 2
+        return self._outcomes(leaves[:half], least), self._outcomes(leaves[half:], least)
+
+    def _outcomes(self, leaves: Ints, least: float) -> "_Outcomes":
         """Return what may follow combinations of leaves of some components."""
         rows, row = distinct_rows(leaves.T)
         at, chance = np.arange(len(rows)), np.ones(len(rows))
@@ -82,7 +101,7 @@ class LikelyStates:
             cell, first = ranges(self.starts[node], self.starts[node + 1])
             before = np.repeat(np.arange(len(at)), np.diff(first))
             longer = chance[before] * self.chance[cell]
-            kept = longer >= LEAST_CHANCE
+            kept = longer >= least
             before, chance = before[kept], longer[kept]
             at, values = at[before], np.column_stack([values[before], self.value[cell[kept]]])
         order = np.lexsort([-chance, at])
@@ -114,17 +133,17 @@ class _Outcomes:
 
 
 def _pairs(
-    one: _Outcomes, of_one: Ints, other: _Outcomes, of_other: Ints, weight: Array
+    one: _Outcomes, of_one: Ints, other: _Outcomes, of_other: Ints, weight: Array, least: float
 ) -> tuple[Ints, Array]:
     """Return the keys of states that follow combinations of either half, and how often."""
     mine, first = ranges(one.starts[of_one], one.starts[of_one + 1])
     row = np.repeat(np.arange(len(of_one)), np.diff(first))
     after, chance = of_other[row], one.chance[mine]
-    stop = other.down_to(after, LEAST_CHANCE / chance)
+    stop = other.down_to(after, least / chance)
     theirs, first = ranges(other.starts[after], stop)
     counts = np.diff(first)
     joint = np.repeat(chance, counts) * other.chance[theirs]
     often = np.repeat(weight[row], counts) * joint
     key = np.repeat(one.state[mine] * len(other.values), counts) + other.state[theirs]
-    kept = joint >= LEAST_CHANCE
+    kept = joint >= least
     return key[kept], often[kept]

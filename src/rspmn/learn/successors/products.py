@@ -53,9 +53,9 @@ class FactorProducts:
     @property
     def fit_in_tables(self) -> bool:
         """Whether the tables are not too large, and there is more than one."""
-        rows = self.factors.rows
-        numbers = sum(map(len, rows)) * self.factors.boxes.count
-        return len(rows) > 1 and numbers <= MOST_NUMBERS
+        pairs = zip(self.factors.rows, self.factors.counts, strict=True)
+        sizes = [len(nodes) * counts.shape[1] for nodes, counts in pairs]
+        return len(sizes) > 1 and sum(sizes) <= MOST_NUMBERS
 
     @cached_property
     def expect(self) -> Expectation:
