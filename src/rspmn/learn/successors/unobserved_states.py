@@ -88,7 +88,7 @@ def beyond_in_model(model: RSPMN, two: "TwoSteps") -> tuple[Located, Beyond] | N
     codes = _codes_in(model.template, more, located.states)
     more, codes = more[(codes >= 0).all(axis=1)], codes[(codes >= 0).all(axis=1)]
     beyond = closure.given(codes + 1)
-    return (with_states(located, beyond, more), beyond) if beyond is not None else None
+    return with_states(located, beyond, more), beyond
 
 
 def with_states(located: Located, beyond: Beyond, nodes: Ints) -> Located:
@@ -122,7 +122,10 @@ def _codes_in(template: Network, interfaces: Ints, states: States) -> Ints:  # [
 def _closure(
     two: "TwoSteps", located: Located, interfaces: int, end: int | None
 ) -> "_Closure | None":
-    """Return what says which states follow others; None if the log only has last steps."""
+    """Return what says which states follow others.
+
+    None if the log only has last steps, or more states and decisions than are looked at.
+    """
     windows, states, node = two.windows, located.states, located.node
     here, after = located.of_steps(), located.of_successors(windows, end)
     steps = with_those_that_went_on(windows, windows.counts.astype(np.float64), here, after, end)
@@ -135,7 +138,8 @@ def _closure(
         after[window], counts, np.ones(len(window)),
     )  # fmt: skip
     goes_on = ~transitions.over
-    if not goes_on.any():
+    made, _ = contexts_of(transitions, two.schema.decisions, window)
+    if not goes_on.any() or states.count * len(made) > MOST_PAIRS:
         return None
     return _Closure(transitions, Learned(transitions, goes_on))
 
@@ -165,12 +169,9 @@ class _Closure:
         self.apart = self._never_together()
         self.found: list[Predicted] = []
 
-    def beyond(self) -> Beyond | None:
+    def beyond(self) -> Beyond:
         """Return all states that follow, and what follows them."""
-        size, first = len(self.made), 0
-        if self.known * size > MOST_PAIRS:
-            return None
-        complete = False
+        size, first, complete = len(self.made), 0, False
         while first < len(self.codes):
             stop = len(self.codes)
             values, visits = self._followed(first, stop)
@@ -187,12 +188,10 @@ class _Closure:
         codes = dict(zip(self.names, self.codes[self.known :].T, strict=True))
         return Beyond(codes, self.made, _joined(self.found), self.tried, complete, self.ties)
 
-    def given(self, codes: Ints) -> Beyond | None:
+    def given(self, codes: Ints) -> Beyond:
         """Return what follows some states, and no others; `codes` are [states, variables]."""
         size = len(self.made)
         self.codes = np.concatenate([self.codes, codes])
-        if self.known * size > MOST_PAIRS:
-            return None
         step = max(1, CHUNK // (20 * size))
         for start in range(0, len(self.codes), step):
             self.found.append(self._predicted(np.arange(start, min(len(self.codes), start + step))))
