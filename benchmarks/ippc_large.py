@@ -189,7 +189,7 @@ of its own episodes in which a policy knows the state. Seconds are CPU seconds o
 def main() -> None:
     """Run, print, and write the table after each run."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", nargs="+", default=CASES, help="such as SkillTeaching-5")
+    parser.add_argument("--cases", nargs="+", default=CASES, help="SkillTeaching-5, or SysAdmin-3:10000")
     parser.add_argument("--episodes", nargs="+", type=int, default=[300])
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--drawn", type=int, default=300, help="episodes that are simulated")
@@ -197,9 +197,10 @@ def main() -> None:
     options = parser.parse_args()
     runs: list[Run] = []
     for case in options.cases:
-        for episodes in options.episodes:
+        name, _, own = case.partition(":")
+        for episodes in [int(own)] if own else options.episodes:
             for seed in range(options.seeds):
-                runs.append(run(case, episodes, seed, options.drawn))
+                runs.append(run(name, episodes, seed, options.drawn))
                 print(runs[-1], flush=True)
                 if options.output is not None:
                     command = " ".join(["python", *sys.argv])
