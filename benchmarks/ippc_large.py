@@ -189,7 +189,7 @@ of its own episodes in which a policy knows the state. Seconds are CPU seconds o
 def main() -> None:
     """Run, print, and write the table after each run."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", nargs="+", default=CASES, help="SkillTeaching-5, or SysAdmin-3:10000")
+    parser.add_argument("--cases", nargs="+", default=CASES, help="as SysAdmin-3:10000")
     parser.add_argument("--episodes", nargs="+", type=int, default=[300])
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--drawn", type=int, default=300, help="episodes that are simulated")
