@@ -52,6 +52,8 @@ test-browser: $(VENV)/.ready-browser  ## the page of a model in a real browser
 bench: $(VENV)/.ready-bench  ## benchmarks, as ratios in one run
 	@for file in benchmarks/*.py; do echo "== $$file"; $(RUN) $$file || exit 1; done
 
+# Shorter: make soak SHARE=0.1 MUTANTS=20000 TABLES=0:2000 KILLS=5 FUZZ_SEED=5 (share of examples and seeds,
+# mutants of models, odd tables, kills of each command).
 soak: $(VENV)/.ready-test  ## all tests with fifty times the examples, those marked soak too
 	@SOAK=1 $(RUN) -m pytest -n auto --dist loadscope --no-loadscope-reorder -m 'not browser'
 

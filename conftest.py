@@ -33,8 +33,8 @@ def pytest_collect_file(file_path: Path) -> Generator[None, list[Any], list[Any]
 def pytest_collection() -> None:
     """Set hypothesis up: new examples on every run at a desk, the same ones in CI.
 
-    `make soak` tries fifty times as many. This is done here and not on import, so that pytest
-    shows that it has started before it takes its half second.
+    `make soak` tries fifty times as many, or a share of these (SHARE=0.1). This is done here and
+    not on import, so that pytest shows that it has started before it takes its half second.
     """
     from hypothesis import HealthCheck, settings
 
@@ -42,7 +42,8 @@ def pytest_collection() -> None:
         "desk", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=12
     )
     settings.register_profile("ci", settings.get_profile("desk"), derandomize=True)
-    settings.register_profile("soak", settings.get_profile("desk"), max_examples=600)
+    most = max(12, round(600 * float(os.environ.get("SHARE", "1"))))
+    settings.register_profile("soak", settings.get_profile("desk"), max_examples=most)
     wanted = "soak" if os.environ.get("SOAK") else "ci" if os.environ.get("CI") else "desk"
     settings.load_profile(wanted)
 

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 SOAK = bool(os.environ.get("SOAK"))
+#: The share of the examples and seeds of `make soak` that are tried: SHARE=0.1 for a shorter one.
+SHARE = float(os.environ.get("SHARE", "1"))
 
 
 def share_of_examples(share: float) -> settings:
@@ -25,4 +27,4 @@ def mostly_soak(values: Iterable[Any], few: Collection[Any]) -> list[Any]:
 
 def seeds(few: int, many: int) -> range:
     """Return the seeds that a test is repeated with: a few, or many in `make soak`."""
-    return range(many if SOAK else few)
+    return range(max(few, round(SHARE * many)) if SOAK else few)

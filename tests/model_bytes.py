@@ -22,6 +22,7 @@ from number_worlds import corridor
 from rspmn import Schema, windows
 from rspmn.data.episodes import Episodes
 from rspmn.envs.domains import DOMAINS
+from rspmn.envs.inventory import inventory
 from rspmn.envs.sys_admin import sys_admin
 from rspmn.learn import learn_rspmn, learn_spmn
 
@@ -50,6 +51,8 @@ def _of(log: Episodes) -> tuple[Table, Schema]:
 KINDS: dict[str, Callable[[], tuple[Table, Schema]]] = {
     "finite": lambda: _of(DOMAINS["FrozenLake"]().generate(200, 20, 0, "final")),
     "products": lambda: _of(sys_admin(4).generate(60, 10, 0, "final")),
+    "moves": lambda: _of(inventory(most=4, units=1).generate(60, 8, 0, "final")),
+    "time limit": lambda: _of(DOMAINS["FrozenLake"]().generate(200, 6, 0)),
     "numbers": _numbers,
     "single shot": _single_shot,
 }

@@ -19,7 +19,9 @@ from number_worlds import corridor
 from random_models import random_rspmn, random_setting
 from rspmn import RSPMN, SPMN, Episodes, NetworkBuilder, Schema
 from rspmn.circuit import Categorical, IntegerHistogram, PiecewiseLinear, StudentT, fields
+from rspmn.data.windows import time_limit_of
 from rspmn.end_nodes import end_root, weighted_top
+from rspmn.envs.frozen_lake import frozen_lake
 from rspmn.envs.inventory import inventory
 from rspmn.envs.lessons import lessons
 from rspmn.envs.sys_admin import sys_admin
@@ -204,6 +206,13 @@ def moves() -> RSPMN:
     return model
 
 
+def time_limit() -> RSPMN:
+    """Return a model of a log that is cut at a time limit, with the ends in its last step."""
+    log = frozen_lake().generate(60, 6, 0)
+    assert time_limit_of(log.lengths, log.endings) == 6
+    return learn_rspmn(log)[0]
+
+
 def as_arrays(model: RSPMN | SPMN, path: Path) -> None:
     """Write a model as large ones are: networks as arrays, lists as differences."""
     with pytest.MonkeyPatch.context() as patch:
@@ -212,11 +221,11 @@ def as_arrays(model: RSPMN | SPMN, path: Path) -> None:
 
 
 #: Models that are written as large ones are.
-LARGE = (factored, beyond, every_leaf, single_numbers)
+LARGE = (factored, beyond, every_leaf, single_numbers, shared_outcomes, moves)
 KINDS: tuple[Callable[[], RSPMN | SPMN], ...] = (
     every_leaf, two_decisions, factored, soft_marked, finite, counted, soft_boxes, intervals,
     untried, untried_by_hand, beyond, informative, never_taken, single_shot, single_numbers,
-    shared_outcomes, moves,
+    shared_outcomes, moves, time_limit,
 )  # fmt: skip
 
 

@@ -85,7 +85,7 @@ def test_every_kept_cell_is_used_again(report: Path) -> None:
 
 
 def test_no_process_outlives_it(tmp_path: Path) -> None:
-    """Killed alone, without its workers: they end by themselves, soon."""
+    """Killed alone, without its workers: they look for it twice a second, and end."""
     command = [sys.executable, "-m", "rspmn", "reproduce", "--domains", "Elevators", "-o"]
     running = subprocess.Popen(
         [*command, str(tmp_path)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -109,9 +109,8 @@ def test_no_process_outlives_it(tmp_path: Path) -> None:
         time.sleep(0.05)
     running.kill()
     running.wait()
-    for _ in range(100):
-        if not session():
-            break
+    late = time.monotonic() + 120  # however busy the machine is
+    while session() and time.monotonic() < late:
         time.sleep(0.1)
     assert session() == []
 
@@ -172,7 +171,7 @@ def test_interrupted_by_hand(tmp_path: Path) -> None:
     while running.poll() is None and len(list(cells.glob("*.json"))) < 1:
         time.sleep(0.02)
     os.killpg(running.pid, signal.SIGINT)
-    _, said = running.communicate(timeout=60)
+    _, said = running.communicate(timeout=300)
     assert running.returncode == 130
     assert "goes on from there" in said.splitlines()[-1]
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 10
