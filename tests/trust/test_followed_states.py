@@ -64,6 +64,14 @@ def test_what_interpolated_values_lose_is_not_lost() -> None:
     assert any("far apart" in caveat for caveat in found.caveats)
 
 
+def test_few_ends_are_said(model: RSPMN) -> None:
+    """Of 12 walks that end, boxes of 20 steps cannot tell where ends are."""
+    few = walks(12)
+    assert few.soft_posterior.ended == pytest.approx(12, rel=0.5)
+    assert any("ended an episode" in c for c in few.honest_value(20).caveats)
+    assert not any("ended an episode" in c for c in model.honest_value(20).caveats)
+
+
 def test_the_noise_of_moves_is_that_of_the_log(model: RSPMN) -> None:
     """It is 0.005, known from about 1,000 steps of each action: to 1 / √2,000, three times over."""
     found = FollowedStates(model.soft_posterior, model.policy(30, 0.9).planned)

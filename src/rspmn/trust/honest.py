@@ -35,6 +35,8 @@ LEVEL = 0.9
 FOR_OPTIMISM, EDGES_FOR_OPTIMISM, LEAST_FOR_OPTIMISM = 100, 2_000_000, 20
 #: At most this many floats are held per chunk of draws.
 CHUNK = 10_000_000
+#: Where states are numbers, ends are told apart in boxes of at least this many steps.
+FEW_ENDS = 20.0
 #: Without a horizon, values are updated until they are within this share of their limit; so often
 #: at most.
 SETTLED, MOST_UPDATES = 1e-4, 3_000
@@ -124,13 +126,19 @@ def _of_soft_boxes(
     low, high = np.quantile(drawn, tails_of(level)).tolist()
     point, noise = float(drawn.mean()), float(drawn.std())
     found = HonestValue(point, min(low, point), max(high, point), promise, 0.0, noise, (), level)
-    if found.kept or found.low <= promise <= found.high:
-        return found
-    caveat = (
-        f"interface nodes are far apart: with values interpolated between them it is {promise:.4g},"
-        " with moves interpolated it is this; errors of interpolated moves are not included"
-    )
-    return replace(found, caveats=(caveat,))
+    caveats = []
+    if 0 < posterior.ended < FEW_ENDS:
+        caveats.append(
+            f"about {posterior.ended:.2g} logged steps ended an episode: which states these are, "
+            "and what it takes to get there, is hardly known"
+        )
+    if not found.kept and not found.low <= promise <= found.high:
+        caveats.append(
+            "interface nodes are far apart: with values interpolated between them it is "
+            f"{promise:.4g}, with moves interpolated it is this; errors of interpolated moves are "
+            "not included"
+        )
+    return replace(found, caveats=tuple(caveats))
 
 
 class _Plan:

@@ -52,11 +52,17 @@ class SoftPosterior:
         self.leads = csr_array(leads[found.site[outcome]])  # [branches, interfaces]
         over = np.arange(model.num_interfaces) == model.end
         self.end = np.asarray(self.leads @ over.astype(np.float64))  # [branches]
-        self.known = np.array(counts.steps)[outcome] + counts.shared  # [branches]
+        self.steps = np.array(counts.steps)[outcome]  # [branches]
+        self.known = self.steps + counts.shared  # [branches]
         self.landing = np.array(counts.landing)[outcome]  # [branches]
         self.mean, self.variance = _utilities(model, found, outcome)  # [branches] each
         # If all episodes begin with a step that was left out, the model's start is all there is.
         self.starts = np.array(counts.starts if any(counts.starts) else model.starts)
+
+    @property
+    def ended(self) -> float:
+        """About how many logged steps ended an episode."""
+        return float(self.end @ self.steps)
 
     @property
     def floats(self) -> int:
