@@ -45,11 +45,11 @@ CASES = [
     ("CrossingTraffic", 200, 5), ("CrossingTraffic", 1_000, 5),
     ("Taxi", 1_000, 50), ("Lessons", 300, 12), ("Lessons", 1_000, 12),
     ("Inventory", 300, 28), ("Inventory", 1_000, 28),
-    ("CartPole", 300, 200), ("hospital", 2_500, 30),
+    ("CartPole", 300, 200), ("MountainCar", 100, 200), ("hospital", 2_500, 30),
     ("ring-10", 300, 40), ("ring-10", 1_000, 40), ("ring-12", 1_000, 40), ("SysAdmin-1", 300, 40),
 ]  # fmt: skip
 #: Worlds whose states are numbers.
-NUMBERS = "CartPole", "hospital"
+NUMBERS = "CartPole", "MountainCar", "hospital"
 #: Their true values are means of games, of which nothing is surer than to this share: if none of
 #: 200 poles falls, one of 70 still may (with a probability of .05).
 SAMPLED = 1e-3
@@ -65,9 +65,9 @@ ABOUT = """# Honest values
 Made by {commands}.
 
 Mean errors are those of MEU and of the point of `honest_value`, against the value of the learned
-policy: exact, or for CartPole and the hospital the mean of 200 games and of 3,000 stays (then an
-interval that ends within a thousandth of it holds it: it is not known better). Noise is the mean
-error that the draws expect of the point. Factor is the error of MEU over that of the point, and
+policy: exact, or for CartPole and MountainCar the mean of 200 games, for the hospital of 3,000
+stays (then an interval that ends within a thousandth of it holds it: it is not known better). Noise
+is the mean error that the draws expect of the point. Factor is the error of MEU over that of the point, and
 possible that over the noise: if the draws are right, no point does better on average.
 Flagged are answers with a caveat. Of the others, or of all if all are flagged, coverage is the
 share of logs whose 90 % interval holds the value, and width the mean width of the intervals.
@@ -117,7 +117,7 @@ def trial(name: str, episodes: int, horizon: int, seed: int, draws: int) -> Tria
 
 def learned(name: str, episodes: int, horizon: int, seed: int) -> tuple[RSPMN, float]:
     """Learn from one log; return the model, and what its policy is worth."""
-    if name == "CartPole":
+    if name in ("CartPole", "MountainCar"):
         return learned_task(name, episodes, horizon, seed)
     if name == "hospital":
         return learned_hospital(episodes, horizon, seed)
