@@ -67,8 +67,8 @@ Made by {commands}.
 Mean errors are those of MEU and of the point of `honest_value`, against the value of the learned
 policy: exact, or for CartPole and MountainCar the mean of 200 games, for the hospital of 3,000
 stays (then an interval that ends within a thousandth of it holds it: it is not known better). Noise
-is the mean error that the draws expect of the point. Factor is the error of MEU over that of the point, and
-possible that over the noise: if the draws are right, no point does better on average.
+is the mean error that the draws expect of the point. Factor is the error of MEU over that of the
+point, and possible that over the noise: if the draws are right, no point does better on average.
 Flagged are answers with a caveat. Of the others, or of all if all are flagged, coverage is the
 share of logs whose 90 % interval holds the value, and width the mean width of the intervals.
 Seconds are of CPU, 300 draws unless a command says otherwise.
