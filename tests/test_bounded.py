@@ -185,6 +185,23 @@ def test_what_the_process_uses_counts() -> None:
         assert most.startswith("4.7 MiB")
 
 
+#: Runs a command, and prints the most memory that it had, in MB.
+MEASURED = """
+import resource, subprocess, sys
+subprocess.run([sys.executable, "-m", "rspmn", *sys.argv[1:]], check=True, capture_output=True)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e6)
+"""
+
+
+@pytest.mark.soak
+def test_the_memory_limit(inputs: Path, tmp_path: Path) -> None:
+    """Of a log that has to be sorted: a tenth above the limit at most, Python and all included."""
+    learn = ["learn", "many.parquet", "--schema", "s.toml", "-o", str(tmp_path / "m.json")]
+    command = [sys.executable, "-c", MEASURED, *learn, "--memory-limit", "500MB"]
+    done = subprocess.run(command, cwd=inputs, check=True, capture_output=True, text=True)
+    assert 300 < float(done.stdout) < 550
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("limit", [1.0, 2.0])
 def test_the_time_limit_of_recurrent_models(limit: float, monkeypatch: pytest.MonkeyPatch) -> None:
