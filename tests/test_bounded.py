@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.machinery import ExtensionFileLoader
 from pathlib import Path
 from types import ModuleType
@@ -67,10 +68,14 @@ def _own_handler() -> Iterator[None]:
         signal.signal(number, handler)
 
 
-def seconds_of(pid: int) -> float:
-    """Return the processor's seconds that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def seconds_of(session: int) -> float:
+    """Return the processor's seconds that the processes of a session have used."""
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has ended
+            fields = stat.read_text().rsplit(")", 1)[1].split()
+            ticks += (int(fields[3]) == session) * sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="needs /proc to see what others use")

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -122,7 +122,12 @@ def run_campaign(
                     found[cell] = future.result()
                     _keep(cell, found[cell], folder)
                     done(len(found), len(cells))
-            finally:  # when interrupted, run none of the queued cells; leaving `with` would
+            except KeyboardInterrupt:  # workers have nothing to lose: this process writes
+                pool.shutdown(wait=False, cancel_futures=True)
+                for worker in active_children():
+                    worker.kill()
+                raise
+            finally:  # after an error, run none of the queued cells; leaving `with` would
                 pool.shutdown(wait=True, cancel_futures=True)
     return [found[cell] for cell in cells]
 

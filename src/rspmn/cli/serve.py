@@ -28,9 +28,10 @@ def serve(arguments: Arguments) -> None:
         print(f"serving {', '.join(each.name for each in models)} at "
               f"http://{host}:{arguments.port}/{query}", flush=True)  # fmt: skip
         print("API description: /openapi.json; press Ctrl-C to stop", flush=True)
-    uvicorn.run(
+    config = uvicorn.Config(
         app, host=arguments.host, port=arguments.port, log_level="warning", access_log=False
     )
+    uvicorn.Server(config).run()  # `uvicorn.run` would not tell of Ctrl-C
 
 
 def named(word: str) -> tuple[str, Path]:

@@ -66,9 +66,13 @@ class DuckDB(Engine):
                 yield cls(nw.from_native(connection.table(LOG)), connection)
 
     def read(self, frame: Frame) -> Table:
-        """Fetch a query as numpy arrays."""
+        """Fetch a query as numpy arrays; Ctrl-C stops it."""
+        fetch = nw.to_native(frame).fetchnumpy
         with self.errors_named():
-            columns = nw.to_native(frame).fetchnumpy()
+            if self.connection is None:
+                columns = fetch()
+            else:
+                (columns,) = in_threads([OwnRange(self.connection, "")], lambda _: fetch())
         rows = len(next(iter(columns.values()), ()))
         return Table(columns, rows)
 
