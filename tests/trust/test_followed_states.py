@@ -127,3 +127,8 @@ def test_states_vary_less_than_the_knots_that_share_them() -> None:
     assert variance == pytest.approx(numbers.var() + 1 / 6, rel=0.01)
     spread = spread_of_states(points, weights)
     assert spread**2 * variance == pytest.approx(numbers.var(), rel=0.01)
+
+
+def test_one_point_varies_by_nothing_but_rounding() -> None:
+    # Its mean with three equal weights is not 7.7 to the last bit, so that the variance is not 0.
+    assert spread_of_states(np.full((3, 1), 7.7), np.ones(3)).tolist() == [1.0]

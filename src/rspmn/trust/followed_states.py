@@ -267,6 +267,8 @@ def spread_of_states(points: Array, weights: Array) -> Array:  # [numbers]
     found = np.ones(points.shape[1])
     for k in np.flatnonzero(variance > 0).tolist():
         at, which = np.unique(points[:, k], return_inverse=True)
+        if len(at) == 1:  # what varies is the rounding of their mean
+            continue
         gaps = np.diff(at) ** 2
         around = (np.append(gaps[0], gaps) + np.append(gaps, gaps[-1])) / 2
         within = weights @ around[which] / 6
