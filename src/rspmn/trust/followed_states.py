@@ -229,13 +229,20 @@ class _Walks:
         return Beliefs.of_logs(np.bincount(pairs.row, minlength=count), pairs.node, logs)
 
     def _draw_categories(self, walk: Ints, share: Array, branch: Ints) -> None:
-        """Draw the next categories: those of a node that one of the branches leads to."""
-        goes = self.followed.goes_on
+        """Draw the next categories: those of a node that one of the branches leads to.
+
+        Walks that are over have none, and walks of which that is not known go no further.
+        """
+        goes, here = self.followed.goes_on, np.flatnonzero(self.going >= LEAST)
         starts = np.searchsorted(walk, np.arange(len(self.draw) + 1))
-        taken = branch[drawn_of_each(share, starts[:-1], starts[1:], self.rng)]
+        taken = branch[drawn_of_each(share, starts[here], starts[here + 1], self.rng)]
+        known = np.diff(goes.indptr)[taken] > 0
+        self.going[here[~known]] = 0.0
+        here, taken = here[known], taken[known]
         place = drawn_of_each(goes.data, goes.indptr[taken], goes.indptr[taken + 1], self.rng)
         for name, values in self.followed.categories.items():
-            self.categories[name] = values[goes.indices[place]]
+            self.categories[name] = self.categories[name].copy()
+            self.categories[name][here] = values[goes.indices[place]]
 
 
 def drawn_of_each(
