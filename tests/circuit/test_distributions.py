@@ -159,3 +159,10 @@ def test_a_histogram_fills_the_interval_that_it_is_given() -> None:
     filled = IntegerHistogram.fit(values, weights, within=(-2.5, 20.2)).edges
     assert filled == (-2, *alone[1:-1], 21)
     assert IntegerHistogram.fit(values, weights, within=(4.0, 6.0)).edges == alone
+
+
+def test_bounds_far_from_the_centre_are_as_none() -> None:
+    """10¹³⁰ scales away there is no mass, and no number is out of range."""
+    near, far = StudentT(0.0, 1.0, high=2.0), StudentT(0.0, 1.0, -1e130, 2.0)
+    assert far.mean() == pytest.approx(near.mean(), rel=1e-15)
+    assert far.variance() == pytest.approx(near.variance(), rel=1e-15)

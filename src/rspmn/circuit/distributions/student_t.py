@@ -109,7 +109,7 @@ class StudentT(Distribution):
 
     def mean(self) -> float:
         """Return the mean: ∫ t f(t) dt is -(1 + t²/4)^(-3/2)/2."""
-        low, high = (-0.5 / math.hypot(1.0, t / 2) ** 3 for t in self._ends())
+        low, high = (-0.5 * (1 / math.hypot(1.0, t / 2)) ** 3 for t in self._ends())
         return self.centre + self.scale * (high - low) / self._mass()
 
     def variance(self) -> float:
