@@ -1,5 +1,7 @@
 """What was learned, in words."""
 
+from dataclasses import replace
+
 import pytest
 
 from rspmn.envs.grid_universe import grid_universe
@@ -35,3 +37,15 @@ def test_the_line_about_successors(strength: float, said: str) -> None:
     info = FutureInfo((("x",),), (1,), 2, strength, outside=0.05)
     (line,) = _about_successors(info, steps=10)
     assert said in line
+
+
+def test_what_was_cut_is_said() -> None:
+    cut = FutureInfo((("x",),), (1,), 2, 1.0, cut=0.0305)
+    (line,) = _about_successors(cut, steps=10)
+    assert line.endswith("; at most 3 % of the rest was cut: the least probable successors")
+    (line,) = _about_successors(replace(cut, cut=1e-7), steps=10)
+    assert "cut" not in line
+    _, info = learn_rspmn(grid_universe().generate(200, 8, 0))
+    info.beyond, info.all_beyond, info.cut_beyond = 3, True, 0.021
+    (line,) = (line for line in str(info).splitlines() if line.startswith("beyond the log"))
+    assert line.endswith("are extrapolated; 2.1 % of what may follow was not examined")

@@ -13,7 +13,7 @@ from rspmn.envs.sys_admin import sys_admin
 from rspmn.evaluate import true_value
 from rspmn.evaluate.model_value import OwnWorld
 from rspmn.infer.compiled.outcomes import outcomes_of
-from rspmn.learn.successors import factored, products
+from rspmn.learn.successors import products
 from rspmn.trust.branch_counts import BranchEvidence
 from rspmn.trust.factors import FactorDraws
 from rspmn.trust.product_draws import ProductDraws, TemplateProducts
@@ -29,7 +29,7 @@ def models() -> tuple[RSPMN, RSPMN]:
     plain, _ = learn_rspmn(log)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(products, "FEW_PRODUCTS", 0)
-        patch.setattr(factored, "MOST_MULTIPLIED", 0)
+        patch.setattr(products, "MOST_MULTIPLIED", 0)
         spread, info = learn_rspmn(log)
     assert info.future.spread > 0
     return spread, plain

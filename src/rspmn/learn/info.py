@@ -50,6 +50,7 @@ class RSPMNInfo:
     each_state: str = ""
     beyond: int = 0  # of them, states that the log does not have, but that factors say may follow
     all_beyond: bool | None = None  # whether these are all that may follow; None: not looked for
+    cut_beyond: float = 0.0  # but the least probable, which are this share of what follows
     never_best: int = 0  # decisions never tried that were left out, as they would not be chosen
     #: Variables of the state that nothing depends on, and what they are: interface nodes do not
     #: differ by them.
@@ -140,6 +141,8 @@ class RSPMNInfo:
         self.pruned_edges = len(anywhere) * len(template.visits) - len(found.weights.interfaces)
         self.future = found.info
         if template.beyond is not None:
-            self.beyond, self.all_beyond = len(template.beyond), template.beyond.complete
+            beyond = template.beyond
+            self.beyond, self.all_beyond = len(beyond), beyond.complete
+            self.cut_beyond = beyond.cut
         if found.extrapolated is not None:
             self.never_best = found.extrapolated.never_best

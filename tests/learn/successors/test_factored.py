@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import rspmn
 from effort import SOAK, mostly_soak, seeds, share_of_examples
 from rspmn import RSPMN, Episodes, Schema, Windows
+from rspmn.data.keys import group_weights
 from rspmn.envs.domains import DOMAINS
 from rspmn.envs.frozen_lake import frozen_lake
 from rspmn.envs.logs import LAYOUTS
@@ -17,11 +19,20 @@ from rspmn.envs.mdp import MDP
 from rspmn.envs.sys_admin import sys_admin
 from rspmn.errors import DataError
 from rspmn.evaluate import predictions, true_value
+from rspmn.infer.compiled.joined import CellTree
 from rspmn.learn import FutureInfo, LearnConfig, RSPMNInfo, learn_rspmn, refit
-from rspmn.learn.successors import Counts, Factored, SuccessorWeights, Transitions
+from rspmn.learn.successors import (
+    Counts,
+    Factored,
+    SuccessorWeights,
+    Transitions,
+    priors,
+    products,
+)
 from rspmn.learn.successors.factored import Learned
-from rspmn.learn.successors.priors import Priors
+from rspmn.learn.successors.products import FactorProducts, Priors
 from rspmn.learn.successors.strength import STRENGTHS
+from rspmn.types import Array
 
 COUNTS = LearnConfig(successors="counts")
 
@@ -44,9 +55,15 @@ def future_of(info: RSPMNInfo) -> FutureInfo:
 
 
 def priors_of(learned: Learned) -> Priors:
-    found = learned.priors()
-    assert found is not None
-    return found
+    return learned.priors(FactorProducts(learned.factors, learned.leaves))
+
+
+def masses_of(learned: Learned) -> Array:  # [contexts, interfaces]
+    """Return what the product of factors of each context gives interface nodes."""
+    factors = learned.factors
+    leaves = learned.leaves[:, : len(learned.contexts)]
+    found = CellTree(factors.sparse).masses(factors.rows_of(leaves)).on
+    return np.asarray(found.toarray())
 
 
 # ---- by hand ------------------------------------------------------------------------------
@@ -166,13 +183,13 @@ def test_masses_are_those_of_all_states(log: Episodes) -> None:
         return
     learned = Learned(transitions, goes_on)
     factors, boxes = learned.factors, learned.factors.boxes
-    masses = factors.masses(learned.leaves[:, : len(learned.contexts)])
+    masses = masses_of(learned)
     members = [member.toarray() for member in boxes.members]
     tables = [
         factors.tied.distribution(learned.contexts, k).toarray()
         for k in range(len(factors.components))
     ]
-    slow = np.zeros_like(masses)
+    slow = np.zeros((len(masses), boxes.count))
     outside = np.zeros(len(masses))
     for values in product(*(range(part.size) for part in factors.components)):
         chance = np.ones(len(masses))
@@ -183,7 +200,7 @@ def test_masses_are_those_of_all_states(log: Episodes) -> None:
         assert inside.sum() <= 1, "boxes overlap"
         slow += np.outer(chance, inside)
         outside += chance * (1 - inside.sum())
-    assert masses == pytest.approx(slow)
+    assert masses == pytest.approx(slow @ boxes.interfaces.toarray())
     assert masses.sum(axis=1) + outside == pytest.approx(np.ones(len(masses)))
 
 
@@ -351,26 +368,64 @@ def test_missing_values_are_boxes_of_their_own() -> None:
     schema = Schema([["x", "y"], ["d"]], ["d"], "u")
     transitions = transitions_in(Episodes.from_long(table, schema, ending="cut"))
     learned = Learned(transitions, transitions.to >= 0)
-    assert learned.factors.masses(learned.leaves).sum(axis=1).max() <= 1 + 1e-9
+    assert masses_of(learned).sum(axis=1).max() <= 1 + 1e-9
 
 
-def test_what_would_take_too_much_is_left_to_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rspmn.learn.successors import priors
-
-    ring = sys_admin(6)
-    log = ring.generate(50, 20, 0, "final")
-    expected = learn_rspmn(log, COUNTS)[0]
-    for limit, reason in (("MOST_WORK", "products"), ("MOST_EDGES", "edges")):
-        with monkeypatch.context() as patch:
-            patch.setattr(priors, limit, 1000)
-            if limit == "MOST_EDGES":
-                patch.setattr(priors, "LEAST_EDGES", 2)
-            model, info = learn_rspmn(log)
-        assert reason in future_of(info).given_up
-        assert model == expected
+def test_nothing_is_given_up_but_for_lack_of_time() -> None:
+    log = sys_admin(6).generate(50, 20, 0, "final")
     model, info = learn_rspmn(log, LearnConfig(max_seconds=0.0))
     assert future_of(info).given_up == "more time than is left"
     assert model.untried is None
+
+
+def test_edges_that_would_be_too_many_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where S_L may have few edges, these are the heaviest, and it is known how many lack.
+
+    With p, the distribution of a context over its edges, and q, the same over the heaviest of them,
+    half of Σ |p - q| is the mass of the others: at most what `cut` says.
+    """
+    log = sys_admin(6).generate(50, 20, 0, "final")
+    transitions = transitions_in(log)
+    learned = Learned(transitions, ~transitions.over)
+    whole, (_, uncut) = priors_of(learned), learn_rspmn(log)
+    assert future_of(uncut).cut <= products.NOTHING
+    monkeypatch.setattr(products, "MOST_EDGES", 1000)
+    monkeypatch.setattr(products, "FEWER_EDGES", 1000)
+    monkeypatch.setattr(products, "LEAST_EDGES", 8)
+    model, info = learn_rspmn(log)
+    some = priors_of(learned)
+    fewest = np.diff(some.weights.indptr)
+    assert fewest.max() < np.diff(whole.weights.indptr).max()
+    future = future_of(info)
+    assert not future.given_up
+    assert future.way == "multiplied out"
+    assert future.strength > 0
+    assert 0.01 < future.cut == pytest.approx(learned.mean(some.cut))
+    apart = np.abs(whole.weights - some.weights).sum(axis=1) / 2
+    mixed = group_weights(learned.site, learned.weights * some.cut[learned.context])
+    assert (apart <= mixed / group_weights(learned.site, learned.weights) + 1e-9).all()
+    assert rspmn.circuit.validity_violations(model.template) == []
+
+
+def test_products_that_would_take_too_much_are_multiplied_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log = sys_admin(8).generate(300, 20, 0, "final")
+    monkeypatch.setattr(products, "FEW_PRODUCTS", 0)
+    monkeypatch.setattr(products, "MOST_MULTIPLIED", 0)
+    spread = future_of(learn_rspmn(log)[1])
+    assert spread.way == "contraction"
+    assert spread.spread > 0
+    assert spread.work > 1000
+    monkeypatch.setattr(products, "MOST_WORK", 1000)
+    model, info = learn_rspmn(log)
+    assert future_of(info).way == "multiplied out"
+    assert not future_of(info).given_up
+    # so it is where tables are too large to be arrays: then they are sparse
+    monkeypatch.setattr(priors, "MOST_NUMBERS", 0)
+    again, info = learn_rspmn(log)
+    assert future_of(info).way == "multiplied out"
+    assert again.values(20) == pytest.approx(model.values(20), rel=1e-12)
 
 
 # ---- better than counts -------------------------------------------------------------------

@@ -20,6 +20,7 @@ from rspmn.evaluate import true_value
 from rspmn.learn import FutureInfo, LearnConfig, learn_rspmn, refit
 from rspmn.learn.successors import Counts, SuccessorWeights, Transitions
 from rspmn.learn.successors.factored import Factored, Learned
+from rspmn.learn.successors.products import FactorProducts
 from rspmn.learn.successors.strength import best_strength
 
 #: Successes of the four tries in each place, if ready: ten of twenty.
@@ -243,8 +244,7 @@ def test_what_contexts_are_worth_adds_up_to_what_priors_are_worth() -> None:
     learn_rspmn(tries(), LearnConfig(successors=weighing))
     learned = Learned(kept[-1], ~kept[-1].over)
     assert learned.outcomes is not None
-    priors = learned.priors()
-    assert priors is not None
+    priors = learned.priors(FactorProducts(learned.factors, learned.leaves))
     for strength in (0.0, 2.5):
         site, _, worth = learned.uses(strength)
         total = np.bincount(site, worth, minlength=kept[-1].sites)

@@ -170,7 +170,8 @@ class Contraction:
     """Expectations under many products of the same factors.
 
     `factors`: the tables, and the cells of interface nodes. `rows`: of each product, the row of
-    each component's table [products, components].
+    each component's table [products, components]. `order`: in which components are summed out; None
+    to find one.
 
     Examples
     --------
@@ -180,12 +181,14 @@ class Contraction:
     array([7., 7.])
     """
 
-    def __init__(self, factors: LatentFactors, rows: Ints) -> None:
+    def __init__(
+        self, factors: LatentFactors, rows: Ints, order: Sequence[int] | None = None
+    ) -> None:
         self.factors, self.rows = factors, np.asarray(rows)
         self.distinct, self.of_rows = distinct_rows(self.rows)
         cells, self.cell = distinct_rows(factors.classes)
         self.cells = len(cells)
-        order = elimination_order(self.distinct, cells)
+        order = order if order is not None else elimination_order(self.distinct, cells)
         assert order is not None  # as there is no limit
         endings = _endings(cells, order)
         self._stages, last = _stages(factors.tables, self.distinct, cells, endings, order)

@@ -1,9 +1,11 @@
 """Expectations under products of factors, by whichever way takes less."""
 
+import math
+
 from rspmn.circuit import LatentFactors
 from rspmn.data.distinct import distinct_rows
 from rspmn.infer.compiled.contraction import Contraction, elimination_order
-from rspmn.infer.compiled.joined import Joined, mean_edges
+from rspmn.infer.compiled.joined import CellTree, Joined
 from rspmn.types import Ints
 
 #: A multiplication in a sparse matrix takes about so many of a contraction.
@@ -24,19 +26,25 @@ def expectation(factors: LatentFactors, rows: Ints) -> Expectation:
     rows
         Of each product, the row of each component's table. [products, components]
     """
-    edges = mean_edges(factors, rows, FEW)
-    if edges < FEW and _takes_more(factors, rows, edges):
+    found = expectation_within(factors, rows)
+    assert found is not None  # as there is no limit
+    return found
+
+
+def expectation_within(
+    factors: LatentFactors, rows: Ints, most: float = math.inf
+) -> Expectation | None:
+    """Return expectations as `expectation` does; None if they take more than `most` products."""
+    tree, distinct = CellTree(factors), distinct_rows(rows)[0]
+    cells = distinct_rows(factors.classes)[0]
+    edges = tree.mean_edges(rows, FEW)
+    sparse = SPARSE * edges * len(distinct) if edges < FEW else math.inf
+    # that to contract takes more is mostly seen before the order of components is complete
+    order = elimination_order(distinct, cells, min(sparse, most))
+    if order is None and sparse <= most:
         return Joined(factors, rows)
-    contraction = Contraction(factors, rows)
-    most = contraction.work / max(SPARSE * len(contraction.distinct), 1e-9)
-    few = mean_edges(factors, contraction.distinct, most) < most
+    contraction = None if order is None else Contraction(factors, rows, order)
+    work = most if contraction is None else contraction.work
+    edges = work / (SPARSE * max(1, len(distinct)))
+    few = tree.mean_edges(distinct, edges) < edges
     return Joined(factors, rows) if few else contraction
-
-
-def _takes_more(factors: LatentFactors, rows: Ints, edges: float) -> bool:
-    """Return whether to contract would take more than so many edges of each product.
-
-    That is mostly seen before the order of components is complete.
-    """
-    distinct, cells = distinct_rows(rows)[0], distinct_rows(factors.classes)[0]
-    return elimination_order(distinct, cells, SPARSE * edges * len(distinct)) is None

@@ -2,10 +2,12 @@
 
 Where states are many, so are their untried decisions. Then only those are kept that are best for
 some number of steps to go, up to the length of an episode: others would never be chosen. That is
-found out by planning with what factors predict alone, for fewer steps if a step takes long.
+found out by planning with what factors predict alone, for fewer steps if a step takes long, and
+for one if it would take too long.
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -56,11 +58,12 @@ def extrapolate(
     tried[: len(beyond.tried)] = beyond.tried
     wanted, all_of_them, found = ~tried, int((~tried).sum()), beyond.predicted
     if all_of_them > MOST_BRANCHES:
-        products = FactorProducts(factors, found.leaves)
-        found = replace(found, kept=products.kept[products.of_contexts])
+        products, horizon = FactorProducts(factors, found.leaves), 1
+        if products.exact is not None:
+            found = replace(found, kept=products.kept[products.of_contexts])
+            affordable = max(LEAST_STEPS, MOST_WORK / max(1, products.exact.work))
+            horizon = int(min(MOST_STEPS, np.ceil(steps), affordable))
         plan = _Plan(products, found, node)
-        affordable = max(LEAST_STEPS, MOST_WORK / max(1, products.expect.work))
-        horizon = int(min(MOST_STEPS, np.ceil(steps), affordable))
         some = tried.any(axis=1, keepdims=True)
         wanted &= plan.best(~some | tried, horizon) | plan.best(np.ones_like(tried), horizon)
     acted = np.asarray(tried.any(axis=1))
@@ -77,26 +80,31 @@ class _Plan:
     """The best decisions by what factors predict, where each state is an interface node."""
 
     def __init__(self, products: FactorProducts, found: Predicted, node: Ints) -> None:
-        self.expect, self.node, self.found = products.expect, node, found
-        self.product = products.of_contexts
-        self.lost = found.lost(products.kept[self.product])
+        self.products, self.node, self.found = products, node, found
 
     def best(self, allowed: Bools, horizon: int) -> Bools:  # [states, decisions]
         """Return which decisions are the best of those allowed, for some number of steps to go."""
-        chosen = np.zeros_like(allowed)
+        chosen, worth = np.zeros_like(allowed), self.found.earned.reshape(allowed.shape)
         values = np.zeros(int(self.node.max()) + 1)
-        size = self.expect.factors.interfaces
-        for _ in range(horizon):
-            worth = np.where(allowed, self._worth(np.resize(values, size), allowed.shape), -np.inf)
+        for steps in range(horizon):
+            if steps:
+                worth = self._worth(values).reshape(allowed.shape)
+            worth = np.where(allowed, worth, -np.inf)
             best = worth.argmax(axis=1)
             chosen[np.arange(len(best)), best] = True
             values[self.node] = worth.max(axis=1)
         return chosen
 
-    def _worth(self, values: Array, shape: tuple[int, int]) -> Array:  # [states, decisions]
+    @cached_property
+    def _lost(self) -> Bools:  # [pairs]
+        return self.found.lost(self.products.kept[self.products.of_contexts])
+
+    def _worth(self, values: Array) -> Array:  # [pairs]
         """Return what decisions are worth, given what interface nodes are."""
+        found, expect = self.found, self.products.expect
         with np.errstate(invalid="ignore"):  # of products that keep nothing
-            after = np.nan_to_num(self.expect(values)[self.product])
-        then = group_weights(self.found.pair, self.found.going * after, len(self.found.earned))
-        worst = (1 - self.found.ended) * values.min()  # where nothing known follows
-        return np.asarray(self.found.earned + np.where(self.lost, worst, then)).reshape(shape)
+            after = expect(np.resize(values, expect.factors.interfaces))
+        then = found.going * np.nan_to_num(after[self.products.of_contexts])
+        then = group_weights(found.pair, then, len(found.earned))
+        worst = (1 - found.ended) * values.min()  # where nothing known follows
+        return np.asarray(found.earned + np.where(self._lost, worst, then))

@@ -20,11 +20,12 @@ import numpy as np
 
 from rspmn.data.distinct import distinct_rows
 from rspmn.data.keys import group_weights
+from rspmn.infer.compiled.expectation import Expectation
 from rspmn.learn.structure.contingency import distinct_weights
 from rspmn.learn.successors.components import find_components
 from rspmn.learn.successors.outcomes import SharedOutcomes, share_outcomes
-from rspmn.learn.successors.priors import Factors, Priors, boxes_of, mixed_priors, too_much
-from rspmn.learn.successors.products import FactorProducts, products_of
+from rspmn.learn.successors.priors import Factors, boxes_of
+from rspmn.learn.successors.products import FactorProducts, Priors
 from rspmn.learn.successors.strength import Strength, best_strength
 from rspmn.learn.successors.transitions import (
     Component,
@@ -38,11 +39,6 @@ from rspmn.learn.successors.transitions import (
 from rspmn.learn.successors.trees import Sparse, Tied
 from rspmn.types import Array, Bools, Ints
 
-#: With fewer edges than this, products of factors are multiplied out.
-MOST_MULTIPLIED = 500_000
-#: If more of the mass than this would be pruned, weights are by counts alone.
-MOST_PRUNED = 0.01
-
 
 @dataclass
 class FutureInfo:
@@ -55,10 +51,14 @@ class FutureInfo:
     least_strength: float = 0.0  # the least κ that the log does not rule out
     gained: float = 0.0  # log-likelihood of each step given all others, over that of counts
     outside: float = 0.0  # mass that factors put on states of no interface node
-    given_up: str = ""  # why weights are by counts alone, if factors would have taken too much
+    #: The share of that mass, on others, that was cut, at most: the lightest edges.
+    cut: float = 0.0
+    given_up: str = ""  # why weights are by counts alone, if there was no time for factors
     spread: int = 0  # the number of products that are not multiplied out; 0 if all are
     work: int = 0  # multiplications in a Bellman update for these
-    way: str = ""  # how these are done: "contraction", or "joined" where products are sparse
+    #: How these are done: "contraction", or "joined" where products are sparse; "multiplied out" if
+    #: there are none.
+    way: str = ""
     outcomes: float = 0.0  # κ_u: the number of steps that shared utilities are worth
 
 
@@ -82,17 +82,14 @@ class Factored:
         info.outcomes = learned.outcomes.strength.best if learned.outcomes else 0.0
         if transitions.too_late_for():
             return weights, replace(info, given_up="more time than is left")
-        products = products_of(factors, learned.leaves)
-        if products is not None and learned.have_many_edges(products):
-            return self._spread(weights, learned, products, info)
-        if products is None and too_much(factors, learned.leaves.shape[1]):
-            return weights, replace(info, given_up="more products of factors than can be made")
-        priors = learned.priors(products)
-        if priors is None or transitions.too_late_for(priors.weights.nnz):
+        products = FactorProducts(factors, learned.leaves)
+        if learned.have_many_edges(products) and products.exact is not None:
+            return self._spread(weights, learned, products, products.exact, info)
+        if transitions.too_late_for(lambda: products.edges(transitions.sites)):
             return weights, replace(info, given_up="more time than is left")
-        info.outside = learned.outside(priors.kept)
-        if priors.pruned > MOST_PRUNED:
-            return weights, replace(info, given_up="more edges than can be kept")
+        priors = learned.priors(products)
+        info.way = "multiplied out"
+        info.outside, info.cut = 1 - learned.mean(priors.kept), learned.mean(priors.cut)
         info.strength, info.least_strength, info.gained = learned.strength(priors.kept)
         if info.strength or learned.outcomes:
             prior, worth = learned.weighed(priors.weights, info.strength)
@@ -110,14 +107,15 @@ class Factored:
         weights: SuccessorWeights,
         learned: "Learned",
         products: FactorProducts,
+        expect: Expectation,
         info: FutureInfo,
     ) -> tuple[SuccessorWeights, FutureInfo]:
         """Return the weights with products of factors that are not multiplied out."""
         kept = products.kept[products.of_contexts]
-        info.outside = learned.outside(kept)
+        info.outside = 1 - learned.mean(kept)
         info.strength, info.least_strength, info.gained = learned.strength(kept)
         info.spread = len(products.rows)
-        info.work, info.way = products.expect.work, type(products.expect).__name__.lower()
+        info.work, info.way = expect.work, type(expect).__name__.lower()
         if info.strength or learned.outcomes:
             weights = _with_end(learned.transitions, weights, learned.outcomes)
             over = weights.interfaces == learned.transitions.end
@@ -170,22 +168,20 @@ class Learned:
         steps = self.contexts, self.context, self.after, self.weights
         return Ties(self.contexts, *find_components(self.transitions, *steps))
 
-    def outside(self, kept: Array) -> float:
-        """Return the mass that factors put on states of no interface node, over all steps."""
+    def mean(self, shares: Array) -> float:
+        """Return the mean of shares of contexts over all steps."""
         seen = group_weights(self.context, self.weights, len(self.contexts))
-        return max(0.0, 1 - float(kept[: len(seen)] @ seen) / float(seen.sum()))
+        return min(1.0, float(shares[: len(seen)] @ seen) / float(seen.sum()))
 
     def have_many_edges(self, products: FactorProducts) -> bool:
         """Return whether S_L have too many edges, about, if products are multiplied out."""
         use = self.site * len(products.rows) + products.of_contexts[self.context]
-        return products.have_more_edges(MOST_MULTIPLIED / max(1, len(np.unique(use))))
+        return products.have_many_edges(len(np.unique(use)))
 
-    def priors(self, products: FactorProducts | None = None) -> Priors | None:
+    def priors(self, products: FactorProducts) -> Priors:
         """Return π of each S_L: that of its contexts, weighed as they were seen.
 
-        Below them are those of the contexts that shared outcomes add. Products are multiplied out
-        where they are not 0; without them, all of them are. None if the time budget is used up
-        before.
+        Below them are those of the contexts that shared outcomes add.
         """
         from scipy.sparse import csr_array
 
@@ -199,9 +195,7 @@ class Learned:
         shape = sites * (1 if self.outcomes is None else 2), self.leaves.shape[1]
         mixtures = csr_array((share, (site, context)), shape=shape)
         mixtures.sum_duplicates()
-        if products is not None:
-            return products.priors(mixtures)
-        return mixed_priors(self.factors, self.leaves, mixtures, self.transitions.deadline)
+        return products.priors(mixtures)
 
     def weighed(self, priors: Sparse, strength: float) -> tuple[Sparse, Array]:
         """Return π of each S_L with shared outcomes, and how many steps it is worth.

@@ -3,7 +3,9 @@
 Components are independent given the leaves. Each half of them has few combinations of leaves, of
 which the outcomes are listed once, the likeliest first. What follows a combination of all leaves
 are pairs of an outcome of either half: of each outcome, those that are likely enough together with
-it are the first of the other list. How likely is enough is a matter of how many there would be.
+it are the first of the other list. How likely is enough depends on two things: what is left out
+should have next to no probability in all, and not too many states should be looked at. What was
+left out is known.
 """
 
 from dataclasses import dataclass
@@ -17,10 +19,11 @@ from rspmn.data.keys import group_weights
 from rspmn.learn.successors.priors import Factors
 from rspmn.types import Array, Ints
 
-#: A state that follows with less probability than this is left out, unless it follows elsewhere:
-#: the first of these with which about so many pairs of a combination and a state are left, or the
-#: last.
-LEAST_CHANCES, MOST_PAIRS = (1e-3, 3e-3, 1e-2, 3e-2), 20_000_000
+#: States are listed down to the first of these probabilities with which no more than `CUT` of all
+#: that follows is left out; or to the last with which no more than about `MOST_PAIRS` pairs of a
+#: combination and a state, or an outcome of half of the components, are looked at.
+LEAST_CHANCES = (3e-2, 1e-2, 3e-3, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
+CUT, MOST_PAIRS = 1e-6, 20_000_000
 #: About so many combinations are looked at to find out how many states follow.
 SAMPLE = 100
 #: About so many states that may follow are looked at at once.
@@ -45,6 +48,8 @@ class LikelyStates:
 
     def __call__(self, leaves: Ints, weight: Array) -> tuple[Ints, Array]:
         """Return the likely states, sorted, and how often each is expected.
+
+        What all of them lack to the sum of `weight` is left out.
 
         Parameters
         ----------
@@ -78,13 +83,18 @@ class LikelyStates:
 
     def _least_chance(self, leaves: Ints) -> float:
         """Return from which probability on states are listed."""
-        sample = leaves[:, :: max(1, leaves.shape[1] // SAMPLE)]
+        count, found = leaves.shape[1], LEAST_CHANCES[0]
+        sample = leaves[:, :: max(1, count // SAMPLE)]
+        most = MOST_PAIRS * sample.shape[1] / count
         for least in LEAST_CHANCES:
             one, other = self._halves(sample, least)
-            found = _pairs(one, one.row, other, other.row, np.ones(len(one.row)), least)[0]
-            if len(found) * leaves.shape[1] <= MOST_PAIRS * sample.shape[1]:
-                return least
-        return LEAST_CHANCES[-1]
+            pairs = _pairs(one, one.row, other, other.row, np.ones(len(one.row)), least)[1]
+            if max(len(pairs), len(one.state), len(other.state)) > most:
+                break
+            found = least
+            if pairs.sum() >= (1 - CUT) * sample.shape[1]:
+                break
+        return found
 
     def _halves(self, leaves: Ints, least: float) -> "tuple[_Outcomes, _Outcomes]":
         """Return what may follow in either half of the components."""

@@ -2,41 +2,26 @@
 
 P(x' | context) = Π over components c of P(x'_c | the leaf of c's tree that the context is in).
 Contexts in one leaf share its parameters, whatever interface nodes they belong to. The prior of an
-S_L is the mixture of its contexts. Priors are computed in chunks, so that memory stays small.
+S_L is the mixture of its contexts.
 
 Where rows were divided by values, the states of an interface node are all states with certain
 values of each variable: a box. The mass that a product of factors puts on a box is a product over
 components. No single state has to be looked at, seen or not.
 """
 
-import math
-import time
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from rspmn.circuit import LatentFactors
-from rspmn.infer.compiled.joined import Joined, mean_edges
 from rspmn.learn.successors.transitions import Component, Contexts, Transitions
 from rspmn.learn.successors.trees import Sparse, Tied
 from rspmn.successor_counts import SharedFactors
 from rspmn.types import Array, Ints
 
-#: At most this many floats are held per chunk.
-CHUNK = 4_000_000
-#: With more products than this, weights are by counts alone.
-MOST_WORK = 500_000_000
-#: At most this many edges are kept: the lightest are pruned.
-MOST_EDGES = 4_000_000
-#: With more boxes than this, factors are joined if they lead to few of them.
-FEW = 500
-#: Few are less than one in so many.
-SPARSE = 20.0
-#: But at least this many of each S_L.
-LEAST_EDGES = 64
-#: Edges of less weight are pruned.
-LEAST = 1e-12
+#: Tables of more numbers than this in all are kept sparse.
+MOST_NUMBERS = 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,16 +129,30 @@ class Factors:
         owner = self.tied.trees.owners()
         return [np.flatnonzero(owner == k) for k in range(len(self.components))]
 
+    @property
+    def fit_in_tables(self) -> bool:
+        """Whether the tables are not too large to be arrays."""
+        pairs = zip(self.rows, self.counts, strict=True)
+        sizes = [len(nodes) * int(counts.shape[1]) for nodes, counts in pairs]
+        return sum(sizes) <= MOST_NUMBERS
+
     @cached_property
     def latents(self) -> LatentFactors:
         """The factors of interface nodes: a row of a table for each node of a component's tree."""
+        given = self.sparse
+        tables = tuple(np.minimum(table.toarray(), 1.0) for table in given.tables)
+        return LatentFactors(given.interfaces, given.classes, given.to, given.share, tables)
+
+    @cached_property
+    def sparse(self) -> "SparseFactors":
+        """The same with sparse tables."""
         boxes = self.boxes.interfaces.tocoo()
         classes = np.stack(self.classes, axis=1)[boxes.row]
-        tables = [
-            np.minimum(counts[nodes].toarray() / self.tied.totals[nodes][:, None], 1.0)
-            for counts, nodes in zip(self.counts, self.rows, strict=True)
-        ]
-        return LatentFactors(
+        tables = []
+        for counts, nodes in zip(self.counts, self.rows, strict=True):
+            tables.append(counts[nodes])
+            tables[-1].data /= np.repeat(self.tied.totals[nodes], np.diff(tables[-1].indptr))
+        return SparseFactors(
             self.boxes.interfaces.shape[1], classes, boxes.col, boxes.data, tuple(tables)
         )
 
@@ -199,12 +198,14 @@ def _integers(numbers: Ints) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Priors:
-    """The distribution of the next interface node in each mixture."""
+class SparseFactors:
+    """`LatentFactors` with sparse tables."""
 
-    weights: Sparse  # [mixtures, interfaces]; rows sum to 1, or to 0 if nothing known follows
-    kept: Array  # [contexts], mass of the factors' product on states of any box
-    pruned: float  # mean mass of edges that were too light to be kept
+    interfaces: int
+    classes: Ints  # [cells, components]
+    to: Ints  # [cells]
+    share: Array  # [cells]
+    tables: tuple[Sparse, ...]  # of each component, [rows, classes]
 
 
 def _classes(members: Sparse) -> tuple[Ints, Ints]:  # [boxes], [classes]
@@ -219,90 +220,3 @@ def _classes(members: Sparse) -> tuple[Ints, Ints]:  # [boxes], [classes]
         keys = np.array([seen.setdefault(part.tobytes(), len(seen)) for part in parts])
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
     return which.ravel(), first
-
-
-def too_much(factors: Factors, contexts: int) -> bool:
-    """Say whether there are too many products to make."""
-    return contexts * factors.boxes.count * len(factors.components) > MOST_WORK
-
-
-def mixed_priors(
-    factors: Factors, leaves: Ints, mixtures: Sparse, deadline: float = math.inf
-) -> Priors | None:
-    """Return the masses of mixtures of contexts; None if that takes too long.
-
-    Parameters
-    ----------
-    factors
-        Of the next state.
-    leaves
-        Of each context, the leaf of each component. [components, contexts]
-    mixtures
-        The share of each context in each mixture; rows sum to 1. [mixtures, contexts]
-    deadline
-        The `time.monotonic()` to be done at.
-    """
-    from scipy.sparse import csr_array, vstack
-
-    count, boxes = mixtures.shape[0], factors.boxes.count
-    most = max(LEAST_EDGES, MOST_EDGES // max(1, count))
-    rows = factors.rows_of(leaves)
-    if boxes > FEW and SPARSE * mean_edges(factors.latents, rows) < min(boxes, most):
-        return _joined_priors(factors, rows, mixtures)
-    kept = np.ones(leaves.shape[1])
-    parts, pruned = [], 0.0
-    for start, stop in _chunks(mixtures, boxes):
-        if time.monotonic() >= deadline:
-            return None
-        part = mixtures[start:stop]
-        used, local = np.unique(part.indices, return_inverse=True)
-        masses = factors.masses(leaves[:, used])  # [used, boxes]
-        total = masses.sum(axis=1)
-        kept[used] = total
-        masses /= np.where(total > 0, total, 1.0)[:, None]
-        inner = csr_array((part.data, local, part.indptr), shape=(stop - start, len(used)))
-        mass = inner @ masses  # [mixtures here, boxes]
-        weights = mass @ factors.boxes.interfaces
-        pruned += _prune(weights, most)
-        parts.append(csr_array(weights))
-    return Priors(csr_array(vstack(parts)), kept, pruned / max(1, count))
-
-
-def _joined_priors(factors: Factors, rows: Ints, mixtures: Sparse) -> Priors:
-    """Return the masses of mixtures where factors lead to few boxes: only these are looked at."""
-    from scipy.sparse import csr_array, diags_array
-
-    joined = Joined(factors.latents, rows)
-    weights = csr_array(mixtures @ joined.matrix(joined.kept[joined.of_rows] > 0))
-    weights.data[weights.data < LEAST] = 0.0
-    weights.eliminate_zeros()
-    before = np.minimum(weights.sum(axis=1), 1.0)
-    scale = np.divide(1.0, before, out=np.zeros(len(before)), where=before > 0)
-    return Priors(csr_array(diags_array(scale) @ weights), joined.kept[joined.of_rows], 0.0)
-
-
-def _chunks(mixtures: Sparse, boxes: int) -> list[tuple[int, int]]:
-    """Divide the mixtures into chunks that hold few contexts; one alone may hold many."""
-    most = max(1, CHUNK // max(1, boxes))
-    ends, start = [], 0
-    while start < mixtures.shape[0]:
-        last = int(mixtures.indptr[start]) + most
-        stop = int(np.searchsorted(mixtures.indptr, last, side="right")) - 1
-        stop = min(max(stop, start + 1), start + most, mixtures.shape[0])
-        ends.append((start, stop))
-        start = stop
-    return ends
-
-
-def _prune(weights: Array, most: int) -> float:
-    """Prune the lightest edges of each row, in place; return how much they weighed."""
-    weights[weights < LEAST] = 0.0
-    before = weights.sum(axis=1)
-    heavy = np.count_nonzero(weights, axis=1) > most
-    if heavy.any():
-        rows = weights[heavy]
-        least = np.partition(rows, rows.shape[1] - most, axis=1)[:, rows.shape[1] - most]
-        weights[heavy] = np.where(rows >= least[:, None], rows, 0.0)
-    after = weights.sum(axis=1)
-    weights /= np.where(after > 0, after, 1.0)[:, None]
-    return float((before - after).sum())

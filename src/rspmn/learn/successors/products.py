@@ -1,37 +1,48 @@
-"""Products of factors as they are: S_L that are never multiplied out.
+"""Products of factors, as they are or multiplied out to a given mass.
 
 Contexts that are in the same leaf of every tree have the same product. Where multiplying out would
 take too many edges, an S_L is a sum of the successors that were counted and of products, each a
 `FactoredLatents` of the circuit; see `rspmn.infer.compiled.expectation` for what it takes then.
+Where that would take too much as well, products are multiplied out to fewer edges, the heaviest
+first, and what was cut is known.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from rspmn.data.distinct import distinct_rows
 from rspmn.data.keys import group_weights
-from rspmn.infer.compiled.expectation import Expectation, expectation
-from rspmn.infer.compiled.joined import Joined, mean_edges
+from rspmn.infer.compiled.expectation import Expectation, expectation_within
+from rspmn.infer.compiled.joined import CellTree, Joined, Limit
 from rspmn.learn.structure.contingency import distinct_weights
-from rspmn.learn.successors.priors import Factors, Priors
+from rspmn.learn.successors.priors import Factors
 from rspmn.learn.successors.transitions import Spread, SuccessorWeights
 from rspmn.learn.successors.trees import Sparse
 from rspmn.types import Array, Bools, Ints
 
 #: With fewer products of factors than this, (contexts × boxes), each is simply computed.
 FEW_PRODUCTS = 2_000_000
-#: Tables of more numbers than this are not made.
-MOST_NUMBERS = 20_000_000
+#: With fewer edges than this, products of factors are multiplied out.
+MOST_MULTIPLIED = 500_000
+#: Products are not multiplied out if a Bellman update takes no more multiplications than this.
+MOST_WORK = 1_000_000_000
+#: Of products that are multiplied out nothing that matters is cut, if they have no more edges than
+#: this in all.
+NOTHING, MOST_EDGES = 1e-12, 4_000_000
+#: Else this much of each, or more of those that would have more than their part of so many edges;
+#: but each has so many.
+CUT, FEWER_EDGES, LEAST_EDGES = 1e-6, 1_000_000, 16
 
 
-def products_of(factors: Factors, leaves: Ints) -> "FactorProducts | None":
-    """Return the products of factors; None if they are few, or their tables too large."""
-    if leaves.shape[1] * factors.boxes.count <= FEW_PRODUCTS:
-        return None
-    found = FactorProducts(factors, leaves)
-    return found if found.fit_in_tables else None
+@dataclass(frozen=True, eq=False)
+class Priors:
+    """The distribution of the next interface node in each mixture."""
+
+    weights: Sparse  # [mixtures, interfaces]; rows sum to 1, or to 0 if nothing known follows
+    kept: Array  # [contexts], mass of the factors' product on states of any box
+    cut: Array  # [contexts], how much of that has no edge, at most
 
 
 class FactorProducts:
@@ -50,40 +61,68 @@ class FactorProducts:
         distinct, self.of_contexts = distinct_rows(leaves.T)  # [contexts]
         self.rows = factors.rows_of(distinct.T)  # [products, components]
 
-    @property
-    def fit_in_tables(self) -> bool:
-        """Whether the tables are not too large, and there is more than one."""
-        pairs = zip(self.factors.rows, self.factors.counts, strict=True)
-        sizes = [len(nodes) * counts.shape[1] for nodes, counts in pairs]
-        return len(sizes) > 1 and sum(sizes) <= MOST_NUMBERS
+    @cached_property
+    def _tree(self) -> CellTree:
+        factors = self.factors
+        return CellTree(factors.latents if factors.fit_in_tables else factors.sparse)
+
+    @cached_property
+    def exact(self) -> Expectation | None:
+        """Expectations under all products; None if they would take too much."""
+        if not self.factors.fit_in_tables:
+            return None
+        return expectation_within(self.factors.latents, self.rows, MOST_WORK)
 
     @cached_property
     def expect(self) -> Expectation:
-        """Expectations under all products."""
-        return expectation(self.factors.latents, self.rows)
+        """Expectations under all products: `exact`, or under the heaviest edges of each."""
+        if self.exact is not None:
+            return self.exact
+        factors = self.factors
+        given = factors.latents if factors.fit_in_tables else factors.sparse
+        return Joined(given, self.rows, self._limit(len(self.rows)))
 
     @cached_property
     def kept(self) -> Array:  # [products]
         """The mass of each product on states of interface nodes."""
         return self.expect.kept[self.expect.of_rows]
 
-    def have_more_edges(self, most: float) -> bool:
-        """Return whether products would have more edges than `most` on average, multiplied out."""
-        return mean_edges(self.factors.latents, self.rows, most) > most
+    def have_many_edges(self, uses: int) -> bool:
+        """Return whether so many uses of products would have too many edges, multiplied out."""
+        if len(self.of_contexts) * self.factors.boxes.count <= FEW_PRODUCTS:
+            return False
+        most = MOST_MULTIPLIED / max(1, uses)
+        return self._tree.mean_edges(self.rows, most) > most
+
+    def edges(self, mixtures: int) -> float:
+        """Return about how many edges so many mixtures have, multiplied out."""
+        limit = self._limit(mixtures)
+        return min(limit.most, self._tree.mean_edges(self.rows, limit.most)) * mixtures
 
     def priors(self, mixtures: Sparse) -> Priors:
         """Return the masses of mixtures of contexts, [mixtures, contexts], multiplied out."""
-        from scipy.sparse import csr_array
+        from scipy.sparse import csr_array, diags_array
 
-        joined = Joined(self.factors.latents, self.rows)
-        kept = joined.kept[joined.of_rows]
-        shape = len(self.of_contexts), len(self.rows)
-        place = np.arange(shape[0]), self.of_contexts
-        products = csr_array((np.ones(shape[0]), place), shape=shape)
-        weights = csr_array(mixtures @ products) @ joined.matrix(kept > 0)
+        found = self._tree.masses(self.rows, self._limit(mixtures.shape[0]))
+        listed = np.asarray(found.on.sum(axis=1)).ravel()
+        scale = np.divide(1.0, listed, out=np.zeros(len(listed)), where=listed > 0)
+        place = np.arange(len(self.of_contexts)), self.of_contexts
+        products = csr_array((scale[place[1]], place), shape=(len(place[0]), len(self.rows)))
+        weights = csr_array(csr_array(mixtures @ products) @ found.on)
         total = np.asarray(weights.sum(axis=1)).ravel()
-        weights.data /= np.repeat(np.where(total > 0, total, 1.0), np.diff(weights.indptr))
-        return Priors(weights, kept[self.of_contexts], 0.0)
+        weights = csr_array(diags_array(1 / np.where(total > 0, total, 1.0)) @ weights)
+        kept = np.minimum(listed + found.cut, 1.0)
+        cut = np.divide(found.cut, kept, out=np.zeros(len(kept)), where=kept > 0)
+        return Priors(weights, kept[self.of_contexts], cut[self.of_contexts])
+
+    def _limit(self, mixtures: int) -> Limit:
+        """Return what is cut of products, if so many mixtures of them are multiplied out."""
+        if len(self.of_contexts) * self.factors.boxes.count <= MOST_EDGES:
+            return Limit(NOTHING)
+        most = MOST_EDGES / max(1, mixtures)
+        if self._tree.mean_edges(self.rows, most, Limit(NOTHING)) <= most:
+            return Limit(NOTHING)
+        return Limit(CUT, max(LEAST_EDGES, FEWER_EDGES // max(1, mixtures)))
 
     def spread(
         self, by_counts: SuccessorWeights, over: Bools, site: Ints, context: Ints, worth: Array

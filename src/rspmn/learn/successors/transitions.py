@@ -6,7 +6,7 @@ paper's way. A context is the joint value of all that a next step may depend on,
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
@@ -53,9 +53,11 @@ class Transitions:
     deadline: float = math.inf  # the `time.monotonic()` at which the time budget is used up
     ties: "Ties | None" = None  # what was learned of the same steps before, if anything was
 
-    def too_late_for(self, edges: int = 0) -> bool:
+    def too_late_for(self, edges: Callable[[], float] = lambda: 0) -> bool:
         """Say whether the time budget leaves no time to build so many edges."""
-        return time.monotonic() + SECONDS_PER_EDGE * edges >= self.deadline
+        if self.deadline == math.inf:
+            return False
+        return time.monotonic() + SECONDS_PER_EDGE * edges() >= self.deadline
 
     @cached_property
     def state_codes(self) -> dict[str, Ints]:  # [num_states] each

@@ -48,7 +48,8 @@ class Beyond:
     #: Of all states, those of the log first. Pair s · decisions + d is decisions d in state s.
     predicted: Predicted
     tried: Bools  # [states of the log, decisions], which the log has
-    complete: bool  # whether no more states follow
+    complete: bool  # whether no more states follow, but those that were cut
+    cut: float  # the share of what follows that was not looked at: the least probable states
     ties: Ties  # what it was found by
 
     def __len__(self) -> int:
@@ -168,6 +169,7 @@ class _Closure:
         self.likely = LikelyStates.of(factors)
         self.apart = self._never_together()
         self.found: list[Predicted] = []
+        self.listed = self.following = 0.0  # how often states follow that were looked at, and all
 
     def beyond(self) -> Beyond:
         """Return all states that follow, and what follows them."""
@@ -186,7 +188,8 @@ class _Closure:
             self.visits = np.concatenate([self.visits, visits[order]])
             first = stop
         codes = dict(zip(self.names, self.codes[self.known :].T, strict=True))
-        return Beyond(codes, self.made, _joined(self.found), self.tried, complete, self.ties)
+        cut = max(0.0, 1 - self.listed / self.following) if self.following > 0 else 0.0
+        return Beyond(codes, self.made, _joined(self.found), self.tried, complete, cut, self.ties)
 
     def given(self, codes: Ints) -> Beyond:
         """Return what follows some states, and no others; `codes` are [states, variables]."""
@@ -196,7 +199,7 @@ class _Closure:
         for start in range(0, len(self.codes), step):
             self.found.append(self._predicted(np.arange(start, min(len(self.codes), start + step))))
         columns = dict(zip(self.names, codes.T, strict=True))
-        return Beyond(columns, self.made, _joined(self.found), self.tried, True, self.ties)
+        return Beyond(columns, self.made, _joined(self.found), self.tried, True, 0.0, self.ties)
 
     def _followed(self, first: int, stop: int) -> tuple[Ints, Array]:
         """Return the values of states that follow some states and are new, and how often."""
@@ -208,7 +211,9 @@ class _Closure:
             state, decision = here[found.pair // size], found.pair % size
             weights.append(self.visits[state] * self.share[decision] * found.going)
             leaves.append(found.leaves)
-        values, often = self.likely(np.concatenate(leaves, axis=1), np.concatenate(weights))
+        weight = np.concatenate(weights)
+        values, often = self.likely(np.concatenate(leaves, axis=1), weight)
+        self.listed, self.following = self.listed + often.sum(), self.following + weight.sum()
         _, which = distinct_rows(np.concatenate([self.values, values]))
         new = ~np.isin(which[len(self.values) :], which[: len(self.values)])
         return values[new], often[new]

@@ -21,8 +21,8 @@ from rspmn.learn.structure.contingency import distinct_weights
 from rspmn.learn.structure.decision_blocks import add_decisions
 from rspmn.learn.successors.links import Links
 from rspmn.learn.successors.predict import Predicted, Predictor, UnseenContexts
-from rspmn.learn.successors.priors import Factors, mixed_priors, too_much
-from rspmn.learn.successors.products import FactorProducts, products_of
+from rspmn.learn.successors.priors import Factors
+from rspmn.learn.successors.products import FactorProducts
 from rspmn.learn.successors.transitions import (
     Contexts,
     SuccessorWeights,
@@ -162,13 +162,10 @@ def _edges(transitions: Transitions, factors: Factors, found: Predicted) -> _The
     pairs, contexts = len(found.earned), len(found.pair)
     place = found.pair, np.arange(contexts)
     mixtures = csr_array((found.going, place), shape=(pairs, contexts))
-    products, priors = products_of(factors, found.leaves), None
-    if products is not None:
-        priors = products.priors(mixtures)
-    elif not too_much(factors, contexts):
-        priors = mixed_priors(factors, found.leaves, mixtures, transitions.deadline)
-    if priors is None or transitions.too_late_for(priors.weights.nnz):
+    products = FactorProducts(factors, found.leaves)
+    if transitions.too_late_for(lambda: products.edges(pairs)):
         return None
+    priors = products.priors(mixtures)
     lost = found.lost(priors.kept)
     on = np.where(lost | (found.ended >= 1), 0.0, 1 - found.ended)
     weights = csr_array(priors.weights * on[:, None])
