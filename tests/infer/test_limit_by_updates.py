@@ -11,16 +11,19 @@ from rspmn.errors import ConvergenceError
 from rspmn.infer.compiled import limit_by_updates
 from rspmn.infer.compiled.bellman import Bellman, Chain, Choices
 from rspmn.infer.compiled.infinite_horizon import limit
+from rspmn.infer.compiled.ties import _Tied
+from rspmn.infer.criterion import MEU
 from small_models import Moves, chain
 
 
 def large(model: RSPMN, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have no equations solved."""
+    """Have no equations solved; where latents are not factored, but those of delays."""
     monkeypatch.setattr(limit_by_updates, "LARGE", 0)
     monkeypatch.setattr(limit_by_updates, "LARGE_FACTORED", 0)
-    if not model.bellman.factored:
+    if model.bellman.factored:
+        monkeypatch.setattr(type(model.bellman), "chain", None)
+    else:
         monkeypatch.setattr(limit_by_updates, "TRIED", 100_000)
-    monkeypatch.setattr(type(model.bellman), "chain", None)
     monkeypatch.setattr(type(model.bellman), "leaking_chain", None)
 
 
@@ -75,6 +78,20 @@ def test_updates_reach_what_equations_say(  # type: ignore[no-untyped-def]
         assert [a.supported for a in found] == pytest.approx(
             [a.supported for a in before], abs=1e-5
         )
+
+
+@pytest.mark.parametrize("model", [corridor(), ending(0), ending(1)])
+def test_delays_by_updates_are_those_of_equations(model: RSPMN) -> None:
+    gamma = 0.99
+    values, bound = limit(model, 1.0)
+    tied = _Tied(model.bellman, np.where(np.isfinite(values), values, 0.0), MEU, 2 * bound)
+    expected = tied.least_delays(gamma)
+    found = tied._by_updates(np.zeros(len(expected)), gamma)
+    # an update that adds at most c to all leaves at most c / (1 - γ)
+    near = limit_by_updates.SETTLED * np.abs(expected).max()
+    assert np.ptp(found - expected) <= 2 * near
+    one, other = tied.choose(found), tied.choose(expected)
+    assert [*map(list, one.chosen)] == [*map(list, other.chosen)]
 
 
 def test_ties_are_broken_by_who_gets_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,11 +84,11 @@ class _Tied:
         )
 
     def least_delays(self, gamma: float) -> Array:  # [n]
-        """Return the least D, by policy iteration."""
+        """Return the least D, by policy iteration, unless chains are too dense to be solved."""
         from scipy.sparse import identity
 
         delays, before = self._start(gamma), None
-        if is_large(self.bellman):
+        if self.bellman.factored and is_large(self.bellman):
             return self._by_updates(delays, gamma)
         for _ in range(MOST_ROUNDS + len(delays)):
             chosen = self.choose(delays)
