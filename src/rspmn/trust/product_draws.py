@@ -45,8 +45,9 @@ class ProductDraws:
         self.counts, self.edges, self.worth = LeafCounts(factors, outcomes), edges, worth
         self.extrapolated = extrapolated
         self._tables = _Tables(self.counts)
-        self._latents = self._tables.latents(interfaces)
-        self.expect = expectation(self._latents, self._tables.rows(self.counts.leaves))
+        self.expect = expectation(
+            self._tables.latents(interfaces), self._tables.rows(self.counts.leaves)
+        )
         self.combinations = np.arange(len(self.counts.leaves))  # that are computed
         self._weigh()
 
@@ -62,7 +63,7 @@ class ProductDraws:
         outcomes = found.edges[found.edges > 0] - 1
         found.combinations = np.unique(self.counts.mixture[outcomes].indices)
         rows = self._tables.rows(self.counts.leaves[found.combinations])
-        found.expect = expectation(self._latents, rows)
+        found.expect = expectation(self.expect.factors, rows)
         found._weigh()
         return found
 

@@ -19,7 +19,7 @@ from rspmn.envs.mdp import MDP
 from rspmn.envs.sys_admin import sys_admin
 from rspmn.errors import DataError
 from rspmn.evaluate import predictions, true_value
-from rspmn.infer.compiled.joined import CellTree
+from rspmn.infer.compiled.cell_tree import CellTree
 from rspmn.learn import FutureInfo, LearnConfig, RSPMNInfo, learn_rspmn, refit
 from rspmn.learn.successors import (
     Counts,

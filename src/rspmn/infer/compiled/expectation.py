@@ -4,8 +4,9 @@ import math
 
 from rspmn.circuit import LatentFactors
 from rspmn.data.distinct import distinct_rows
+from rspmn.infer.compiled.cell_tree import CellTree
 from rspmn.infer.compiled.contraction import Contraction, elimination_order
-from rspmn.infer.compiled.joined import CellTree, Joined
+from rspmn.infer.compiled.joined import Joined
 from rspmn.types import Ints
 
 #: A multiplication in a sparse matrix takes about so many of a contraction.

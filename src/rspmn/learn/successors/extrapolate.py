@@ -101,7 +101,8 @@ class _Plan:
 
     def _worth(self, values: Array) -> Array:  # [pairs]
         """Return what decisions are worth, given what interface nodes are."""
-        found, expect = self.found, self.products.expect
+        found, expect = self.found, self.products.exact
+        assert expect is not None, "plans of several steps are made where it is affordable"
         with np.errstate(invalid="ignore"):  # of products that keep nothing
             after = expect(np.resize(values, expect.factors.interfaces))
         then = found.going * np.nan_to_num(after[self.products.of_contexts])

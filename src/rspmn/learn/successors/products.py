@@ -14,8 +14,8 @@ import numpy as np
 
 from rspmn.data.distinct import distinct_rows
 from rspmn.data.keys import group_weights
+from rspmn.infer.compiled.cell_tree import CellTree, Limit
 from rspmn.infer.compiled.expectation import Expectation, expectation_within
-from rspmn.infer.compiled.joined import CellTree, Joined, Limit
 from rspmn.learn.structure.contingency import distinct_weights
 from rspmn.learn.successors.priors import Factors
 from rspmn.learn.successors.transitions import Spread, SuccessorWeights
@@ -74,18 +74,12 @@ class FactorProducts:
         return expectation_within(self.factors.latents, self.rows, MOST_WORK)
 
     @cached_property
-    def expect(self) -> Expectation:
-        """Expectations under all products: `exact`, or under the heaviest edges of each."""
-        if self.exact is not None:
-            return self.exact
-        factors = self.factors
-        given = factors.latents if factors.fit_in_tables else factors.sparse
-        return Joined(given, self.rows, self._limit(len(self.rows)))
-
-    @cached_property
     def kept(self) -> Array:  # [products]
-        """The mass of each product on states of interface nodes."""
-        return self.expect.kept[self.expect.of_rows]
+        """The mass of each product on states of interface nodes; at most, if it is not `exact`."""
+        if self.exact is not None:
+            return self.exact.kept[self.exact.of_rows]
+        found = self._tree.masses(self.rows, self._limit(len(self.rows)))
+        return np.asarray(found.on.sum(axis=1)).ravel() + found.cut
 
     def have_many_edges(self, uses: int) -> bool:
         """Return whether so many uses of products would have too many edges, multiplied out."""

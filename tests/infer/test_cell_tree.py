@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from effort import seeds
 from factored_models import random_factors
 from rspmn.circuit import LatentFactors
-from rspmn.infer.compiled.joined import BEAM, CellTree, Limit
+from rspmn.infer.compiled.cell_tree import BEAM, CellTree, Limit
 from rspmn.types import Array, Ints
 
 #: Sums of at most 40 masses of at most 5 factors are rounded by less, relative to 1.
