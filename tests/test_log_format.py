@@ -1,5 +1,6 @@
 """One format of a log: in the schema's file, in Python, on the command line, in the model."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -180,3 +181,18 @@ def test_an_examination_without_a_schema_goes_by_what_it_proposes() -> None:
     assert found.schema.log == LogFormat(episode="patient", time="visit", terminated="done")
     assert found.episodes == 40
     assert found.schema.variables == ("x", "action", "reward")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda text: LogFormat(episode=text),
+        lambda text: LogFormat(terminated=text),
+        lambda text: LogFormat(numbers=((text, "missing"),)),
+        lambda text: LogFormat(columns=(text,)),
+        lambda text: Schema([["x"], ["a"]], ["a"], "u", available={text: "x > 0"}),
+    ],
+)
+def test_text_that_no_file_can_hold_is_refused(made: Callable[[str], object]) -> None:
+    with pytest.raises((DataError, SchemaError), match=r"expected .*found .*ud800"):
+        made("\ud800")

@@ -18,7 +18,7 @@ from rspmn.errors import CircuitError, DataError, RspmnError, SchemaError, did_y
 from rspmn.expressions import Expression
 from rspmn.expressions.evaluate import evaluate
 from rspmn.types import Bools, objects
-from rspmn.values import MOST_STEPS, Mark, Value, show
+from rspmn.values import MOST_STEPS, Mark, Value, is_text, show
 
 #: What is declared: the condition of each value of a decision or, of several decisions, by name.
 Available = Mapping[str, str] | Mapping[str, Mapping[str, str]]
@@ -151,6 +151,8 @@ def _by_decision(
 
 def _law(decision: str, value: str, condition: object, known: Collection[str]) -> Law:
     where = f"available: {value}"
+    if not is_text(value):
+        raise SchemaError(f"available: expected a value of {decision!r}, found {value!r}")
     if not isinstance(condition, str):
         raise SchemaError(f"{where}: expected a condition such as 'floor > 0', found {condition!r}")
     variables = variables_of(condition, decision, known, where, SchemaError)

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypedDict, Unpack, get_args
 
 from rspmn.errors import DataError, SchemaError, did_you_mean, no_column
 from rspmn.expressions import expression_of
+from rspmn.values import is_name
 
 #: What the last row of an episode means where no column says why the episode ended.
 Ending = Literal["end", "cut", "short", "final_row"]
@@ -119,7 +120,7 @@ class LogFormat:
     def __post_init__(self) -> None:
         for name in ("episode", "time", "terminated"):
             found = getattr(self, name)
-            if not isinstance(found, str) or not found:
+            if not is_name(found):
                 if found is None and name != "episode":
                     continue
                 raise DataError(f"{name}: expected the name of a column, found {found!r}")
@@ -136,7 +137,7 @@ class LogFormat:
         if not isinstance(self.wide, bool):
             raise DataError(f"wide: expected True or False, found {self.wide!r}")
         columns: Any = () if self.columns is None else self.columns
-        if isinstance(columns, str) or not all(isinstance(name, str) for name in columns):
+        if isinstance(columns, str) or not all(map(is_name, columns)):
             raise DataError(f"columns: expected a list of names, found {columns!r}")
         object.__setattr__(self, "columns", tuple(columns))
         if self.ending is not None and self.terminated not in (None, TERMINATED):
@@ -283,6 +284,8 @@ def _pairs(numbers: object) -> tuple[tuple[str, Numbers], ...]:
     if not isinstance(given, Mapping):
         raise DataError(f"numbers: expected columns and how to read them, found {numbers!r}")
     for name, how in given.items():
+        if not is_name(name):
+            raise DataError(f"numbers: expected the name of a column, found {name!r}")
         if how not in get_args(Numbers):
             raise DataError(f"numbers: {name!r}: {how!r}: {did_you_mean(how, get_args(Numbers))}")
     return tuple(given.items())

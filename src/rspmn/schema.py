@@ -20,7 +20,7 @@ from rspmn.errors import DataError, SchemaError, did_you_mean
 from rspmn.expressions import Expression, is_computed, missing_of, summed
 from rspmn.files import write_atomically
 from rspmn.log_format import LogFormat, LogOptions
-from rspmn.values import is_text
+from rspmn.values import is_name
 
 #: What a utility is computed from, see `Schema`: words with values; all that it can be.
 Worths = Mapping[str, Mapping[str, float]]
@@ -307,7 +307,7 @@ def _read_toml(path: str | Path) -> dict[str, Any]:
 
 
 def _check_names(order: Sequence[Sequence[str]], decisions: Sequence[str], utility: str) -> None:
-    if not isinstance(utility, str) or not utility or not is_text(utility):
+    if not is_name(utility):
         raise SchemaError("no utility: name the column with the reward, utility='reward'")
     if isinstance(decisions, str):
         raise SchemaError(f"decisions: expected a list of names, found {decisions!r}")
@@ -316,7 +316,7 @@ def _check_names(order: Sequence[Sequence[str]], decisions: Sequence[str], utili
         if isinstance(group, str):
             raise SchemaError(f"order: expected lists of names, found {group!r}: write [{group!r}]")
         for name in group:
-            if not isinstance(name, str) or not name or not is_text(name):
+            if not is_name(name):
                 raise SchemaError(f"order: expected names, found {name!r} in {list(group)}")
             if name in seen:
                 raise SchemaError(f"order: {name!r} appears twice")

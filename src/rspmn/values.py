@@ -76,10 +76,15 @@ def is_missing(raw: object) -> bool:
     return raw is None or type(raw).__name__ in ("NAType", "NaTType")
 
 
-def is_text(name: str) -> bool:
+def is_name(found: object) -> bool:
+    """Tell a name: text that is not empty."""
+    return isinstance(found, str) and found != "" and is_text(found)
+
+
+def is_text(text: str) -> bool:
     """Tell text from strings with lone surrogates, which cannot be written to a file."""
     try:
-        name.encode()
+        text.encode()
     except UnicodeEncodeError:
         return False
     return True
