@@ -92,6 +92,8 @@ MUTANTS: tuple[tuple[str, dict[tuple[str | int, ...], object], str], ...] = (
     ("factored", {("template", "factors", 0, "components", 0, "classes", 0): 2**64}, "load"),
     ("never_taken", {("never_taken", 0, 4): 10**400}, "load"),
     ("untried_by_hand", {("template", "nodes", 27, "count"): 5e-324}, "report"),
+    ("shared_outcomes", {("counts", "utilities", "share", 8): 0.0}, "acts_with_caution"),
+    ("shared_outcomes", {("counts", "utilities", "share"): [0.0] * 63}, "honest_value"),
     ("untried", {("schema", "log"): {"terminated": "\ud800"}}, "saved_again"),
     ("informative", {("template", "roots"): [51, 45, 43, 41, 39, 37, 35]}, "honest_value"),
     *(("never_taken", NEVER_ENDS, asked) for asked in ("information", "report", "meu_for_ever")),

@@ -41,9 +41,11 @@ class Added:
         kind = np.zeros(outcomes, dtype=np.int64)
         if shared is None or not shared.strength:
             return cls(steps, 0.0, mean, common, own, leaf, kind, np.ones(1))
-        at, variance = np.array(shared.outcome, dtype=np.int64), np.array(shared.variance)
-        steps[at] = shared.strength * np.array(shared.share)
-        mean[at], leaf[at] = shared.mean, shared.leaf
+        given = np.flatnonzero(np.array(shared.share) > 0)  # others are worth no step
+        at, variance = np.array(shared.outcome, dtype=np.int64)[given], np.array(shared.variance)
+        steps[at] = shared.strength * np.array(shared.share)[given]
+        mean[at], leaf[at] = np.array(shared.mean)[given], np.array(shared.leaf)[given]
+        variance = variance[given]
         common[at] = np.sqrt(variance / np.array(shared.leaf_steps)[leaf[at]])
         # A prior worth κ steps: means have the variance of single utilities, divided by κ.
         own[at] = np.sqrt(variance / max(shared.least_strength, 1.0))
