@@ -10,8 +10,10 @@ from copy import copy
 
 import numpy as np
 
-from rspmn.circuit import FactoredLatents, LatentFactors, Network
+from rspmn.circuit import LatentFactors, Network
+from rspmn.data.distinct import find_sorted
 from rspmn.infer.compiled.expectation import expectation
+from rspmn.infer.compiled.factor_rows import rows_by_factors
 from rspmn.successor_counts import SharedFactors
 from rspmn.trust.factors import DrawnFactors, LeafCounts
 from rspmn.types import Array, Ints
@@ -121,21 +123,13 @@ class TemplateProducts:
         from scipy.sparse import csr_array
 
         total = np.bincount(outcome, weight, outcomes)
-        groups: dict[LatentFactors, dict[int, tuple[int, ...]]] = {}  # by factors, rows by node
-        for index in np.unique(node).tolist():
-            product = template.nodes[index]
-            assert isinstance(product, FactoredLatents)
-            groups.setdefault(product.factors, {})[index] = product.rows
         self._parts = []
-        for factors, members in groups.items():
-            place = np.full(len(template), -1)
-            place[list(members)] = np.arange(len(members))
-            own = place[node] >= 0
-            at = outcome[own], place[node[own]]
-            share = csr_array(
-                (weight[own] / total[outcome[own]], at), shape=(outcomes, len(members))
-            )
-            self._parts.append((share, expectation(factors, np.array(list(members.values())))))
+        for factors, nodes, rows in rows_by_factors(template, node):
+            place = find_sorted(nodes, node)
+            own = place >= 0
+            at = outcome[own], place[own]
+            share = csr_array((weight[own] / total[outcome[own]], at), shape=(outcomes, len(nodes)))
+            self._parts.append((share, expectation(factors, rows)))
 
     def __call__(self, after: Array) -> Array:  # [draws, interfaces] to [draws, outcomes]
         """Return what products are worth on average, given what interface nodes are worth."""

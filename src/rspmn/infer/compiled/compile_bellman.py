@@ -4,11 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from rspmn.circuit import FactoredLatents, Latent, LatentFactors, Max, Network, Utility
+from rspmn.circuit import FactoredLatents, Latent, Max, Network, Utility
 from rspmn.errors import CircuitError
 from rspmn.infer.branches import Context
 from rspmn.infer.compiled.bellman import Bellman, SharedLatents
 from rspmn.infer.compiled.expectation import expectation
+from rspmn.infer.compiled.factor_rows import rows_by_factors
 from rspmn.infer.compiled.linear_forms import Forms, Level
 from rspmn.infer.criterion import TIE
 from rspmn.types import Ints
@@ -46,26 +47,20 @@ def compile_bellman(template: Network, unknown: int | None) -> Bellman:
 
 def _factored(template: Network, unknown: int | None) -> tuple[tuple[SharedLatents, ...], Ints]:
     """Return the factored latents of a template, and their nodes in the order of their places."""
-    arrays = template.arrays
-    groups: dict[LatentFactors, dict[int, tuple[int, ...]]] = {}  # by factors, rows by node
-    for index in arrays.of_kind(FactoredLatents).tolist():
-        node = arrays.objects[arrays.item[index]]
-        assert isinstance(node, FactoredLatents)
-        groups.setdefault(node.factors, {})[index] = node.rows
     found, order, place = [], [np.zeros(0, np.int64)], len(template.roots)
-    for factors, members in groups.items():
+    latents = template.arrays.of_kind(FactoredLatents)
+    for factors, nodes, rows in rows_by_factors(template, latents):
         if unknown is not None and (factors.to == unknown).any():
             raise CircuitError(
                 f"FactoredLatents lead to interface node {unknown}, of unknown successors: "
                 "factors are of known states only"
             )
-        rows = np.array(list(members.values()), dtype=np.int64)
-        slots = slice(place, place + len(members))
+        slots = slice(place, place + len(nodes))
         expect = expectation(factors, rows)
         if not (expect.kept > 0).all():
             raise CircuitError("FactoredLatents: some rows lead to no interface node")
         found.append(SharedLatents(slots, expect))
-        order.append(np.array(list(members)))
+        order.append(nodes)
         place = slots.stop
     return tuple(found), np.concatenate(order)
 

@@ -16,11 +16,14 @@ from rspmn.circuit import FactoredLatents, Latent, Leaf, Max, Network, Product, 
 from rspmn.circuit.distributions import as_numbers
 from rspmn.data.cells import Cells
 from rspmn.data.columns import Column, encode
+from rspmn.data.distinct import find_sorted
 from rspmn.data.keys import joint_groups
 from rspmn.errors import EvidenceError
 from rspmn.infer.branches import Context
+from rspmn.infer.compiled.factor_rows import rows_by_factors
 from rspmn.infer.compiled.groups import Groups
 from rspmn.infer.compiled.layers import KINDS, ranges
+from rspmn.infer.compiled.product_samples import ProductSampler
 from rspmn.infer.policy import Policy
 from rspmn.schema import Kind, Schema
 from rspmn.types import Bools, Ints, objects
@@ -106,6 +109,12 @@ class Sampler:
             if 0 < steps[here].sum() < np.inf:
                 masses[here] = steps[here]
         return Groups(masses, self.arrays.starts)
+
+    @cached_property
+    def products(self) -> list[tuple[Ints, ProductSampler]]:
+        """Nodes that are factored latents, sorted, and what draws from each, by their factors."""
+        found = rows_by_factors(self.network, self.arrays.of_kind(FactoredLatents))
+        return [(nodes, ProductSampler(factors, rows)) for factors, nodes, rows in found]
 
     def empty(self, name: str, size: int) -> NDArray[Any]:
         """Return room for draws of a variable."""
@@ -221,11 +230,10 @@ class ManyDraws:
 
     def _draw_interfaces(self, row: Ints, node: Ints) -> None:
         """Draw the next interface node of rows at factored latents."""
-        for index in np.unique(node).tolist():
-            here, latents = row[node == index], self.s.network.nodes[index]
-            assert isinstance(latents, FactoredLatents)
-            weights = latents.factors.weights(latents.rows)
-            self.interface[here] = self.rng.choice(len(weights), len(here), p=weights)
+        for nodes, products in self.s.products:
+            place = find_sorted(nodes, node)
+            here = place >= 0
+            self.interface[row[here]] = products.draw(place[here], self.rng)
 
     def _draw_values(self, row: Ints, node: Ints) -> None:
         variable = self.s.variable[node]

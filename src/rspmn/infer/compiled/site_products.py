@@ -6,9 +6,11 @@ product takes as many multiplications as there are components.
 
 import numpy as np
 
-from rspmn.circuit import FactoredLatents, LatentFactors, Network
+from rspmn.circuit import LatentFactors, Network
+from rspmn.data.distinct import find_sorted
 from rspmn.data.keys import group_weights
 from rspmn.infer.compiled.expectation import expectation
+from rspmn.infer.compiled.factor_rows import rows_by_factors
 from rspmn.infer.compiled.relations import ranges
 from rspmn.types import Array, Ints
 
@@ -33,17 +35,13 @@ class SiteProducts:
         #: The uses of site s are starts[s]:starts[s + 1].
         self.starts = np.searchsorted(site[order], np.arange(sites + 1))
         self.weight = weight[order]  # [uses]
-        groups: dict[LatentFactors, dict[int, tuple[int, ...]]] = {}  # rows by node
-        for index in np.unique(node).tolist():
-            found = template.nodes[index]
-            assert isinstance(found, FactoredLatents)
-            groups.setdefault(found.factors, {})[index] = found.rows
-        self.parts = [_Part(factors, rows) for factors, rows in groups.items()]
+        groups = rows_by_factors(template, node)
+        self.parts = [_Part(factors, rows) for factors, _, rows in groups]
         self.part, self.place = np.zeros((2, len(order)), dtype=np.int64)  # [uses]
-        for number, rows in enumerate(groups.values()):
-            here = np.flatnonzero(np.isin(node[order], list(rows)))
-            self.part[here] = number
-            self.place[here] = np.searchsorted(np.array(list(rows)), node[order][here])
+        for number, (_, nodes, _) in enumerate(groups):
+            place = find_sorted(nodes, node[order])
+            here = np.flatnonzero(place >= 0)
+            self.part[here], self.place[here] = number, place[here]
 
     def totals(self) -> Array:  # [sites]
         """Return the weight of all factored latents of each site."""
@@ -62,8 +60,8 @@ class SiteProducts:
 class _Part:
     """Products of the same factors."""
 
-    def __init__(self, factors: LatentFactors, rows: dict[int, tuple[int, ...]]) -> None:
-        self.factors, self.rows = factors, np.array(list(rows.values()), dtype=np.int64)
+    def __init__(self, factors: LatentFactors, rows: Ints) -> None:
+        self.factors, self.rows = factors, rows  # [products, components]
         expect = expectation(factors, self.rows)
         self.kept = expect.kept[expect.of_rows]  # [products]
         self.order = np.argsort(factors.to, kind="stable")
