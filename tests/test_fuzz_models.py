@@ -93,6 +93,8 @@ MUTANTS: tuple[tuple[str, dict[tuple[str | int, ...], object], str], ...] = (
     ("never_taken", {("never_taken", 0, 4): 10**400}, "load"),
     ("untried_by_hand", {("template", "nodes", 27, "count"): 5e-324}, "report"),
     ("shared_outcomes", {("counts", "utilities", "share", 8): 0.0}, "acts_with_caution"),
+    ("arrays_beyond", {("visits", 8): 5e-324}, "report"),
+    ("shared_outcomes", {("template", "nodes", 29, "count"): -0.0}, "report"),
     ("shared_outcomes", {("counts", "utilities", "share"): [0.0] * 63}, "honest_value"),
     ("untried", {("schema", "log"): {"terminated": "\ud800"}}, "saved_again"),
     ("informative", {("template", "roots"): [51, 45, 43, 41, 39, 37, 35]}, "honest_value"),

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypedDict, Unpack, get_args
 
 from rspmn.errors import DataError, SchemaError, did_you_mean, no_column
 from rspmn.expressions import expression_of
-from rspmn.values import is_name
+from rspmn.values import is_name, is_string
 
 #: What the last row of an episode means where no column says why the episode ended.
 Ending = Literal["end", "cut", "short", "final_row"]
@@ -137,7 +137,7 @@ class LogFormat:
         if not isinstance(self.wide, bool):
             raise DataError(f"wide: expected True or False, found {self.wide!r}")
         columns: Any = () if self.columns is None else self.columns
-        if isinstance(columns, str) or not all(map(is_name, columns)):
+        if isinstance(columns, str) or not all(map(is_string, columns)):
             raise DataError(f"columns: expected a list of names, found {columns!r}")
         object.__setattr__(self, "columns", tuple(columns))
         if self.ending is not None and self.terminated not in (None, TERMINATED):

@@ -78,7 +78,12 @@ def is_missing(raw: object) -> bool:
 
 def is_name(found: object) -> bool:
     """Tell a name: text that is not empty."""
-    return isinstance(found, str) and found != "" and is_text(found)
+    return is_string(found) and found != ""
+
+
+def is_string(found: object) -> bool:
+    """Tell text from all other objects."""
+    return isinstance(found, str) and is_text(found)
 
 
 def is_text(text: str) -> bool:

@@ -42,10 +42,13 @@ def test_the_line_about_successors(strength: float, said: str) -> None:
 def test_what_was_cut_is_said() -> None:
     cut = FutureInfo((("x",),), (1,), 2, 1.0, cut=0.0305)
     (line,) = _about_successors(cut, steps=10)
-    assert line.endswith("; at most 3 % of the rest was cut: the least probable successors")
+    assert line.endswith("; 3 % was cut: that of the least probable states")
     (line,) = _about_successors(replace(cut, cut=1e-7), steps=10)
     assert "cut" not in line
     _, info = learn_rspmn(grid_universe().generate(200, 8, 0))
-    info.beyond, info.all_beyond, info.cut_beyond = 3, True, 0.021
+    info.beyond, info.all_beyond, info.cut_beyond = 3, False, 0.021
     (line,) = (line for line in str(info).splitlines() if line.startswith("beyond the log"))
-    assert line.endswith("are extrapolated; 2.1 % of what may follow was not examined")
+    assert line.endswith("; others were left out; 2.1 % of what may follow was not examined")
+    info.beyond = 0
+    (line,) = (line for line in str(info).splitlines() if line.startswith("beyond the log"))
+    assert "2.1 % of what may follow was not examined: there are too many" in line

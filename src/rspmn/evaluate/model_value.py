@@ -66,9 +66,10 @@ class ModelValue:
         """
 
         def rules(draws: int) -> list[Rule]:
-            # Gamma variables; `Mixed` divides by their sum, which makes them Dirichlet draws.
+            # Gamma variables; `Mixed` divides by their sum, which makes them Dirichlet draws. To
+            # add 0 makes -0, which they refuse, 0.
             *drawn, last = [
-                [rng.standard_gamma(taken, (draws, len(taken))) for taken in each]
+                [rng.standard_gamma(taken + 0.0, (draws, len(taken))) for taken in each]
                 for each in (*self.by_time, self.last)
             ]
             return self._mixed(drawn, last)

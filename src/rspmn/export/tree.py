@@ -202,7 +202,9 @@ def _best(
 def _entropy(counts: Array) -> float:
     """Return the entropy of counts, times their sum."""
     some = counts[counts > 0]
-    return float(-(some * np.log(some / some.sum())).sum())
+    share = some / some.sum()
+    known = share > 0  # that of a very small count may be 0
+    return float(-(some[known] * np.log(share[known])).sum())
 
 
 def is_number(value: object) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from rspmn.learn.info import RSPMNInfo
 from rspmn.learn.irrelevant import listed_by_reason
 from rspmn.learn.successors.factored import FutureInfo
-from rspmn.learn.successors.products import CUT
+from rspmn.learn.successors.likely_states import CUT
 
 
 def description(info: RSPMNInfo) -> Iterator[str]:
@@ -99,10 +99,13 @@ def _about_edge(info: RSPMNInfo) -> Iterator[str]:
         )
     if info.each_state:
         yield f"each state is an interface node: {info.each_state}"
+    not_examined = f"{100 * info.cut_beyond:.2g} % of what may follow was not examined"
+    if not info.beyond and info.cut_beyond > CUT:
+        yield f"beyond the log: {not_examined}: there are too many possible successors"
     if info.beyond:
         left_out = "" if info.all_beyond else "; others were left out"
         if info.cut_beyond > CUT:
-            left_out += f"; {100 * info.cut_beyond:.2g} % of what may follow was not examined"
+            left_out += f"; {not_examined}"
         yield (
             f"beyond the log: {info.beyond} possible successors were never observed; the effects "
             f"of decisions there are extrapolated{left_out}"
@@ -130,7 +133,7 @@ def _about_successors(info: FutureInfo, steps: int) -> list[str]:
         f"{100 * info.outside:.2g} % of its probability is on states never observed"
         + (f"; {counted(info.spread, 'product')} of factors are not multiplied out"
            if info.spread else "")
-        + (f"; at most {100 * info.cut:.2g} % of the rest was cut: the least probable successors"
+        + (f"; {100 * info.cut:.2g} % was cut: that of the least probable states"
            if info.cut > CUT else "")
     ]  # fmt: skip
 

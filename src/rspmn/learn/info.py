@@ -50,8 +50,10 @@ class RSPMNInfo:
     each_state: str = ""
     beyond: int = 0  # of them, states that the log does not have, but that factors say may follow
     all_beyond: bool | None = None  # whether these are all that may follow; None: not looked for
-    cut_beyond: float = 0.0  # but the least probable, which are this share of what follows
-    never_best: int = 0  # decisions never tried that were left out, as they would not be chosen
+    cut_beyond: float = 0.0  # the share of what follows that was not examined: the least probable
+    #: Decisions never tried that were left out: they would not be chosen, by a plan with what
+    #: factors predict or, where that takes too much, by what they earn at once.
+    never_best: int = 0
     #: Variables of the state that nothing depends on, and what they are: interface nodes do not
     #: differ by them.
     aside: dict[str, Reason] = field(default_factory=dict)

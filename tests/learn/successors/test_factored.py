@@ -401,8 +401,11 @@ def test_edges_that_would_be_too_many_are_cut(monkeypatch: pytest.MonkeyPatch) -
     assert future.way == "multiplied out"
     assert future.strength > 0
     assert 0.01 < future.cut == pytest.approx(learned.mean(some.cut))
+    assert future.outside <= future_of(uncut).outside + 1e-9 <= future.outside + future.cut + 2e-9
+    assert future.strength == pytest.approx(future_of(uncut).strength, rel=0.9)
     apart = np.abs(whole.weights - some.weights).sum(axis=1) / 2
-    mixed = group_weights(learned.site, learned.weights * some.cut[learned.context])
+    share = some.cut / (some.kept + some.cut)
+    mixed = group_weights(learned.site, learned.weights * share[learned.context])
     assert (apart <= mixed / group_weights(learned.site, learned.weights) + 1e-9).all()
     assert rspmn.circuit.validity_violations(model.template) == []
 

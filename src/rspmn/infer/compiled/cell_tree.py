@@ -1,9 +1,12 @@
-"""Products of factors multiplied out where they have mass, the heaviest cells first.
+"""Products of factors multiplied out where they have mass, the heaviest beginnings first.
 
 Beginnings of cells are a tree: components are joined one after the other, and only beginnings of
 mass above 0 go on. What a beginning weighs is a bound of what all cells that begin so weigh
 together. So the lightest are left out as long as they weigh no more than what may be cut of a
 product, and what was cut at most is known.
+
+What may be cut is a share of the mass on cells. That is not known before, so that products of which
+most is on no cell are multiplied out again, with less to be cut.
 """
 
 import math
@@ -21,6 +24,8 @@ from rspmn.types import Array, Bools, Ints
 CHUNK = 2_000_000
 #: So much of a product is cut in any case, at most: less than what sums of its masses are rounded.
 ROUNDED = 1e-15
+#: At first so many products are multiplied out at once, then up to so many times as many.
+FIRST, GROWTH = 8, 4
 #: If a product may have n cells, so many times n of its beginnings go on.
 BEAM = 4
 #: About so many products are looked at to find out how many edges they have.
@@ -55,8 +60,8 @@ class FactorTables(Protocol):
 class Limit:
     """What is left out of each product.
 
-    `cut`: the mass that may be left out. `most`: the number of cells that are kept at most, even if
-    that leaves out more.
+    `cut`: the share of its mass on cells that may be left out, about; it is twice that at most.
+    `most`: the number of cells that are kept at most, even if that leaves out more.
     """
 
     cut: float = ROUNDED
@@ -101,17 +106,26 @@ class CellTree:
         """Return the masses of products on interface nodes, given rows [products, components]."""
         from scipy.sparse import csr_array, vstack
 
-        parts, cut, start, step = [csr_array((0, self.interfaces))], np.zeros(len(rows)), 0, 64
+        parts, cut = [csr_array((0, self.interfaces))], np.zeros(len(rows))
+        start, step = 0, FIRST
         while start < len(rows):
             here = slice(start, start + step)
-            listed = _Listed(rows[here], limit)
-            for number, level in enumerate(self.levels):
-                listed.go_on(level, len(self.levels) - number)
+            listed = self._listed(rows[here], limit)
             parts.append(self._on_interfaces(listed))
             cut[here] = listed.cut
             start += step
-            step = max(1, min(65_536, step * CHUNK // max(1, listed.held)))
+            step = max(1, min(GROWTH * step, step * CHUNK // max(1, listed.held)))
         return Masses(csr_array(vstack(parts, format="csr")), cut)
+
+    def _listed(self, rows: Ints, limit: Limit) -> "_Listed":
+        """Return the cells of products, but what is cut of them."""
+        found = _Listed(rows, np.full(len(rows), limit.cut), limit.most).all_of(self.levels)
+        mass = np.bincount(found.product, found.mass, len(rows))
+        again = np.flatnonzero((found.light > 2 * limit.cut * mass) & ~found.full)
+        if len(again):
+            part = _Listed(rows[again], np.asarray(limit.cut * mass[again]), limit.most)
+            found.replace(again, part.all_of(self.levels))
+        return found
 
     def mean_edges(self, rows: Ints, most: float = math.inf, limit: Limit = EXACT) -> float:
         """Return on how many cells a product has mass, on average over a sample of them.
@@ -173,11 +187,20 @@ class _ByRow:
 class _Listed:
     """Beginnings of cells that some products have mass on."""
 
-    def __init__(self, rows: Ints, limit: Limit) -> None:
-        self.rows, self.limit, count = rows, limit, len(rows)
+    def __init__(self, rows: Ints, most_cut: Array, most: float) -> None:
+        self.rows, self.most_cut, self.most, count = rows, most_cut, most, len(rows)
         self.product, self.begun = np.arange(count), np.zeros(count, dtype=np.int64)
-        self.mass, self.cut = np.ones(count), np.zeros(count)
+        self.mass = np.ones(count)
+        self.light = np.zeros(count)  # [products], what was cut as it is light
+        self.cut = np.zeros(count)  # [products], what was cut
+        self.full = np.zeros(count, dtype=bool)  # [products], whether there were too many
         self.held = count  # the most that were held at a time
+
+    def all_of(self, levels: "Sequence[_ByClass | _ByRow]") -> "_Listed":
+        """Join all components, and return itself."""
+        for number, level in enumerate(levels):
+            self.go_on(level, len(levels) - number)
+        return self
 
     def go_on(self, level: _ByClass | _ByRow, left: int) -> None:
         """Join one more component; `left` of them are left, with this one."""
@@ -187,10 +210,13 @@ class _Listed:
         self.held = max(self.held, len(self.mass))
         counts = np.bincount(self.product, minlength=len(self.rows))
         # those that weigh no more than this weigh no more than a share of what may be cut
-        least = np.maximum(self.limit.cut - self.cut, 0) / (left * np.maximum(counts, 1))
+        least = np.maximum(self.most_cut - self.light, 0) / (left * np.maximum(counts, 1))
+        heavier = self.cut
         self._keep(self.mass > least[self.product])
-        most = self.limit.most * (BEAM if left > 1 else 1)
+        self.light = self.light + (self.cut - heavier)
+        most = self.most * (BEAM if left > 1 else 1)
         if counts.max(initial=0) > most:
+            self.full |= np.bincount(self.product, minlength=len(self.rows)) > most
             # one number for the product, and within it for how light: their logarithms are to 1100
             order = np.argsort(self.product - np.log2(self.mass) / 1100, kind="stable")
             starts = np.searchsorted(self.product, np.arange(len(self.rows)))
@@ -201,8 +227,19 @@ class _Listed:
     def _keep(self, kept: Bools) -> None:
         if kept.all():
             return
-        self.cut += np.bincount(self.product[~kept], self.mass[~kept], len(self.rows))
+        self.cut = self.cut + np.bincount(self.product[~kept], self.mass[~kept], len(self.rows))
         self.product, self.begun, self.mass = self.product[kept], self.begun[kept], self.mass[kept]
+
+    def replace(self, products: Ints, by: "_Listed") -> None:
+        """Replace what is listed of some products."""
+        others = ~np.isin(self.product, products)
+        product = np.concatenate([self.product[others], products[by.product]])
+        order = np.argsort(product, kind="stable")
+        self.product = product[order]
+        self.begun = np.concatenate([self.begun[others], by.begun])[order]
+        self.mass = np.concatenate([self.mass[others], by.mass])[order]
+        self.cut[products], self.light[products] = by.cut, by.light
+        self.held = max(self.held, by.held)
 
 
 def _certain_first(tables: Sequence[Any]) -> list[int]:

@@ -45,6 +45,8 @@ from rspmn.types import Array
 #: The γ that ties are broken with are 1 - 2⁻ᵏ for these k. A policy whose way to the end takes T
 #: steps needs a 1 - γ of about 1 / T.
 PATIENCE = (10, 17, 24, 31)
+#: Equations of many interface nodes with more edges each than this fill up when they are solved.
+DENSE = 8
 
 
 def delays_of_limit(
@@ -95,6 +97,8 @@ class _Tied:
             if before is not None and _same(chosen, before):
                 break
             follows = self.bellman.chain(chosen).follows
+            if is_large(self.bellman) and follows.nnz > DENSE * len(delays):
+                return self._by_updates(delays, gamma)
             system = identity(len(delays), format="csc") - gamma * follows
             delays = solved(system, gamma * (follows @ self.values))
             before = chosen

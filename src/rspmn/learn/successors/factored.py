@@ -51,7 +51,8 @@ class FutureInfo:
     least_strength: float = 0.0  # the least κ that the log does not rule out
     gained: float = 0.0  # log-likelihood of each step given all others, over that of counts
     outside: float = 0.0  # mass that factors put on states of no interface node
-    #: The share of that mass, on others, that was cut, at most: the lightest edges.
+    #: Mass that was cut, on the least probable states, of interface nodes or of none. What is
+    #: neither outside nor cut is on states that S_L have edges to.
     cut: float = 0.0
     given_up: str = ""  # why weights are by counts alone, if there was no time for factors
     spread: int = 0  # the number of products that are not multiplied out; 0 if all are
@@ -85,12 +86,14 @@ class Factored:
         products = FactorProducts(factors, learned.leaves)
         if learned.have_many_edges(products) and products.exact is not None:
             return self._spread(weights, learned, products, products.exact, info)
-        if transitions.too_late_for(lambda: products.edges(transitions.sites)):
+        if transitions.too_late_for(lambda: products.edges(learned.mixtures)):
             return weights, replace(info, given_up="more time than is left")
         priors = learned.priors(products)
         info.way = "multiplied out"
-        info.outside, info.cut = 1 - learned.mean(priors.kept), learned.mean(priors.cut)
-        info.strength, info.least_strength, info.gained = learned.strength(priors.kept)
+        info.cut = learned.mean(priors.cut)
+        info.outside = max(0.0, 1 - learned.mean(priors.kept) - info.cut)
+        with_edge = priors.have(learned.context, transitions.to[goes_on])
+        info.strength, info.least_strength, info.gained = learned.strength(priors.kept, with_edge)
         if info.strength or learned.outcomes:
             prior, worth = learned.weighed(priors.weights, info.strength)
             weights = _posterior(transitions, weights, prior, worth, learned.outcomes)
@@ -99,7 +102,7 @@ class Factored:
             several = sum(leaves > 1 for leaves in info.leaves) > 1
             if several or learned.outcomes or factors.tied.trees.moved:
                 pi = np.asarray(prior[weights.site, weights.interfaces]).ravel()
-                weights = learned.with_sharing(weights, priors.kept, pi, info)
+                weights = learned.with_sharing(weights, priors.kept, pi, info, with_edge)
         return replace(weights, factors=factors, outcomes=learned.outcomes), info
 
     def _spread(
@@ -112,7 +115,7 @@ class Factored:
     ) -> tuple[SuccessorWeights, FutureInfo]:
         """Return the weights with products of factors that are not multiplied out."""
         kept = products.kept[products.of_contexts]
-        info.outside = 1 - learned.mean(kept)
+        info.outside = max(0.0, 1 - learned.mean(kept))
         info.strength, info.least_strength, info.gained = learned.strength(kept)
         info.spread = len(products.rows)
         info.work, info.way = expect.work, type(expect).__name__.lower()
@@ -171,7 +174,12 @@ class Learned:
     def mean(self, shares: Array) -> float:
         """Return the mean of shares of contexts over all steps."""
         seen = group_weights(self.context, self.weights, len(self.contexts))
-        return min(1.0, float(shares[: len(seen)] @ seen) / float(seen.sum()))
+        return float(shares[: len(seen)] @ seen) / float(seen.sum())
+
+    @property
+    def mixtures(self) -> int:
+        """The number of mixtures that `priors` returns."""
+        return self.transitions.sites * (1 if self.outcomes is None else 2)
 
     def have_many_edges(self, products: FactorProducts) -> bool:
         """Return whether S_L have too many edges, about, if products are multiplied out."""
@@ -192,7 +200,7 @@ class Learned:
             share = np.concatenate([share, self.outcomes.going])
             context = np.concatenate([context, np.arange(len(self.contexts), self.leaves.shape[1])])
         share = share / group_weights(site, share)[site]
-        shape = sites * (1 if self.outcomes is None else 2), self.leaves.shape[1]
+        shape = self.mixtures, self.leaves.shape[1]
         mixtures = csr_array((share, (site, context)), shape=shape)
         mixtures.sum_duplicates()
         return products.priors(mixtures)
@@ -234,15 +242,19 @@ class Learned:
         added = np.zeros(sites) if outcomes is None else outcomes.steps - outcomes.ended
         return group_weights(self.site, self.weights, sites), added
 
-    def strength(self, kept: Array) -> Strength:
+    def strength(self, kept: Array, with_edge: Bools | None = None) -> Strength:
         """Return how many steps the factors are worth.
 
         Each step is predicted by the other steps at its S_L and by the factors of its own context.
-        `kept` is the factors' mass on states that are known.
+        `kept` is the factors' mass on states that they have an edge to; `with_edge` says of each
+        step whether they have one to where it led, and others tell nothing. None: all have.
         """
+        steps = np.arange(len(self.site)) if with_edge is None else np.flatnonzero(with_edge)
+        if not len(steps):
+            return Strength(0.0, 0.0, 0.0)
         return best_strength(
-            self.site, self.box, self.factors.boxes.count, self.weights, self.share,
-            self._left_out(kept),
+            self.site[steps], self.box[steps], self.factors.boxes.count, self.weights[steps],
+            self.share[steps], self._left_out(kept)[steps],
         )  # fmt: skip
 
     def _left_out(self, kept: Array) -> Array:  # [steps]
@@ -252,7 +264,12 @@ class Learned:
         return np.asarray(prior / np.where(kept > 0, kept, 1.0)[self.context])
 
     def with_sharing(
-        self, weights: SuccessorWeights, kept: Array, pi: Array, info: FutureInfo
+        self,
+        weights: SuccessorWeights,
+        kept: Array,
+        pi: Array,
+        info: FutureInfo,
+        with_edge: Bools | None = None,
     ) -> SuccessorWeights:
         """Return weights with the factors behind them, and how each S_L uses these.
 
@@ -266,13 +283,16 @@ class Learned:
             What the factors say of each edge. [edges]
         info
             The strength of the factors.
+        with_edge
+            As `strength` has it.
         """
         transitions, size = self.transitions, self.transitions.interfaces
         edges = weights.site * size + weights.interfaces
         to = transitions.to[~transitions.over]
         edge = np.searchsorted(edges, self.site * size + to)
         steps = group_weights(edge, self.weights, len(edges))
-        mass = group_weights(edge, self.weights * self._left_out(kept), len(edges))
+        left_out = self._left_out(kept) * (1.0 if with_edge is None else with_edge)
+        mass = group_weights(edge, self.weights * left_out, len(edges))
         left_out = np.where(steps > 0, mass / np.maximum(steps, 1e-300), pi)
         rows, combination = distinct_rows(self.leaves.T)
         leaves = rows.T

@@ -8,6 +8,7 @@ should have next to no probability in all, and not too many states should be loo
 left out is known.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,6 +25,10 @@ from rspmn.types import Array, Ints
 #: combination and a state, or an outcome of half of the components, are looked at.
 LEAST_CHANCES = (3e-2, 1e-2, 3e-3, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
 CUT, MOST_PAIRS = 1e-6, 20_000_000
+#: So many are made of a sample at most.
+MOST_SAMPLED = 2_000_000
+#: Above the logarithm to base 2 of 1 / the last of these probabilities.
+DEEPEST = 64
 #: About so many combinations are looked at to find out how many states follow.
 SAMPLE = 100
 #: About so many states that may follow are looked at at once.
@@ -64,7 +69,9 @@ class LikelyStates:
             The values of components, [states, components], and how often, [states].
         """
         least = self._least_chance(leaves)
-        one, other = self._halves(leaves, least)
+        halves = self._halves(leaves, least)
+        assert halves is not None  # as there is no limit
+        one, other = halves
         rows, which = distinct_integers(one.row * (len(other.starts) - 1) + other.row)
         weight = group_weights(which, weight, len(rows))
         of_one, of_other = np.divmod(rows, len(other.starts) - 1)
@@ -72,7 +79,8 @@ class LikelyStates:
         chunk = np.cumsum(np.minimum(width, 1 / least)) // CHUNK
         keys, often = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
         for part in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(chunk)) + 1):
-            key, share = _pairs(one, of_one[part], other, of_other[part], weight[part], least)
+            pairs = _Pairs.of(one, of_one[part], other, of_other[part], least)
+            key, share = pairs.states(weight[part], least)
             found, which = distinct_integers(key)
             keys.append(found)
             often.append(group_weights(which, share, len(found)))
@@ -85,23 +93,34 @@ class LikelyStates:
         """Return from which probability on states are listed."""
         count, found = leaves.shape[1], LEAST_CHANCES[0]
         sample = leaves[:, :: max(1, count // SAMPLE)]
-        most = MOST_PAIRS * sample.shape[1] / count
+        most = min(MOST_PAIRS * sample.shape[1] / count, MOST_SAMPLED)
         for least in LEAST_CHANCES:
-            one, other = self._halves(sample, least)
-            pairs = _pairs(one, one.row, other, other.row, np.ones(len(one.row)), least)[1]
-            if max(len(pairs), len(one.state), len(other.state)) > most:
+            halves = self._halves(sample, least, most)
+            if halves is None:
+                break
+            one, other = halves
+            pairs = _Pairs.of(one, one.row, other, other.row, least)
+            if len(pairs) > most:
                 break
             found = least
-            if pairs.sum() >= (1 - CUT) * sample.shape[1]:
+            followed = pairs.states(np.ones(len(one.row)), least)[1].sum()
+            if followed >= (1 - CUT) * sample.shape[1]:
                 break
         return found
 
-    def _halves(self, leaves: Ints, least: float) -> "tuple[_Outcomes, _Outcomes]":
-        """Return what may follow in either half of the components."""
-        half = (len(leaves) + 1) // 2
-        return self._outcomes(leaves[:half], least), self._outcomes(leaves[half:], least)
+    def _halves(
+        self, leaves: Ints, least: float, most: float = math.inf
+    ) -> "tuple[_Outcomes, _Outcomes] | None":
+        """Return what may follow in either half of the components; None if it is more than `most`.
 
-    def _outcomes(self, leaves: Ints, least: float) -> "_Outcomes":
+        That is said as soon as it is seen.
+        """
+        half = (len(leaves) + 1) // 2
+        one = self._outcomes(leaves[:half], least, most)
+        other = None if one is None else self._outcomes(leaves[half:], least, most)
+        return None if one is None or other is None else (one, other)
+
+    def _outcomes(self, leaves: Ints, least: float, most: float) -> "_Outcomes | None":
         """Return what may follow combinations of leaves of some components."""
         rows, row = distinct_rows(leaves.T)
         at, chance = np.arange(len(rows)), np.ones(len(rows))
@@ -113,6 +132,8 @@ class LikelyStates:
             longer = chance[before] * self.chance[cell]
             kept = longer >= least
             before, chance = before[kept], longer[kept]
+            if len(before) > most:
+                return None
             at, values = at[before], np.column_stack([values[before], self.value[cell[kept]]])
         order = np.lexsort([-chance, at])
         states, state = distinct_rows(values[order])
@@ -132,28 +153,47 @@ class _Outcomes:
 
     def down_to(self, row: Ints, chance: Array) -> Ints:  # as `row`
         """Return where outcomes of combinations stop that have a chance, or hardly less."""
-        found = np.searchsorted(self._depth, row + (1 - chance) / 2 + 1e-9)
+        found = np.searchsorted(self._depth, row - np.log2(chance) / DEEPEST + 1e-9)
         return np.clip(found, self.starts[row], self.starts[row + 1])
 
     @cached_property
     def _depth(self) -> Array:  # [outcomes]
         """The combination and how unlikely each outcome is there, as one number that ascends."""
         row = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
-        return np.asarray(row + (1 - self.chance) / 2)
+        return np.asarray(row - np.log2(self.chance) / DEEPEST)
 
 
-def _pairs(
-    one: _Outcomes, of_one: Ints, other: _Outcomes, of_other: Ints, weight: Array, least: float
-) -> tuple[Ints, Array]:
-    """Return the keys of states that follow combinations of either half, and how often."""
-    mine, first = ranges(one.starts[of_one], one.starts[of_one + 1])
-    row = np.repeat(np.arange(len(of_one)), np.diff(first))
-    after, chance = of_other[row], one.chance[mine]
-    stop = other.down_to(after, least / chance)
-    theirs, first = ranges(other.starts[after], stop)
-    counts = np.diff(first)
-    joint = np.repeat(chance, counts) * other.chance[theirs]
-    often = np.repeat(weight[row], counts) * joint
-    key = np.repeat(one.state[mine] * len(other.values), counts) + other.state[theirs]
-    kept = joint >= least
-    return key[kept], often[kept]
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """Outcomes of one half, and those of the other that are likely enough together with them."""
+
+    one: _Outcomes
+    other: _Outcomes
+    row: Ints  # [outcomes], the combination of all leaves
+    mine: Ints  # [outcomes], of the one half
+    first: Ints  # [outcomes], the outcomes of the other half, from this one
+    stop: Ints  # [outcomes], to this one
+
+    @classmethod
+    def of(
+        cls, one: _Outcomes, of_one: Ints, other: _Outcomes, of_other: Ints, least: float
+    ) -> "_Pairs":
+        """Return the pairs of combinations, given that of either half."""
+        mine, first = ranges(one.starts[of_one], one.starts[of_one + 1])
+        row = np.repeat(np.arange(len(of_one)), np.diff(first))
+        after = of_other[row]
+        stop = other.down_to(after, least / one.chance[mine])
+        return cls(one, other, row, mine, other.starts[after], stop)
+
+    def __len__(self) -> int:
+        return int((self.stop - self.first).sum())
+
+    def states(self, weight: Array, least: float) -> tuple[Ints, Array]:
+        """Return the keys of states, and how often they follow combinations of some weights."""
+        theirs, first = ranges(self.first, self.stop)
+        counts = np.diff(first)
+        joint = np.repeat(self.one.chance[self.mine], counts) * self.other.chance[theirs]
+        often = np.repeat(weight[self.row], counts) * joint
+        key = np.repeat(self.one.state[self.mine] * len(self.other.values), counts)
+        kept = joint >= least
+        return (key + self.other.state[theirs])[kept], often[kept]

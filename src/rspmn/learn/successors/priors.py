@@ -102,18 +102,6 @@ class Factors:
         trees = self.tied.trees
         return np.stack([trees.find(contexts, k) for k in range(len(self.components))])
 
-    def masses(self, leaves: Ints) -> Array:  # [contexts, boxes]
-        """Return the mass that the product of factors puts on each box.
-
-        Rows sum to 1, or to less where some of it is on states of no box.
-        """
-        mass = np.ones((leaves.shape[1], self.boxes.count))
-        for counts, classes, leaf in zip(self.counts, self.classes, leaves, strict=True):
-            distinct, which = np.unique(leaf, return_inverse=True)
-            table = counts[distinct].toarray() / self.tied.totals[distinct][:, None]
-            mass *= table[:, classes][which]
-        return mass
-
     def mass_on(self, leaves: Ints, box: Ints, without: Array | float = 0.0) -> Array:  # [contexts]
         """Return the mass on one box each, `without` steps of those that led there."""
         mass = np.ones(len(box))

@@ -41,8 +41,14 @@ class Priors:
     """The distribution of the next interface node in each mixture."""
 
     weights: Sparse  # [mixtures, interfaces]; rows sum to 1, or to 0 if nothing known follows
-    kept: Array  # [contexts], mass of the factors' product on states of any box
-    cut: Array  # [contexts], how much of that has no edge, at most
+    kept: Array  # [contexts], mass of the factors' product on states that have an edge
+    cut: Array  # [contexts], mass that was cut, of states of interface nodes or of none
+    edges: Sparse  # [products, interfaces], what products give interface nodes
+    of_contexts: Ints  # [contexts], the product of each
+
+    def have(self, context: Ints, to: Ints) -> Bools:
+        """Return whether the products of contexts have an edge to interface nodes, one of each."""
+        return np.asarray(self.edges[self.of_contexts[context], to] > 0).ravel()
 
 
 class FactorProducts:
@@ -75,11 +81,9 @@ class FactorProducts:
 
     @cached_property
     def kept(self) -> Array:  # [products]
-        """The mass of each product on states of interface nodes; at most, if it is not `exact`."""
-        if self.exact is not None:
-            return self.exact.kept[self.exact.of_rows]
-        found = self._tree.masses(self.rows, self._limit(len(self.rows)))
-        return np.asarray(found.on.sum(axis=1)).ravel() + found.cut
+        """The mass of each product on states of interface nodes, if that is `exact`."""
+        assert self.exact is not None, "without it, nothing but `priors` is affordable"
+        return self.exact.kept[self.exact.of_rows]
 
     def have_many_edges(self, uses: int) -> bool:
         """Return whether so many uses of products would have too many edges, multiplied out."""
@@ -90,8 +94,7 @@ class FactorProducts:
 
     def edges(self, mixtures: int) -> float:
         """Return about how many edges so many mixtures have, multiplied out."""
-        limit = self._limit(mixtures)
-        return min(limit.most, self._tree.mean_edges(self.rows, limit.most)) * mixtures
+        return self._tree.mean_edges(self.rows, limit=self._limit(mixtures)) * mixtures
 
     def priors(self, mixtures: Sparse) -> Priors:
         """Return the masses of mixtures of contexts, [mixtures, contexts], multiplied out."""
@@ -105,18 +108,18 @@ class FactorProducts:
         weights = csr_array(csr_array(mixtures @ products) @ found.on)
         total = np.asarray(weights.sum(axis=1)).ravel()
         weights = csr_array(diags_array(1 / np.where(total > 0, total, 1.0)) @ weights)
-        kept = np.minimum(listed + found.cut, 1.0)
-        cut = np.divide(found.cut, kept, out=np.zeros(len(kept)), where=kept > 0)
-        return Priors(weights, kept[self.of_contexts], cut[self.of_contexts])
+        of = self.of_contexts
+        return Priors(weights, listed[of], found.cut[of], found.on, of)
 
     def _limit(self, mixtures: int) -> Limit:
         """Return what is cut of products, if so many mixtures of them are multiplied out."""
         if len(self.of_contexts) * self.factors.boxes.count <= MOST_EDGES:
             return Limit(NOTHING)
-        most = MOST_EDGES / max(1, mixtures)
+        count = max(1, mixtures, len(self.rows))
+        most = MOST_EDGES / count
         if self._tree.mean_edges(self.rows, most, Limit(NOTHING)) <= most:
             return Limit(NOTHING)
-        return Limit(CUT, max(LEAST_EDGES, FEWER_EDGES // max(1, mixtures)))
+        return Limit(CUT, max(LEAST_EDGES, FEWER_EDGES // count))
 
     def spread(
         self, by_counts: SuccessorWeights, over: Bools, site: Ints, context: Ints, worth: Array

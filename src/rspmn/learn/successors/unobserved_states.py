@@ -23,7 +23,7 @@ from rspmn.data.keys import group_weights
 from rspmn.data.windows import States, distinct_states
 from rspmn.infer.compiled.assign import Located, locate, with_those_that_went_on
 from rspmn.learn.successors.factored import Learned, Ties
-from rspmn.learn.successors.likely_states import LikelyStates
+from rspmn.learn.successors.likely_states import CUT, LikelyStates
 from rspmn.learn.successors.predict import Predicted, Predictor, UnseenContexts
 from rspmn.learn.successors.transitions import Contexts, Transitions, contexts_of
 from rspmn.model import RSPMN
@@ -48,7 +48,7 @@ class Beyond:
     #: Of all states, those of the log first. Pair s · decisions + d is decisions d in state s.
     predicted: Predicted
     tried: Bools  # [states of the log, decisions], which the log has
-    complete: bool  # whether no more states follow, but those that were cut
+    complete: bool  # whether no more states follow, but for next to nothing
     cut: float  # the share of what follows that was not looked at: the least probable states
     ties: Ties  # what it was found by
 
@@ -189,6 +189,7 @@ class _Closure:
             first = stop
         codes = dict(zip(self.names, self.codes[self.known :].T, strict=True))
         cut = max(0.0, 1 - self.listed / self.following) if self.following > 0 else 0.0
+        complete &= cut <= CUT
         return Beyond(codes, self.made, _joined(self.found), self.tried, complete, cut, self.ties)
 
     def given(self, codes: Ints) -> Beyond:

@@ -21,7 +21,6 @@ from rspmn.learn.structure.contingency import distinct_weights
 from rspmn.learn.structure.decision_blocks import add_decisions
 from rspmn.learn.successors.links import Links
 from rspmn.learn.successors.predict import Predicted, Predictor, UnseenContexts
-from rspmn.learn.successors.priors import Factors
 from rspmn.learn.successors.products import FactorProducts
 from rspmn.learn.successors.transitions import (
     Contexts,
@@ -101,8 +100,9 @@ def branches_of(
     assert factors is not None, "without factors nothing is predicted"
     if not len(node):
         return None
-    after = _products if weights.spread is not None else _edges
-    then = after(transitions, factors, predicted)
+    products = FactorProducts(factors, predicted.leaves)
+    spread = weights.spread is not None and products.exact is not None
+    then = (_products if spread else _edges)(transitions, products, predicted)
     if then is None or not len(then.links):
         return None
     return _branches(transitions, made.codes[decision], node, predicted.earned, then)
@@ -155,14 +155,13 @@ class _Then:
     rows: Ints | None = None  # [products, components]
 
 
-def _edges(transitions: Transitions, factors: Factors, found: Predicted) -> _Then | None:
+def _edges(transitions: Transitions, products: FactorProducts, found: Predicted) -> _Then | None:
     """Return the latents that would follow; None if it takes too long."""
     from scipy.sparse import csr_array
 
     pairs, contexts = len(found.earned), len(found.pair)
     place = found.pair, np.arange(contexts)
     mixtures = csr_array((found.going, place), shape=(pairs, contexts))
-    products = FactorProducts(factors, found.leaves)
     if transitions.too_late_for(lambda: products.edges(pairs)):
         return None
     priors = products.priors(mixtures)
@@ -179,9 +178,8 @@ def _edges(transitions: Transitions, factors: Factors, found: Predicted) -> _The
     return _Then(Links(pair, weights.indices.astype(np.int64), weights.data))
 
 
-def _products(transitions: Transitions, factors: Factors, found: Predicted) -> _Then:
+def _products(transitions: Transitions, products: FactorProducts, found: Predicted) -> _Then:
     """Return products of factors that are not multiplied out, and END."""
-    products = FactorProducts(factors, found.leaves)
     kept = products.kept[products.of_contexts] if found.kept is None else found.kept
     lost = found.lost(kept)
     usable = (kept > 0) & (found.going > 0) & ~lost[found.pair]
@@ -197,7 +195,7 @@ def _products(transitions: Transitions, factors: Factors, found: Predicted) -> _
         assert transitions.end is not None
         end = Links(over, np.full(len(over), transitions.end), found.ended[over])
         links = Links.joined(links, end)
-    return _Then(links, factors.latents, products.rows)
+    return _Then(links, products.factors.latents, products.rows)
 
 
 def _branches(
