@@ -100,11 +100,11 @@ def _about_edge(info: RSPMNInfo) -> Iterator[str]:
     if info.each_state:
         yield f"each state is an interface node: {info.each_state}"
     not_examined = f"{100 * info.cut_beyond:.2g} % of what may follow was not examined"
-    if not info.beyond and info.cut_beyond > CUT:
+    if not info.beyond and info.cut_beyond > 10 * CUT:
         yield f"beyond the log: {not_examined}: there are too many possible successors"
     if info.beyond:
         left_out = "" if info.all_beyond else "; others were left out"
-        if info.cut_beyond > CUT:
+        if info.cut_beyond > 10 * CUT:
             left_out += f"; {not_examined}"
         yield (
             f"beyond the log: {info.beyond} possible successors were never observed; the effects "

@@ -61,7 +61,8 @@ class Limit:
     """What is left out of each product.
 
     `cut`: the share of its mass on cells that may be left out, about; it is twice that at most.
-    `most`: the number of cells that are kept at most, even if that leaves out more.
+    `most`: the number of cells that are kept at most, even if that leaves out more. Where they are
+    too many, it may be more for either reason.
     """
 
     cut: float = ROUNDED
@@ -77,6 +78,12 @@ class Masses:
 
     on: Any  # sparse [products, interfaces]
     cut: Array  # [products], the mass that is missing at most
+
+    def with_more(self, masses: Any) -> "Masses":
+        """Return the same with some more masses, sparse [products, interfaces]."""
+        on = self.on.maximum(masses)
+        added = np.asarray((on - self.on).sum(axis=1)).ravel()
+        return Masses(on, np.maximum(self.cut - added, 0.0))
 
 
 class CellTree:
@@ -121,7 +128,7 @@ class CellTree:
         """Return the cells of products, but what is cut of them."""
         found = _Listed(rows, np.full(len(rows), limit.cut), limit.most).all_of(self.levels)
         mass = np.bincount(found.product, found.mass, len(rows))
-        again = np.flatnonzero((found.light > 2 * limit.cut * mass) & ~found.full)
+        again = np.flatnonzero((found.light > 2 * limit.cut * mass) & (~found.full | (mass <= 0)))
         if len(again):
             part = _Listed(rows[again], np.asarray(limit.cut * mass[again]), limit.most)
             found.replace(again, part.all_of(self.levels))
@@ -239,6 +246,7 @@ class _Listed:
         self.begun = np.concatenate([self.begun[others], by.begun])[order]
         self.mass = np.concatenate([self.mass[others], by.mass])[order]
         self.cut[products], self.light[products] = by.cut, by.light
+        self.full[products] = by.full
         self.held = max(self.held, by.held)
 
 

@@ -36,7 +36,7 @@ class ProductSampler:
             self._keys.append(keys)
             begun = begun.ravel()
         self._order = np.argsort(begun, kind="stable")  # cells, by their whole beginning
-        self._starts = np.searchsorted(begun[self._order], np.arange(len(self._keys[-1]) + 1))
+        self._starts = np.searchsorted(begun[self._order], np.arange(int(begun.max()) + 2))
 
     @cached_property
     def _classes(self) -> list[Groups]:

@@ -92,8 +92,7 @@ class Factored:
         info.way = "multiplied out"
         info.cut = learned.mean(priors.cut)
         info.outside = max(0.0, 1 - learned.mean(priors.kept) - info.cut)
-        with_edge = priors.have(learned.context, transitions.to[goes_on])
-        info.strength, info.least_strength, info.gained = learned.strength(priors.kept, with_edge)
+        info.strength, info.least_strength, info.gained = learned.strength(priors.kept)
         if info.strength or learned.outcomes:
             prior, worth = learned.weighed(priors.weights, info.strength)
             weights = _posterior(transitions, weights, prior, worth, learned.outcomes)
@@ -102,7 +101,7 @@ class Factored:
             several = sum(leaves > 1 for leaves in info.leaves) > 1
             if several or learned.outcomes or factors.tied.trees.moved:
                 pi = np.asarray(prior[weights.site, weights.interfaces]).ravel()
-                weights = learned.with_sharing(weights, priors.kept, pi, info, with_edge)
+                weights = learned.with_sharing(weights, priors.kept, pi, info)
         return replace(weights, factors=factors, outcomes=learned.outcomes), info
 
     def _spread(
@@ -203,7 +202,20 @@ class Learned:
         shape = self.mixtures, self.leaves.shape[1]
         mixtures = csr_array((share, (site, context)), shape=shape)
         mixtures.sum_duplicates()
-        return products.priors(mixtures)
+        return products.priors(mixtures, lambda: self._where_steps_led(products))
+
+    def _where_steps_led(self, products: FactorProducts) -> Sparse:  # [products, interfaces]
+        """Return what products give the interface nodes that logged steps led to."""
+        from scipy.sparse import csr_array
+
+        transitions, boxes = self.transitions, self.factors.boxes
+        to, size = transitions.to[~transitions.over], transitions.interfaces
+        pair = products.of_contexts[self.context] * size + to
+        pairs, first = np.unique(pair, return_index=True)
+        leaves, box = self.leaves[:, self.context[first]], self.box[first]
+        share = np.asarray(boxes.interfaces[box, to[first]]).ravel()
+        mass = self.factors.mass_on(leaves, box) * share
+        return csr_array((mass, np.divmod(pairs, size)), shape=(len(products.rows), size))
 
     def weighed(self, priors: Sparse, strength: float) -> tuple[Sparse, Array]:
         """Return π of each S_L with shared outcomes, and how many steps it is worth.
@@ -242,19 +254,15 @@ class Learned:
         added = np.zeros(sites) if outcomes is None else outcomes.steps - outcomes.ended
         return group_weights(self.site, self.weights, sites), added
 
-    def strength(self, kept: Array, with_edge: Bools | None = None) -> Strength:
+    def strength(self, kept: Array) -> Strength:
         """Return how many steps the factors are worth.
 
         Each step is predicted by the other steps at its S_L and by the factors of its own context.
-        `kept` is the factors' mass on states that they have an edge to; `with_edge` says of each
-        step whether they have one to where it led, and others tell nothing. None: all have.
+        `kept` is the factors' mass on states that are known and were not cut.
         """
-        steps = np.arange(len(self.site)) if with_edge is None else np.flatnonzero(with_edge)
-        if not len(steps):
-            return Strength(0.0, 0.0, 0.0)
         return best_strength(
-            self.site[steps], self.box[steps], self.factors.boxes.count, self.weights[steps],
-            self.share[steps], self._left_out(kept)[steps],
+            self.site, self.box, self.factors.boxes.count, self.weights, self.share,
+            self._left_out(kept),
         )  # fmt: skip
 
     def _left_out(self, kept: Array) -> Array:  # [steps]
@@ -264,12 +272,7 @@ class Learned:
         return np.asarray(prior / np.where(kept > 0, kept, 1.0)[self.context])
 
     def with_sharing(
-        self,
-        weights: SuccessorWeights,
-        kept: Array,
-        pi: Array,
-        info: FutureInfo,
-        with_edge: Bools | None = None,
+        self, weights: SuccessorWeights, kept: Array, pi: Array, info: FutureInfo
     ) -> SuccessorWeights:
         """Return weights with the factors behind them, and how each S_L uses these.
 
@@ -278,21 +281,18 @@ class Learned:
         weights
             Of all S_L.
         kept
-            The factors' mass on states that are known. [contexts]
+            The factors' mass on states that are known and were not cut. [contexts]
         pi
             What the factors say of each edge. [edges]
         info
             The strength of the factors.
-        with_edge
-            As `strength` has it.
         """
         transitions, size = self.transitions, self.transitions.interfaces
         edges = weights.site * size + weights.interfaces
         to = transitions.to[~transitions.over]
         edge = np.searchsorted(edges, self.site * size + to)
         steps = group_weights(edge, self.weights, len(edges))
-        left_out = self._left_out(kept) * (1.0 if with_edge is None else with_edge)
-        mass = group_weights(edge, self.weights * left_out, len(edges))
+        mass = group_weights(edge, self.weights * self._left_out(kept), len(edges))
         left_out = np.where(steps > 0, mass / np.maximum(steps, 1e-300), pi)
         rows, combination = distinct_rows(self.leaves.T)
         leaves = rows.T

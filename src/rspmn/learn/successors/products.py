@@ -7,6 +7,7 @@ Where that would take too much as well, products are multiplied out to fewer edg
 first, and what was cut is known.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -43,12 +44,6 @@ class Priors:
     weights: Sparse  # [mixtures, interfaces]; rows sum to 1, or to 0 if nothing known follows
     kept: Array  # [contexts], mass of the factors' product on states that have an edge
     cut: Array  # [contexts], mass that was cut, of states of interface nodes or of none
-    edges: Sparse  # [products, interfaces], what products give interface nodes
-    of_contexts: Ints  # [contexts], the product of each
-
-    def have(self, context: Ints, to: Ints) -> Bools:
-        """Return whether the products of contexts have an edge to interface nodes, one of each."""
-        return np.asarray(self.edges[self.of_contexts[context], to] > 0).ravel()
 
 
 class FactorProducts:
@@ -96,11 +91,23 @@ class FactorProducts:
         """Return about how many edges so many mixtures have, multiplied out."""
         return self._tree.mean_edges(self.rows, limit=self._limit(mixtures)) * mixtures
 
-    def priors(self, mixtures: Sparse) -> Priors:
-        """Return the masses of mixtures of contexts, [mixtures, contexts], multiplied out."""
+    def priors(self, mixtures: Sparse, logged: Callable[[], Sparse] | None = None) -> Priors:
+        """Return the masses of mixtures of contexts, multiplied out.
+
+        Parameters
+        ----------
+        mixtures
+            The share of each context in each mixture; rows sum to 1. [mixtures, contexts]
+        logged
+            Returns what products give interface nodes that logged steps led to, which are not cut.
+            [products, interfaces]
+        """
         from scipy.sparse import csr_array, diags_array
 
-        found = self._tree.masses(self.rows, self._limit(mixtures.shape[0]))
+        limit = self._limit(mixtures.shape[0])
+        found = self._tree.masses(self.rows, limit)
+        if logged is not None and limit.cut > NOTHING:
+            found = found.with_more(logged())
         listed = np.asarray(found.on.sum(axis=1)).ravel()
         scale = np.divide(1.0, listed, out=np.zeros(len(listed)), where=listed > 0)
         place = np.arange(len(self.of_contexts)), self.of_contexts
@@ -109,7 +116,7 @@ class FactorProducts:
         total = np.asarray(weights.sum(axis=1)).ravel()
         weights = csr_array(diags_array(1 / np.where(total > 0, total, 1.0)) @ weights)
         of = self.of_contexts
-        return Priors(weights, listed[of], found.cut[of], found.on, of)
+        return Priors(weights, listed[of], found.cut[of])
 
     def _limit(self, mixtures: int) -> Limit:
         """Return what is cut of products, if so many mixtures of them are multiplied out."""

@@ -189,7 +189,7 @@ class _Closure:
             first = stop
         codes = dict(zip(self.names, self.codes[self.known :].T, strict=True))
         cut = max(0.0, 1 - self.listed / self.following) if self.following > 0 else 0.0
-        complete &= cut <= CUT
+        complete &= cut <= 10 * CUT  # which was aimed at with a sample
         return Beyond(codes, self.made, _joined(self.found), self.tried, complete, cut, self.ties)
 
     def given(self, codes: Ints) -> Beyond:

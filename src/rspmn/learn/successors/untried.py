@@ -101,7 +101,8 @@ def branches_of(
     if not len(node):
         return None
     products = FactorProducts(factors, predicted.leaves)
-    spread = weights.spread is not None and products.exact is not None
+    known = predicted.kept is not None or products.exact is not None
+    spread = weights.spread is not None and known
     then = (_products if spread else _edges)(transitions, products, predicted)
     if then is None or not len(then.links):
         return None
