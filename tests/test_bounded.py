@@ -31,7 +31,7 @@ LONG = {
     "learn": ("learn", "many.parquet", "--schema", "s.toml", "-o", "m.json"),
     "doctor": ("doctor", "many.parquet", "--schema", "s.toml"),
     "report": ("report", "model.json", "--horizon", "50", "-o", "page.html"),
-    "evaluate": ("evaluate", "model.json", "--log", "log.csv", "--horizon", "50"),
+    "evaluate": ("evaluate", "model.json", "--log", "many.parquet", "--horizon", "50"),
     "returns": ("returns", "model.json", "--horizon", "2000"),
     "sensitivity": ("sensitivity", "model.json", "--horizon", "2000"),
     "reproduce": ("reproduce", "--domains", "Taxi", "-o", "."),
