@@ -7,6 +7,8 @@ import pytest
 from rspmn.envs.grid_universe import grid_universe
 from rspmn.learn import FutureInfo, learn_rspmn
 from rspmn.learn.description import _about_successors
+from rspmn.learn.em import EMInfo
+from rspmn.learn.large_log import SampleInfo
 
 
 def test_it_is_printed() -> None:
@@ -52,3 +54,32 @@ def test_what_was_cut_is_said() -> None:
     info.beyond = 0
     (line,) = (line for line in str(info).splitlines() if line.startswith("beyond the log"))
     assert "2.1 % of what may follow was not examined: there are too many" in line
+
+
+@pytest.mark.parametrize(
+    ("field", "number", "said"),
+    [
+        ("lacking", {"x": 70}, "missing values: x 4.4% of 1600 steps"),
+        ("steps_completed", 7, "imputed: missing values of 7 steps or their successors were drawn"),
+        ("steps_shared", 8, "shared: 8 steps with missing values are divided among"),
+        ("steps_doubtful", 9, "ambiguous: the transitions of 9 steps with missing values"),
+        ("unsupported_branches", 3, "unsupported: 3 decisions were only made in steps with an"),
+        ("frontier_states", 2, "frontier: 2 states have no decision with a known successor"),
+        ("each_state", "too few steps", "each state is an interface node: too few steps"),
+        ("untried_branches", 5, "untried: 5 decisions were never made in their state"),
+        (
+            "sample",
+            SampleInfo(steps=4000, share=0.25),
+            "sampled: the structure was learned from 25.00%",
+        ),
+        ("em", EMInfo([-1.5, -1.25]), "EM: log-likelihood -1.5, -1.25"),
+    ],
+)
+def test_each_caution_has_its_line(field: str, number: object, said: str) -> None:
+    _, info = learn_rspmn(grid_universe().generate(200, 8, 0))
+    before = str(info).splitlines()
+    info.steps = 1600
+    setattr(info, field, number)
+    new = [line for line in str(info).splitlines()[1:] if line not in before]
+    assert len(new) == 1, new
+    assert new[0].startswith(said)
