@@ -94,6 +94,14 @@ MUTANTS: tuple[tuple[str, dict[tuple[str | int, ...], object], str], ...] = (
     ("untried_by_hand", {("template", "nodes", 27, "count"): 5e-324}, "report"),
     ("shared_outcomes", {("counts", "utilities", "share", 8): 0.0}, "acts_with_caution"),
     ("arrays_beyond", {("visits", 8): 5e-324}, "report"),
+    (
+        "moves",
+        {
+            ("counts", "utilities", "least_strength"): -0.0,
+            ("template", "nodes", 243, "interface"): 36,
+        },
+        "acts_with_caution",
+    ),
     ("shared_outcomes", {("template", "nodes", 29, "count"): -0.0}, "report"),
     ("shared_outcomes", {("counts", "utilities", "share"): [0.0] * 63}, "honest_value"),
     ("untried", {("schema", "log"): {"terminated": "\ud800"}}, "saved_again"),

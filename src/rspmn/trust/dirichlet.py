@@ -12,7 +12,7 @@ def draw_dirichlet(alpha: Array, starts: Ints, draws: int, rng: np.random.Genera
     ----------
     alpha
         The parameters of all distributions, one after the other: [parameters], or
-        [draws, parameters]. What has 0 has no probability.
+        [draws, parameters]. What has 0 has no probability, unless all of a distribution have.
     starts
         The first parameter of each distribution.
     draws
@@ -26,6 +26,10 @@ def draw_dirichlet(alpha: Array, starts: Ints, draws: int, rng: np.random.Genera
     >>> draw_dirichlet(np.array([3.0, 0.0, 5.0]), np.array([0, 2]), 2, rng).tolist()
     [[1.0, 0.0, 1.0], [1.0, 0.0, 1.0]]
     """
+    nothing = np.add.reduceat(alpha, starts, axis=-1) <= 0
+    if nothing.any():  # then all are as probable
+        counts = np.diff(np.append(starts, alpha.shape[-1]))
+        alpha = np.where(np.repeat(nothing, counts, axis=-1), 1.0, alpha)
     size = draws, alpha.shape[-1]
     sizes = rng.standard_gamma(np.maximum(np.broadcast_to(alpha, size), 1e-12))
     sizes = np.where(alpha > 0, np.maximum(sizes, 1e-300), 0.0)
