@@ -25,7 +25,7 @@ CHUNK = 2_000_000
 #: So much of a product is cut in any case, at most: less than what sums of its masses are rounded.
 ROUNDED = 1e-15
 #: At first so many products are multiplied out at once, then up to so many times as many.
-FIRST, GROWTH = 8, 4
+FIRST, GROWTH = 32, 4
 #: If a product may have n cells, so many times n of its beginnings go on.
 BEAM = 4
 #: About so many products are looked at to find out how many edges they have.
