@@ -2,6 +2,7 @@
 
 `python tests/fuzz_campaign.py --mutants 20000 --seed 3` prints what it found as JSON. Mutant k of a
 seed is always the same, however many others there are: `--first K --mutants 1` makes it alone.
+`--every-number` draws none: each number of each model is made each of the extreme ones, in turn.
 """
 
 import argparse
@@ -14,14 +15,14 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from types import FrameType
 from typing import Any
 
-from model_mutants import Seed
+from model_mutants import Seed, with_extreme_numbers
 from model_questions import QUESTIONS, Asked, Question, check_refusal
 from model_seeds import seed_content, seed_paths
 from rspmn import load
@@ -70,27 +71,51 @@ class Found:
     failures: list[dict[str, Any]] = field(default_factory=list)
 
 
+#: Mutants of all seeds, numbered: the model that one is made from, and its content.
+Mutants = Callable[[int], tuple[str, bytes]]
+
+
+def drawn_mutants(seed: int) -> Mutants:
+    """Return mutants that are drawn, of one model after the other."""
+    names = [path.name for path in seed_paths()]
+    seeds = [Seed(seed_content(path)) for path in seed_paths()]
+
+    def mutant(number: int) -> tuple[str, bytes]:
+        k = number % len(seeds)
+        return names[k], seeds[k].mutant(seeds, Random(f"{seed}/{number}"))
+
+    return mutant
+
+
+def extreme_mutants() -> tuple[Mutants, int]:
+    """Return mutants with one extreme number, or a list of one, and how many there are."""
+    changes = [
+        (path.name, seed, change)
+        for path in seed_paths()
+        for seed in [Seed(seed_content(path))]
+        for change in with_extreme_numbers(seed)
+    ]
+
+    def mutant(number: int) -> tuple[str, bytes]:
+        name, seed, change = changes[number]
+        return name, change(seed)
+
+    return mutant, len(changes)
+
+
 class Campaign:
-    """Mutants of all seeds, numbered.
+    """Mutants that are judged. Of one in `apart` of those that load some questions are asked."""
 
-    Of one in `apart` of those that load some questions are asked, in turn.
-    """
-
-    def __init__(self, seed: int, questions: int, apart: int) -> None:
-        self.seed, self.questions, self.apart, self.found = seed, questions, apart, Found()
-        self.names = [path.name for path in seed_paths()]
-        self.seeds = [Seed(seed_content(path)) for path in seed_paths()]
+    def __init__(self, mutants: Mutants, questions: int, apart: int) -> None:
+        self.mutants, self.questions, self.apart, self.found = mutants, questions, apart, Found()
+        self.round = len(seed_paths())
         self.path = Path(tempfile.mkdtemp(prefix="mutants")) / "mutant.json"
-
-    def content(self, number: int) -> bytes:
-        """Return a mutant."""
-        rng = Random(f"{self.seed}/{number}")
-        return self.seeds[number % len(self.seeds)].mutant(self.seeds, rng)
 
     def judge(self, number: int) -> None:
         """Load a mutant and ask it some questions."""
-        self.path.write_bytes(self.content(number))
-        few = 0 if number // len(self.seeds) % self.apart else self.questions
+        name, content = self.mutants(number)
+        self.path.write_bytes(content)
+        few = 0 if number // self.round % self.apart else self.questions
         asked = [QUESTIONS[(number * few + k) % len(QUESTIONS)] for k in range(few)]
         doing, began = "load", time.process_time()
         try:
@@ -100,14 +125,14 @@ class Campaign:
                 self.found.questions[doing] += 1
                 signal.setitimer(signal.ITIMER_PROF, SECONDS)
         except (Exception, TooSlowError) as error:  # noqa: BLE001  # any other is a failure
-            self._fail(number, doing, error)
+            self._fail(number, name, doing, error)
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
 
-    def _fail(self, number: int, doing: str, error: BaseException) -> None:
+    def _fail(self, number: int, name: str, doing: str, error: BaseException) -> None:
         where = traceback.extract_tb(error.__traceback__)[-1]
         failure = {
-            "number": number, "seed": self.names[number % len(self.names)], "doing": doing,
+            "number": number, "seed": name, "doing": doing,
             "error": f"{type(error).__name__}: {error}"[:300],
             "where": f"{Path(where.filename).name}:{where.lineno}",
         }  # fmt: skip
@@ -144,12 +169,19 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--questions", type=int, default=len(QUESTIONS))
     parser.add_argument("--apart", type=int, default=1)
+    parser.add_argument("--every-number", action="store_true")
     given = parser.parse_args()
     warnings.simplefilter("error")
     signal.signal(signal.SIGPROF, _too_slow)
-    campaign = Campaign(given.seed, given.questions, given.apart)
+    last = given.first + given.mutants
+    if given.every_number:
+        mutants, there = extreme_mutants()
+        last = min(last, there)
+    else:
+        mutants = drawn_mutants(given.seed)
+    campaign = Campaign(mutants, given.questions, given.apart)
     limit_memory()
-    found = campaign.run(range(given.first, given.first + given.mutants))
+    found = campaign.run(range(given.first, last))
     json.dump(found, sys.stdout, indent=1)
 
 

@@ -9,7 +9,8 @@ import copy
 import gzip
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -21,6 +22,8 @@ NUMBERS: tuple[Any, ...] = (
     1e20, 1e150, 1e151, 1e300, -1e300, 1.7e308, 2**31, 2**53 + 1, 2**63, 2**64, -(2**63), 10**30,
     10**400,
 )  # fmt: skip
+#: Those at which arithmetic ends: each number of each model is made each of them.
+EXTREME = (0, -0.0, -1, 5e-324, 1e-300, 1e-12, 1e15, 1e150, 1.7e308, 2**63)
 STRINGS = (
     "", " ", "\n", "\t", "0", "nan", "inf", "END", "true", "x", "a b", "x > 0", "x is missing",
     "next steps", "__class__", "'; drop table", "<script>", "é", "\u202e", "\ud800", "\x00", "😀",
@@ -52,6 +55,25 @@ class Seed:
             places = None
         text = json.dumps(raw, ensure_ascii=rng.random() < 0.5)
         return text.encode(errors="surrogatepass")
+
+
+def with_extreme_numbers(seed: Seed) -> Iterator[Callable[[Seed], bytes]]:
+    """Return changes: of each pattern one number, and all of its list, are made extreme."""
+    assert seed.places is not None
+    by_type = seed.places.by_type
+    for pattern, paths in {**by_type.get(int, {}), **by_type.get(float, {})}.items():
+        path = paths[len(paths) // 2]
+        for new in EXTREME:
+            yield partial(_with_numbers, [path], new)
+            if pattern[-1] == -1:
+                yield partial(_with_numbers, [p for p in paths if p[:-1] == path[:-1]], new)
+
+
+def _with_numbers(paths: list[Path], new: float, seed: Seed) -> bytes:
+    raw = json.loads(seed.content)
+    for path in paths:
+        _put(raw, path, new)
+    return json.dumps(raw).encode()
 
 
 def _changed_bytes(content: bytes, rng: Random) -> bytes:

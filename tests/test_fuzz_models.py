@@ -20,10 +20,8 @@ CHUNK = 2000
 MANY, SEED = int(os.environ.get("MUTANTS", "200000")), os.environ.get("FUZZ_SEED", "0")
 
 
-def campaign(chunk: int, questions: int, apart: int = 1) -> dict[str, Any]:
-    command = [sys.executable, str(Path(__file__).parent / "fuzz_campaign.py"), "--seed", SEED]
-    command += ["--first", str(CHUNK * chunk), "--mutants", str(CHUNK)]
-    command += ["--questions", str(questions), "--apart", str(apart)]
+def campaign(*options: str) -> dict[str, Any]:
+    command = [sys.executable, str(Path(__file__).parent / "fuzz_campaign.py"), *options]
     paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     environment = os.environ | {"PYTHONPATH": paths}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
@@ -34,7 +32,7 @@ def campaign(chunk: int, questions: int, apart: int = 1) -> dict[str, Any]:
 
 def test_mutants() -> None:
     """Of one in three that load one question is asked: each about five times."""
-    found = campaign(0, 1, apart=3)
+    found = campaign("--mutants", str(CHUNK), "--seed", SEED, "--questions", "1", "--apart", "3")
     assert found["failures"] == []
     assert found["refused"] + found["answered"] == CHUNK
     assert min(found["refused"], found["answered"]) > 0.1 * CHUNK
@@ -44,7 +42,16 @@ def test_mutants() -> None:
 @pytest.mark.parametrize("chunk", range(1, 1 + MANY // CHUNK))
 def test_many_mutants(chunk: int) -> None:
     """Two hundred thousand in all, of each of which that loads three questions are asked."""
-    assert campaign(chunk, 3)["failures"] == []
+    part = ["--first", str(CHUNK * chunk), "--mutants", str(CHUNK)]
+    assert campaign(*part, "--seed", SEED, "--questions", "3")["failures"] == []
+
+
+@pytest.mark.soak
+def test_every_number() -> None:
+    """Each number of each model is made each of the extreme ones, and all questions are asked."""
+    found = campaign("--every-number", "--mutants", str(10**6))
+    assert found["failures"] == []
+    assert found["mutants"] > 1e4
 
 
 @pytest.mark.parametrize("path", seed_paths(), ids=lambda path: path.name)
@@ -104,6 +111,9 @@ MUTANTS: tuple[tuple[str, dict[tuple[str | int, ...], object], str], ...] = (
     ),
     ("shared_outcomes", {("template", "nodes", 29, "count"): -0.0}, "report"),
     ("shared_outcomes", {("counts", "utilities", "share"): [0.0] * 63}, "honest_value"),
+    ("moves", {("counts", "utilities", "strength"): 5e-324}, "acts_with_caution"),
+    ("moves", {("counts", "utilities", "share"): [5e-324] * 101}, "acts_with_caution"),
+    ("arrays_factored", {("template", "factors", 0, "share"): [5e-324] * 9}, "likelihood"),
     ("untried", {("schema", "log"): {"terminated": "\ud800"}}, "saved_again"),
     ("informative", {("template", "roots"): [51, 45, 43, 41, 39, 37, 35]}, "honest_value"),
     *(("never_taken", NEVER_ENDS, asked) for asked in ("information", "report", "meu_for_ever")),

@@ -12,7 +12,7 @@ import numpy as np
 
 from rspmn.circuit import LatentFactors, Network
 from rspmn.data.distinct import find_sorted
-from rspmn.infer.compiled.expectation import expectation
+from rspmn.infer.compiled.expectation import expectation, expectation_of_nodes
 from rspmn.infer.compiled.factor_rows import rows_by_factors
 from rspmn.successor_counts import SharedFactors
 from rspmn.trust.factors import DrawnFactors, LeafCounts
@@ -129,7 +129,7 @@ class TemplateProducts:
             own = place >= 0
             at = outcome[own], place[own]
             share = csr_array((weight[own] / total[outcome[own]], at), shape=(outcomes, len(nodes)))
-            self._parts.append((share, expectation(factors, rows)))
+            self._parts.append((share, expectation_of_nodes(factors, rows)))
 
     def __call__(self, after: Array) -> Array:  # [draws, interfaces] to [draws, outcomes]
         """Return what products are worth on average, given what interface nodes are worth."""

@@ -42,19 +42,19 @@ class Added:
         if shared is None or not shared.strength:
             return cls(steps, 0.0, mean, common, own, leaf, kind, np.ones(1))
         given = np.flatnonzero(np.array(shared.share) > 0)  # others are worth no step
-        at, variance = np.array(shared.outcome, dtype=np.int64)[given], np.array(shared.variance)
-        steps[at] = shared.strength * np.array(shared.share)[given]
+        at, share = np.array(shared.outcome, dtype=np.int64)[given], np.array(shared.share)[given]
+        steps[at] = shared.strength * share
         mean[at], leaf[at] = np.array(shared.mean)[given], np.array(shared.leaf)[given]
-        variance = variance[given]
+        variance = np.array(shared.variance)[given]
         common[at] = np.sqrt(variance / np.array(shared.leaf_steps)[leaf[at]])
         # A prior worth κ steps: means have the variance of single utilities, divided by κ.
         own[at] = np.sqrt(variance / max(shared.least_strength, 1.0))
         keys = np.stack([leaf[at], np.unique(mean[at].round(9), return_inverse=True)[1]])
         _, first, kind[at] = np.unique(keys, axis=1, return_index=True, return_inverse=True)
-        kinds, of_leaf = group_weights(kind[at], steps[at]), group_weights(leaf[at], steps[at])
+        kinds, of_leaf = group_weights(kind[at], share), group_weights(leaf[at], share)
         home = leaf[at][first]
-        kinds *= np.array(shared.leaf_steps)[home] / of_leaf[home]
-        least = shared.least_strength / shared.strength
+        kinds = kinds / of_leaf[home] * np.array(shared.leaf_steps)[home]
+        least = min(1.0, shared.least_strength / shared.strength)
         return cls(steps, least, mean, common, own, leaf, kind, kinds)
 
     def draw_odds(self, draws: int, rng: np.random.Generator) -> Array:  # [draws, outcomes]

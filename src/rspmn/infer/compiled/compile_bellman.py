@@ -8,7 +8,7 @@ from rspmn.circuit import FactoredLatents, Latent, Max, Network, Utility
 from rspmn.errors import CircuitError
 from rspmn.infer.branches import Context
 from rspmn.infer.compiled.bellman import Bellman, SharedLatents
-from rspmn.infer.compiled.expectation import expectation
+from rspmn.infer.compiled.expectation import expectation_of_nodes
 from rspmn.infer.compiled.factor_rows import rows_by_factors
 from rspmn.infer.compiled.linear_forms import Forms, Level
 from rspmn.infer.criterion import TIE
@@ -56,10 +56,7 @@ def _factored(template: Network, unknown: int | None) -> tuple[tuple[SharedLaten
                 "factors are of known states only"
             )
         slots = slice(place, place + len(nodes))
-        expect = expectation(factors, rows)
-        if not (expect.kept > 0).all():
-            raise CircuitError("FactoredLatents: some rows lead to no interface node")
-        found.append(SharedLatents(slots, expect))
+        found.append(SharedLatents(slots, expectation_of_nodes(factors, rows)))
         order.append(nodes)
         place = slots.stop
     return tuple(found), np.concatenate(order)

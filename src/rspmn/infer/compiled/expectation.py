@@ -4,6 +4,7 @@ import math
 
 from rspmn.circuit import LatentFactors
 from rspmn.data.distinct import distinct_rows
+from rspmn.errors import CircuitError
 from rspmn.infer.compiled.cell_tree import CellTree
 from rspmn.infer.compiled.contraction import Contraction, elimination_order
 from rspmn.infer.compiled.joined import Joined
@@ -29,6 +30,14 @@ def expectation(factors: LatentFactors, rows: Ints) -> Expectation:
     """
     found = expectation_within(factors, rows)
     assert found is not None  # as there is no limit
+    return found
+
+
+def expectation_of_nodes(factors: LatentFactors, rows: Ints) -> Expectation:
+    """Return expectations under the products of nodes; refuse products that lead nowhere."""
+    found = expectation(factors, rows)
+    if not (found.kept > 0).all():
+        raise CircuitError("FactoredLatents: some rows lead to no interface node")
     return found
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from rspmn.circuit import LatentFactors, Network
 from rspmn.data.distinct import find_sorted
 from rspmn.data.keys import group_weights
-from rspmn.infer.compiled.expectation import expectation
+from rspmn.infer.compiled.expectation import expectation_of_nodes
 from rspmn.infer.compiled.factor_rows import rows_by_factors
 from rspmn.infer.compiled.relations import ranges
 from rspmn.types import Array, Ints
@@ -62,7 +62,7 @@ class _Part:
 
     def __init__(self, factors: LatentFactors, rows: Ints) -> None:
         self.factors, self.rows = factors, rows  # [products, components]
-        expect = expectation(factors, self.rows)
+        expect = expectation_of_nodes(factors, self.rows)
         self.kept = expect.kept[expect.of_rows]  # [products]
         self.order = np.argsort(factors.to, kind="stable")
         self.starts = np.searchsorted(
