@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rspmn import RSPMN, NetworkBuilder, Schema
+from rspmn import RSPMN, Episodes, NetworkBuilder, Schema
 from rspmn.circuit import Categorical
 from rspmn.cli import main
 from rspmn.end_nodes import marked_root, uniform_top
@@ -311,3 +311,67 @@ def test_a_promise_that_is_not_kept_is_warned_of(
     learn_rspmn(random_mdp(0).generate(10, 20, 0))[0].save(path)
     _, out, _ = run(capsys, "meu", path, "--horizon", "20")
     assert out.splitlines()[-1] == "warning: the MEU is higher than the log supports"
+
+
+def test_a_table_with_states_that_were_never_observed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, table = tmp_path / "lake.json", tmp_path / "states.csv"
+    learned = learn_rspmn(frozen_lake().generate(300, 8, 0))[0]
+    learned.save(model)
+    table.write_text("cell\n0\n99\n1\n", encoding="utf-8")
+    asked = ["act", str(model), "--table", str(table), "--horizon", "5"]
+    assert main([*asked, "--json"]) == 0
+    out, told = capsys.readouterr()
+    policy = learned.policy(5)
+    expected = [policy.act({"cell": 0}), None, policy.act({"cell": 1})]
+    assert [row["action"] for row in json.loads(out)] == expected
+    assert "1 of 3 states were never observed, the first in row 2" in told
+    table.write_text("cell\n99\n", encoding="utf-8")
+    assert run(capsys, *asked)[0] == 3
+
+
+def test_a_variable_whose_name_has_an_equals_sign(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = {"episode": [*range(40)], "time": [0] * 40, "v": [k % 4 for k in range(40)],
+             "a": ["lr"[k // 4 % 2] for k in range(40)]}  # fmt: skip
+    steps["u"] = [
+        float((v >= 2) == (a == "r")) for v, a in zip(steps["v"], steps["a"], strict=True)
+    ]
+    log = Episodes.from_long(steps, Schema([["v >= 2"], ["a"]], ["a"], "u"), ending="end")
+    learn_rspmn(log)[0].save(tmp_path / "m.json")
+    for value, best in (("true", "r"), ("false", "l")):
+        asked = [
+            "act",
+            str(tmp_path / "m.json"),
+            "--horizon",
+            "1",
+            "--state",
+            f"v >= 2={value}",
+            "-q",
+        ]
+        assert run(capsys, *asked) == (0, f"{best}\n", "")
+
+
+def test_more_than_there_is_memory_for(
+    grid: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_much(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(RSPMN, "sample", too_much)
+    asked = ["sample", grid, "--horizon", "5", "--episodes", "9", "-o", str(tmp_path / "s.csv")]
+    code, out, told = run(capsys, *asked)
+    assert (code, out) == (2, "")
+    assert told.startswith("rspmn: not enough memory")
+
+
+@pytest.mark.parametrize("stream", ["stdin", "stdout"])
+def test_streams_that_are_closed(
+    stream: str, grid: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = ["info", "-"] if stream == "stdin" else ["report", grid, "--horizon", "2", "-o", "-"]
+    monkeypatch.setattr(sys, stream, None)
+    assert main(asked) == 2
+    assert "is closed: give a file instead of -" in capsys.readouterr().err

@@ -86,3 +86,12 @@ def test_the_doctor_of_a_table(folder: Path, capsys: pytest.CaptureFixture[str])
     code, _, err = run(capsys, "doctor", bad, "--single")
     assert code == 2
     assert "--single needs --schema" in err
+
+
+def test_a_table_without_a_variable_of_the_model(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = write(folder / "misspelled.csv", {"zell": [1]})
+    code, _, err = run(capsys, "act", folder / "model.json", "--table", table)
+    assert code == 2
+    assert "the table has no variable of the model: expected one of" in err

@@ -124,3 +124,32 @@ def test_commands_refuse_such_a_place_before_they_work(
     output = str(tmp_path / "file" / "m.json")
     assert main(["learn", "no log.csv", "--schema", "no schema.toml", "-o", output]) == 2
     assert capsys.readouterr().err == f"rspmn: {output}: cannot be written: Not a directory\n"
+
+
+def test_what_is_no_file_is_written_to_and_stays(tmp_path: Path) -> None:
+    pipe, read = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    write_atomically(pipe, b"text")
+    reader.join()
+    assert read == [b"text"]
+    assert pipe.is_fifo()
+    write_atomically(os.devnull, b"text")
+    assert Path(os.devnull).is_char_device()
+    assert [*tmp_path.iterdir()] == [pipe]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+def test_a_device_that_is_full(tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match="/dev/full: cannot be written: No space left"):
+        write_atomically("/dev/full", b"text")
+    assert Path("/dev/full").is_char_device()
+
+
+def test_the_longest_names(tmp_path: Path) -> None:
+    path = tmp_path / ("x" * 255)
+    write_atomically(path, b"text")
+    assert [*tmp_path.iterdir()] == [path]
+    with pytest.raises(ModelFileError, match="File name too long"):
+        write_atomically(tmp_path / ("x" * 256), b"text")

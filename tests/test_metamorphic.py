@@ -186,3 +186,35 @@ def test_a_certain_fact_is_observed(seed: int) -> None:
     expected = values(plain)
     assert values(model, states=states) == pytest.approx(expected, rel=1e-12)
     assert values(model) == pytest.approx(expected, rel=1e-12)
+
+
+def answers(model: RSPMN, unit: float) -> dict[str, list[float]]:
+    """Return what a model answers about utilities, in its unit."""
+    found: dict[str, list[float]] = {}
+    for name, horizon, discount in (("short", 5, 1.0), ("for ever", None, 0.9)):
+        policy = model.policy(horizon, discount)
+        honest, sure = policy.honest_value(draws=50), policy.how_sure(STATES[0])
+        found[name] = [float(policy.value()), honest.point, honest.low, honest.high]
+        found[name] += [x for each in sure.actions for x in (each.mean, each.low, each.high)]
+        found[name] += [float(model.policy(horizon, discount, caution=0.2).value())]
+    policy = model.policy(5)
+    returns, tail = policy.returns(), policy.tail(0.2)
+    found["returns"] = [returns.mean, returns.deviation, returns.quantile(0.1), returns.cvar(0.2)]
+    found["tail"] = [tail.value, tail.error]
+    drawn = model.sample(50, 5, 0, policy)
+    found["sample"] = drawn.columns["u"].numbers().tolist()
+    found = {name: [x / unit for x in numbers] for name, numbers in found.items()}
+    found["shares"] = [returns.prob_below(unit), float(len(model.template))]
+    found["kept"] = [float(model.policy(5).honest_value(draws=50).kept)]
+    return found
+
+
+@share_of_examples(0.02)
+@given(SEEDS, st.sampled_from([2.0**-40, 2.0**-20, 2.0**30]))
+def test_no_answer_depends_on_the_unit_of_utilities(seed: int, unit: float) -> None:
+    """Powers of two change no digit: all that is compared with 1 would show."""
+    log = random_log(seed, 100)
+    one = answers(learned(log), 1.0)
+    other = answers(learned(mapped(log, "u", lambda u: unit * u)), unit)
+    for name in one:
+        assert other[name] == pytest.approx(one[name], rel=1e-9, abs=1e-9, nan_ok=True), name

@@ -19,6 +19,8 @@ from rspmn.errors import ModelFileError, RspmnError
 #: How the names of folders end that are removed with their process, and what is before that.
 PART = ".part"
 RANDOM = "[a-z0-9_]{8}"
+#: So many bytes of a file's name are in that of the folder in which it is written.
+LONGEST = 200
 
 
 def write_atomically(
@@ -33,11 +35,16 @@ def write_atomically(
 def written_whole(path: str | Path, error: type[RspmnError] = ModelFileError) -> Iterator[Path]:
     """Give a place to write to, beside `path`; if all goes well it becomes `path`.
 
-    What the system refuses is raised as `error`.
+    A device or a pipe stays what it is, and what was written is copied to it. What the system
+    refuses is raised as `error`.
     """
     with _beside(path, error) as (target, folder):
         part = folder / target.name
         yield part
+        if _is_stream(target):
+            with part.open("rb") as file, target.open("wb") as stream:
+                shutil.copyfileobj(file, stream)
+            return
         part.chmod(_mode(target))
         with part.open("rb") as file:
             os.fsync(file.fileno())
@@ -55,7 +62,10 @@ def _beside(path: str | Path, error: type[RspmnError]) -> Iterator[tuple[Path, P
     """Give the file that `path` leads to, and a folder beside it that is removed at the end."""
     try:
         target = _resolved(path)
-        with own_folder(target.parent, f".{target.name}.") as folder:
+        parent = tempfile.gettempdir() if _is_stream(target) else target.parent
+        # with what is added the name may be too long, as most systems allow 255 bytes
+        name = target.name.encode(errors="surrogateescape")[:LONGEST].decode(errors="ignore")
+        with own_folder(parent, f".{name}.") as folder:
             yield target, folder
     except OSError as refused:
         raise error(f"{path}: cannot be written: {refused.strerror or refused}") from None
@@ -125,6 +135,11 @@ def _resolved(path: str | Path) -> Path:
         return Path(path).resolve()
     except RuntimeError:  # what Python 3.11 and 3.12 make of a loop of links
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from None
+
+
+def _is_stream(target: Path) -> bool:
+    """Tell whether there is something that cannot be replaced by a file: a device, a pipe."""
+    return target.exists() and not (target.is_file() or target.is_dir())
 
 
 def _mode(target: Path) -> int:

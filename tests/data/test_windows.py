@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rspmn import Episodes, Followed, Schema, Windows
+from rspmn import Episodes, Followed, Schema, Windows, windows
+from rspmn.data.cut_steps import CutSteps, cut_steps_that_differ
 from rspmn.errors import DataError
 
 SCHEMA = Schema([["x"], ["a"], ["y"]], ["a"], "u", {"y": "continuous"})
@@ -153,3 +154,25 @@ def test_there_is_one_zero() -> None:
     windows = Windows.from_episodes(Episodes.from_steps(steps, schema, [Followed.END] * 2))
     assert len(windows) == 1
     assert not np.signbit(windows.columns["x"].data).any()
+
+
+def ends_in(cut: list[float], goes_on: list[float]) -> CutSteps | None:
+    """Compare episodes of one state and decision that are cut after one step, and after two."""
+    rows: list[tuple[int, int, float | None]] = [(e, 0, u) for e, u in enumerate(cut)]
+    for e, u in enumerate(goes_on, len(cut)):
+        rows += [(e, 0, u), (e, 1, None)]
+    names = ("episode", "time", "u")
+    log: dict[str, list[Any]] = {n: [row[k] for row in rows] for k, n in enumerate(names)}
+    log |= {"x": [0] * len(rows), "a": [None if u is None else "l" for _, _, u in rows]}
+    schema = Schema([["x"], ["a"]], ["a"], "u")
+    return cut_steps_that_differ(windows(log, schema, ending="cut"))
+
+
+def test_cut_steps_that_earn_something_else() -> None:
+    """20 of 9 and 20 of 0: a deviation of 4.5, so means are known to 4.5 √(2/20) = 1.4, and 9 is
+    more than 4 times that. With 8 of each it is 2.25, and 9 is not."""
+    assert ends_in([9.0] * 20, [0.0] * 20) == CutSteps(20, 9.0, 0.0)
+    assert ends_in([9.0] * 8, [0.0] * 8) is None
+    assert ends_in([9.0, 0.0] * 20, [0.0, 9.0] * 20) is None
+    assert ends_in([9.0] * 20, []) is None
+    assert ends_in([], [9.0] * 20) is None

@@ -9,11 +9,14 @@ import numpy as np
 import polars as pl
 import pytest
 
+import rspmn
 from rspmn import Kind, LogFormat, Schema
 from rspmn.cli import main
 from rspmn.data.sources.open import open_source
 from rspmn.doctor import Finding, Proposal, examine, propose, survey_log
+from rspmn.doctor.step_findings import far_numbers
 from rspmn.envs.domains import DOMAINS
+from rspmn.learn import learn_rspmn
 
 Table = dict[str, list[Any]]
 START = dt.datetime(2024, 3, 1, 8)
@@ -273,3 +276,60 @@ def test_a_log_of_machines() -> None:
     assert finding(table, whole, "cardinality").line == '"hours" = "continuous"'
     assert "cardinality" not in {f.about for f in examine(pl.DataFrame(table), proposed.schema,
                                                           ending="cut").findings}  # fmt: skip
+
+
+def walks(sentinel: float | None = None, ending: str = "known") -> tuple[Table, Schema]:
+    """Draw 60 walks of 4 steps; numbers may be replaced, and the last step earn all."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 2, 240)
+    if sentinel is not None:
+        x[rng.random(240) < 0.05] = sentinel
+    last = np.arange(240) % 4 == 3
+    table = {"episode": np.repeat(np.arange(60), 4), "time": np.tile(np.arange(4), 60), "x": x,
+             "a": rng.choice(["l", "r"], 240), "u": np.where(last & (ending == "cut"), 9.0, 0.0)
+             + rng.integers(0, 2, 240)}  # fmt: skip
+    kinds = {"x": Kind.CONTINUOUS}
+    return {n: c.tolist() for n, c in table.items()}, Schema([["x"], ["a"]], ["a"], "u", kinds)
+
+
+@pytest.mark.parametrize("sentinel", [None, -999.0, 100.0])
+def test_numbers_that_stand_for_nothing_measured(sentinel: float | None) -> None:
+    found = [f for f in examine(*walks(sentinel)).findings if f.about == "far numbers"]
+    assert len(found) == (sentinel is not None)
+    assert all(f"such as {sentinel:.4g}" in f.found for f in found if sentinel is not None)
+
+
+def test_heavy_tails_are_no_such_numbers() -> None:
+    numbers = np.random.default_rng(0).lognormal(0, 1.5, 5000)
+    assert not far_numbers(numbers, np.ones(5000, np.int64)).any()
+    both = np.append(numbers, [-1e6, 1e6])
+    assert np.flatnonzero(far_numbers(both, np.ones(5002, np.int64))).tolist() == [5000, 5001]
+
+
+def test_steps_that_are_cut_where_all_is_earned() -> None:
+    """In the same states, of which there are two, and with the same decisions."""
+    table, schema = walks(ending="cut")
+    table["x"] = [int(x > 1) for x in table["x"]]
+    schema = Schema(schema.order, ["a"], "u")
+    (found,) = (f for f in examine(table, schema).findings if f.about == "cut steps")
+    assert "60 steps after which the log was cut earn 9.52 on average" in found.found
+    _, info = learn_rspmn(rspmn.windows(table, schema, ending="cut"))
+    assert info.cut is not None
+    assert any(line.startswith("cut steps: 60 steps") for line in str(info).splitlines())
+    table, _ = walks()
+    table["x"] = [int(x > 1) for x in table["x"]]
+    assert learn_rspmn(rspmn.windows(table, schema, ending="cut"))[1].cut is None
+
+
+def test_hundreds_of_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One query about all of them took more memory than there was."""
+    rng, names = np.random.default_rng(0), [f"c{k}" for k in range(300)]
+    table = {"episode": np.repeat(np.arange(10), 4), "time": np.tile(np.arange(4), 10),
+             **{name: rng.integers(0, 3, 40) for name in names},
+             "action": rng.choice(["l", "r"], 40), "reward": rng.random(40)}  # fmt: skip
+    pl.DataFrame(table).write_csv(tmp_path / "wide.csv")
+    Schema([["c0"], ["action"]], ["action"], "reward").save(tmp_path / "s.toml")
+    asked = [str(tmp_path / "wide.csv"), "--schema", str(tmp_path / "s.toml")]
+    assert main(["doctor", *asked, "--memory-limit", "500MB"]) == 1
+    assert "c1, c2, c3" in (said := capsys.readouterr().out)
+    assert "and 279 more" in said

@@ -202,3 +202,33 @@ def test_probabilities_of_a_log_must_be_possible() -> None:
             given_behaviour(STEPS, np.where(np.arange(24) == 2, odd, given))
     with pytest.raises(DataError, match="each of 24 steps, found an array of shape"):
         given_behaviour(STEPS, given[:3])
+
+
+@pytest.mark.parametrize(
+    ("yes", "one", "name"),
+    [("true", "1", " A"), ("TRUE", "1.0", "A"), ("True", "1", " A "), ("1", "01", " A")],
+)
+def test_cells_of_rules_are_read_as_those_of_logs(
+    yes: str, one: str, name: str, tmp_path: Path
+) -> None:
+    """Booleans, integers and names as CSV may write them, as states and as decisions."""
+    rows = [(e, 0, e % 2 == 0, " A" if e % 3 else "B", e % 4 < 2, 1 + e % 2) for e in range(48)]
+    names = ("episode", "time", "hot", "site", "fan", "level")
+    table: dict[str, object] = {key: [row[k] for row in rows] for k, key in enumerate(names)}
+    table["u"] = [float(row[2] == row[4]) for row in rows]
+    schema = Schema([["hot", "site"], ["fan"], ["level"]], ["fan", "level"], "u")
+    log = Episodes.from_long(table, schema, ending="end")
+    model = learn_rspmn(log)[0]
+    file = tmp_path / "rules.csv"
+    file.write_text(f"hot,site,fan,level\n{yes},{name},{yes},{one}\n,,false,2\n", encoding="utf-8")
+    steps = logged_steps(model, log)
+    asked = AskedStates(steps.situations, estimated_behaviour(steps))
+
+    def by_hand(state: dict[str, object]) -> tuple[bool, int]:
+        return (True, 1) if state["hot"] and state["site"] == " A" else (False, 2)
+
+    found, expected = (
+        as_target(source, model.policy(1).__class__).probabilities(asked, 0)
+        for source in (str(file), by_hand)
+    )
+    assert (found == expected).all()

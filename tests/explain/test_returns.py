@@ -10,10 +10,13 @@ from enumerated import returns, without_variance
 from random_models import random_rspmn, random_setting
 from rspmn.circuit import Utility
 from rspmn.envs.frozen_lake import frozen_lake
+from rspmn.envs.random_mdp import random_mdp
 from rspmn.errors import EvidenceError
 from rspmn.explain import ReturnDistribution
+from rspmn.explain.outcome_rows import _of_mean
 from rspmn.infer.policy import Policy
 from rspmn.learn import learn_rspmn
+from rspmn.learn.successors.factored import FutureInfo
 from small_models import chain
 from soft_models import soft_model
 
@@ -140,3 +143,21 @@ def test_what_is_refused() -> None:
     with pytest.raises(EvidenceError, match="quantile"):
         one.quantile(2)
     assert model.policy(discount=0.9).returns(2).mean == pytest.approx(1.9)
+
+
+@pytest.mark.parametrize("seed", seeds(3, 30))
+def test_the_mean_is_the_value_where_factors_share_what_follows(seed: int) -> None:
+    """Outcomes lead elsewhere more or less often than was counted, with other rewards there."""
+    model, info = learn_rspmn(random_mdp(seed).generate(30, 15, seed))
+    assert isinstance(info.future, FutureInfo)
+    assert info.future.strength > 0
+    for horizon in (1, 5):
+        policy = model.policy(horizon)
+        assert policy.returns().mean == pytest.approx(float(policy.value()), rel=1e-9)
+
+
+def test_parts_of_an_outcome_have_its_mean() -> None:
+    """It earns 1, in a quarter 4 and else 0. If the quarter is a half, 4 is 2, and 0 is 0."""
+    outcome, share = np.array([0, 0, 1]), np.array([0.5, 0.5, 1.0])
+    found = _of_mean(np.array([1.0, 3.0]), outcome, share, np.array([4.0, 0.0, 0.0]))
+    assert found.tolist() == [2.0, 0.0, 3.0]

@@ -5,11 +5,14 @@ from itertools import product
 import numpy as np
 import pytest
 
+import rspmn
 from effort import seeds
 from enumerated import returns, without_variance
 from random_models import random_rspmn, random_setting
+from rspmn import Schema
 from rspmn.errors import EvidenceError
 from rspmn.explain import ReturnDistribution
+from rspmn.learn import learn_rspmn
 from rspmn.model import RSPMN
 from small_models import Moves, chain
 from soft_models import soft_model
@@ -125,3 +128,22 @@ def test_what_is_refused() -> None:
         tail.act({"x": 3}, 4)
     with pytest.raises(EvidenceError, match="no decision is known"):
         tail.act({"x": 99})
+
+
+@pytest.mark.parametrize("penalty", [-1e1, -1e6, -1e9])
+def test_a_huge_penalty_that_nobody_pays_hides_nothing(penalty: float) -> None:
+    """0 for sure, or .2 with a deviation of .5, or the penalty: the best tail is 0."""
+    rng = np.random.default_rng(0)
+    made = np.repeat(["safe", "noisy", "fatal"], 200)
+    earned = np.where(made == "noisy", 0.2 + 0.5 * rng.standard_normal(600), 0.0)
+    log = {"episode": np.arange(600), "time": np.zeros(600, int), "x": np.zeros(600, int),
+           "a": made, "u": np.where(made == "fatal", penalty, earned)}  # fmt: skip
+    schema = Schema([["x"], ["a"]], ["a"], "u")
+    model = learn_rspmn(rspmn.windows(log, schema, ending="end"))[0]
+    policy, noisy = model.policy(1), earned[made == "noisy"]
+    found = policy.returns()
+    assert policy.act() == "noisy"
+    assert found.deviation == pytest.approx(noisy.std(), rel=1e-3)
+    # a normal distribution of 32 values, and one of 200 drawn numbers
+    assert found.prob_below(0) == pytest.approx(np.mean(noisy < 0), abs=0.1)
+    assert policy.tail(0.1).act() == "safe"

@@ -8,8 +8,10 @@ from rspmn import RSPMN, Schema
 from rspmn.circuit import Categorical, NetworkBuilder
 from rspmn.end_nodes import end_root, weighted_top
 from rspmn.envs.paper_grid import paper_grid
+from rspmn.envs.random_mdp import random_mdp
 from rspmn.errors import CircuitError, EvidenceError
-from rspmn.infer.merge_by_value import _divided
+from rspmn.infer.merge_by_value import _divided, _earned
+from rspmn.learn import learn_rspmn
 
 HORIZON = 4
 #: Of each state and pair of decisions: what it earns, and the probability of each next state.
@@ -131,3 +133,21 @@ def test_what_cannot_be_merged_is_refused() -> None:
     model = RSPMN(schema, weighted_top([1.0]), b.build(root), (1.0,))
     with pytest.raises(CircuitError, match="interface node 0: expected nothing that is observed"):
         model.merged(1.0, 4)
+
+
+@pytest.mark.parametrize("seed", seeds(2, 20))
+def test_branches_with_several_outcomes(seed: int) -> None:
+    """A branch earns the mean of its outcomes: with no tolerance nothing changes."""
+    model = learn_rspmn(random_mdp(seed).generate(100, 10, seed))[0]
+    small, info = model.merged(0.0, HORIZON)
+    assert info.worst == pytest.approx(0, abs=1e-12)
+    assert float(small.meu(horizon=HORIZON)) == pytest.approx(float(model.meu(horizon=HORIZON)))
+
+
+def test_what_a_branch_earns_by_hand() -> None:
+    """1 with variance 4, or 5 with none, with 1/4 and 3/4: mean 4, variance 1 + 9/4 + 3/4 = 4."""
+    b = NetworkBuilder()
+    parts = [b.product([b.utility("u", 1.0, 2.0, 4.0), b.latent(0)]),
+             b.product([b.utility("u", 5.0, 6.0, 0.0), b.latent(0)])]  # fmt: skip
+    network = b.build(b.sum(parts, [0.25, 0.75]))
+    assert _earned(network, network.roots[0]) == (4.0, 4.0, 8.0)

@@ -147,3 +147,10 @@ def test_many_pairs_are_counted_in_blocks_of_rows(monkeypatch: pytest.MonkeyPatc
     assert np.array_equal(found.counts, expected.counts)
     assert np.array_equal(found.left_weights, expected.left_weights)
     assert np.array_equal(found.right_weights, expected.right_weights)
+
+
+def test_with_every_dependence_and_nothing_on_one_side() -> None:
+    rows = rows_of(x=[0, 1], y=[1, 1])
+    found = GTest(1.0)(rows, [], ["x", "y"], np.zeros(2, np.int64), np.random.default_rng(0))
+    assert found.dependent.shape == (0, 2)
+    assert found.dependent.dtype == bool

@@ -175,7 +175,7 @@ def test_large_models_show_their_most_visited_part(model: RSPMN) -> None:
 def test_without_a_horizon_it_says_why_there_are_no_intervals(
     model: RSPMN, data: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rspmn.trust.how_sure.MOST_UPDATES", 20)
+    monkeypatch.setattr("rspmn.trust.drawn_worlds.MOST_UPDATES", 20)
     points = DecisionPoints(model.policy())
     facts = points.facts(0, points.how_sure(0, {}))
     assert facts["actions"][0]["low"] is None

@@ -2,9 +2,16 @@
 
 import asyncio
 import json
+import os
+import re
 import shutil
+import signal
+import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from threading import Event, Thread
@@ -17,6 +24,7 @@ pytest.importorskip("fastapi", reason="needs rspmn[serve]")
 import uvicorn
 
 from reproductions.single_shot import oil_wildcatter
+from rspmn.cli import main
 from rspmn.envs.frozen_lake import frozen_lake
 from rspmn.errors import RspmnError
 from rspmn.infer.policy import Policy
@@ -24,6 +32,7 @@ from rspmn.learn import learn_rspmn, learn_spmn
 from rspmn.model_file import load_rspmn
 from rspmn.serve import LOOPBACK, Limits, Served, make_app
 from rspmn.serve.answering import Answering
+from rspmn.serve.worker import Worker
 from rspmn.values import plain
 
 HORIZON = 8
@@ -171,6 +180,13 @@ def test_pages_and_descriptions(client: Client) -> None:
         ("lake/act", {"stat": {}}, 422, "stat"),
         ("lake/act", {"t": HORIZON}, 422, "expected 0 to 7"),
         ("lake/simulate", {"episodes": 10**9}, 422, "episodes"),
+        ("lake/simulate", {"episodes": 10_000, "horizon": 10_000}, 422, "at most 100000 steps"),
+        ("lake/batch", {"states": [{"cell": 1}, {"zell": 1}]}, 422, "unknown variable 'zell'"),
+        ("lake/batch", {"states": [], "columns": {}}, 422, "found both"),
+        ("lake/act", {"state": {"cell": "0"}}, 422, "its values are numbers, found '0'"),
+        ("lake/nothing", {}, 404, "Not Found"),
+        (f"{'x' * 100_000}/act", {}, 404, "no model 'xxx"),
+        ("lake/act", {"x" * 100_000: 1}, 422, "Extra inputs"),
         ("sea/act", {}, 404, "lake, oil"),
     ],
 )
@@ -180,6 +196,7 @@ def test_what_is_refused(
     found = client.post(f"/models/{path}", json_=body)
     assert found.status_code == status
     assert said in found.json()["error"]
+    assert len(found.json()["error"]) <= 300
 
 
 def test_a_token(folder: Path) -> None:
@@ -246,3 +263,66 @@ def test_a_model_is_replaced_without_a_gap(folder: Path, tmp_path: Path) -> None
 def test_two_models_of_one_name(folder: Path) -> None:
     with pytest.raises(RspmnError, match="two models have the name 'x'"):
         make_app([Served("x", folder / "lake.json"), Served("x", folder / "oil.json")])
+
+
+def test_calls_are_made_one_after_the_other_and_do_not_keep_python_alive() -> None:
+    worker, made = Worker(), list[int]()
+    calls = [worker.submit(partial(made.append, k)) for k in range(5)]
+    assert [call.result(5) for call in calls] == [None] * 5
+    assert made == [0, 1, 2, 3, 4]
+    failed = worker.submit(lambda: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        failed.result(5)
+    worker.close()
+    script = "import time; from rspmn.serve.worker import Worker; w = Worker(); "
+    script += "w.submit(lambda: time.sleep(60)); time.sleep(0.2)"
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=30)
+
+
+def test_a_pipe_is_no_model(folder: Path, tmp_path: Path) -> None:
+    shutil.copy(folder / "lake.json", tmp_path / "lake.json")
+    with Client(make_app([Served("lake", tmp_path / "lake.json", HORIZON)])) as client:
+        (tmp_path / "lake.json").unlink()
+        os.mkfifo(tmp_path / "lake.json")
+        found = client.post("/models/lake/reload")
+        assert found.status_code == 422
+        assert "expected a file" in found.json()["error"]
+        assert client.post("/models/lake/act", json_={}).status_code == 200
+
+
+def serving(folder: Path, *words: str) -> tuple["subprocess.Popen[str]", int]:
+    """Start the command; return it and the port that it says."""
+    running = subprocess.Popen(
+        [sys.executable, "-m", "rspmn", "serve", str(folder / "lake.json"), "--port", "0", *words],
+        text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert running.stdout is not None
+    port = re.search(r":(\d+)/", running.stdout.readline())
+    assert port is not None
+    return running, int(port[1])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_while_a_request_is_open(folder: Path, number: int) -> None:
+    running, port = serving(folder)
+    with socket.create_connection(("127.0.0.1", port)) as line:
+        line.sendall(b"POST /models/lake/act HTTP/1.1\r\nHost: localhost\r\n"
+                     b"Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{")  # fmt: skip
+        time.sleep(0.3)
+        running.send_signal(number)
+        _, told = running.communicate(timeout=20)
+    if number == signal.SIGINT:
+        assert running.returncode == 130
+        assert told == "rspmn: interrupted; no file was left incomplete\n"
+    else:
+        assert running.returncode == -signal.SIGTERM
+        assert told == ""
+
+
+def test_an_address_that_cannot_be_had(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert main(["serve", str(folder / "lake.json"), "--port", port]) == 2
+    out, told = capsys.readouterr()
+    assert out == ""
+    assert told == f"rspmn: cannot listen at 127.0.0.1, port {port}: Address already in use\n"

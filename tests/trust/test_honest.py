@@ -16,7 +16,8 @@ from rspmn.errors import EvidenceError
 from rspmn.evaluate import true_value
 from rspmn.infer.compiled.planned import Plan
 from rspmn.infer.criterion import MEU
-from rspmn.trust import HonestValue, Posterior, drawn_worlds
+from rspmn.trust import HonestValue, Posterior, honest
+from rspmn.trust import caution as caution_of
 from rspmn.trust.drawn_worlds import Worlds
 from rspmn.trust.rules import Best, Fixed
 from rspmn.types import Array
@@ -31,12 +32,12 @@ def models() -> Mapping[str, RSPMN]:
     }
 
 
-@pytest.mark.parametrize("caution", [None, 0.2])
+@pytest.mark.parametrize(("caution", "episodes"), [(None, 1000), (0.2, 300)])
 def test_updates_of_a_long_horizon_stop_where_nothing_changes(
-    caution: float | None, models: Mapping[str, RSPMN], monkeypatch: pytest.MonkeyPatch
+    caution: float | None, episodes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, horizon, made = models["FrozenLake"], 400, []
-    update = Worlds.update
+    lake, made = DOMAINS["FrozenLake"](), []
+    model, update = learn_rspmn(lake.generate(episodes, lake.horizon, 1))[0], Worlds.update
 
     def counted(self: Worlds, *arguments: Any) -> Array:
         made.append(1)
@@ -44,9 +45,11 @@ def test_updates_of_a_long_horizon_stop_where_nothing_changes(
 
     monkeypatch.setattr(Worlds, "update", counted)
     found = []
-    for negligible in (1e-9, -1.0):  # the second one is never reached
-        monkeypatch.setattr(drawn_worlds, "NEGLIGIBLE", negligible)
-        policy = model.policy(horizon, caution=caution)
+    for settles in (True, False):
+        if not settles:
+            for module in (honest, caution_of):
+                monkeypatch.setattr(module, "is_settled", lambda *_: False)
+        policy = model.policy(800, 0.9, caution=caution)
         value = policy.honest_value(draws=20) if caution is None else policy.value()
         found.append((len(made), float(value), str(policy.act({"cell": 0}))))
         made.clear()

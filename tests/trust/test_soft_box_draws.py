@@ -13,6 +13,7 @@ from rspmn import RSPMN, Followed
 from rspmn.errors import CircuitError, EvidenceError
 from rspmn.learn import learn_rspmn
 from rspmn.successor_counts import SoftCounts
+from rspmn.trust.followed_states import _without_sampling
 from rspmn.trust.soft_box_draws import SoftPosterior
 
 
@@ -61,7 +62,39 @@ def test_without_errors_the_draws_are_the_model(model: RSPMN) -> None:
         tuple(1e12 * n for n in counts.starts), counts.steps, (1e30,) * len(counts.steps), 1e30
     )
     found = replace(model, soft_counts=sure).honest_value(30, 0.9)
-    assert found.low == pytest.approx(found.high, abs=1e-4)
+    # 200 walks in each of 100 draws; returns of 0 to 1 deviate by at most 1/2. If draws do not
+    # differ, their variance is expected to be 0.11 of 1/4/200: it is positive, and known to 14 %.
+    assert 0 < found.deviation < 0.5 / 200**0.5 * 0.11**0.5 * 1.5
+
+
+def test_the_deviation_does_not_depend_on_the_seed() -> None:
+    """With few walks in each draw it was 0 for some seeds, as their noise was subtracted."""
+    few = walk(100)
+    found = [few.honest_value(3, 0.9, rng=seed).deviation for seed in range(5)]
+    assert max(found) < 2 * min(found)
+
+
+@pytest.mark.parametrize("between", [0.0, 0.1, 0.5, 2.0])
+def test_the_variance_of_draws_without_that_of_walks(between: float) -> None:
+    """Walks have variance 1, and there are 20 in each of 100 draws: s = 1/20.
+
+    Variances of 99 degrees of freedom are known to √(2/99) = 14 %, so σ² to 14 % of σ² + s. Given
+    that it is positive, where it is 0 it is expected to be √(2/π) = 0.8 of that, and half of the
+    means vary more than s by chance, on average by as much.
+    """
+    rng, found = np.random.default_rng(0), []
+    for _ in range(200):
+        means = np.sqrt(between) * rng.standard_normal((100, 1))
+        made = _without_sampling(means + rng.standard_normal((100, 20)))
+        found.append(float(made.var(ddof=1)))
+    error = np.sqrt(2 / 99) * (between + 1 / 20)
+    assert min(found) > 0
+    assert between - error / 4 < np.mean(found) < between + 1.5 * error
+
+
+def test_draws_of_one_walk_each_way_stay_as_they_are() -> None:
+    sure = np.repeat([[1.0], [2.0], [4.0]], 5, axis=1)  # no walk differs from the others
+    assert _without_sampling(sure) == pytest.approx([1.0, 2.0, 4.0])
 
 
 def test_errors_are_those_of_the_formula(model: RSPMN) -> None:

@@ -34,6 +34,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("rspmn: interrupted; no file was left incomplete", file=sys.stderr)
         return ExitCode.INTERRUPTED
+    except MemoryError:
+        print("rspmn: not enough memory for this: ask for less, or use a larger machine",
+              file=sys.stderr)  # fmt: skip
+        return ExitCode.WRONG_INPUT
     except BrokenPipeError:  # the reader of the pipe has ended
         _close_stdout()
         return ExitCode.BROKEN_PIPE

@@ -7,6 +7,7 @@ None.
 """
 
 import io
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ import click
 
 from rspmn import __version__
 from rspmn.cli.console import ExitCode, styled
-from rspmn.cli.streams import OutputFile, with_streams
+from rspmn.cli.streams import KEPT, OutputFile, with_streams
 from rspmn.errors import RspmnError, did_you_mean
 from rspmn.files import refuse_unwritable
 
@@ -140,7 +141,7 @@ class Command(click.Command):
     def _refuse_outputs(self, ctx: click.Context) -> None:
         """Refuse files that must not or cannot be written before anything is computed."""
         for path in self._outputs(ctx):
-            if path.is_file() and not ctx.params["force"]:
+            if os.path.isfile(path) and not ctx.params["force"]:  # noqa: PTH113  # raises nothing
                 raise RspmnError(f"{path} already exists; use --force to overwrite it")
             refuse_unwritable(path)
 
@@ -148,10 +149,12 @@ class Command(click.Command):
     def _standard_output(self, ctx: click.Context) -> Iterator[None]:
         """Print the file that stands for standard output; what is said goes to standard error."""
         outputs = self._outputs(ctx)
-        printed = next((p for p in outputs if p.stem == "standard_output"), None)
+        printed = next((p for p in outputs if p.parent.name.startswith(KEPT)), None)
         if printed is None:
             yield
             return
+        if sys.stdout is None:
+            raise click.ClickException("standard output is closed: give a file instead of -")
         with redirect_stdout(io.StringIO()) as said:
             yield
         if not ctx.params["quiet"]:

@@ -1,6 +1,7 @@
 """Commands about many states: a policy as a table, what to do in each row, sampled episodes."""
 
 import json
+import sys
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from rspmn.infer.policy import Policy
 from rspmn.model import RSPMN
 from rspmn.model_file import load, load_rspmn
 from rspmn.spmn import SPMN
-from rspmn.values import plain, short
+from rspmn.values import UNKNOWN, plain, short
 
 #: So many notes on where decisions were never taken are printed with a policy.
 NOTES = 10
@@ -86,6 +87,12 @@ def decide_table(arguments: Arguments) -> int:
     else:
         found = _recurrent(model, table, arguments)
     found = {name: np.asarray(column).tolist() for name, column in found.items()}
+    unknown = [row for row, made in enumerate(next(iter(found.values()))) if made is UNKNOWN]
+    for column in found.values():
+        column[:] = [None if value is UNKNOWN else value for value in column]
+    if unknown:
+        print(f"warning: {len(unknown)} of {table.rows} states were never observed, the first in "
+              f"row {unknown[0] + 1}: nothing is decided there", file=sys.stderr)  # fmt: skip
     if arguments.output:
         write_table(arguments.output, found)
         if not arguments.json and not arguments.quiet:
@@ -95,12 +102,14 @@ def decide_table(arguments: Arguments) -> int:
         print(json.dumps([dict(zip(found, row, strict=True)) for row in rows]))
     elif not arguments.output:
         print_table(found)
-    return ExitCode.ANSWERED
+    return ExitCode.UNSUPPORTED if unknown and len(unknown) == table.rows else ExitCode.ANSWERED
 
 
 def _recurrent(model: RSPMN, table: object, arguments: Arguments) -> dict[str, Any]:
-    made = model.policy(**options(model, arguments)).act_many(table)
-    return dict(made) if isinstance(made, dict) else {model.schema.decisions[0]: made}
+    names = model.schema.decisions
+    otherwise: Any = UNKNOWN if len(names) == 1 else dict.fromkeys(names, UNKNOWN)
+    made = model.policy(**options(model, arguments)).act_many(table, otherwise=otherwise)
+    return dict(made) if isinstance(made, dict) else {names[0]: made}
 
 
 def sample(arguments: Arguments) -> None:

@@ -63,13 +63,22 @@ def state_of(
         return None
     state: dict[str, Value | None] = {}
     for pair in pairs:
-        name, equals, text = pair.partition("=")
-        if not equals:
-            raise EvidenceError(f"{option} {pair}: expected NAME=VALUE")
+        name, text = _name_and_value(model, pair, option)
         if name in state:
             raise EvidenceError(f"{option}: duplicate {name!r}")
         state[name] = _value(model, name, text)
     return state
+
+
+def _name_and_value(model: Model, pair: str, option: str) -> tuple[str, str]:
+    """Divide NAME=VALUE; of several =, names of variables may have some, such as `level >= 2`."""
+    name, equals, text = pair.partition("=")
+    if not equals:
+        raise EvidenceError(f"{option} {pair}: expected NAME=VALUE")
+    for variable in sorted(model.schema.variables, key=len, reverse=True):
+        if pair.startswith(f"{variable}="):
+            return variable, pair[len(variable) + 1 :]
+    return name, text
 
 
 def _value(model: Model, name: str, text: str) -> Value | None:

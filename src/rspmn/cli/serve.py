@@ -1,10 +1,20 @@
 """The command that serves models over HTTP."""
 
+import asyncio
+import logging
 import secrets
+import socket
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rspmn.cli.framework import Arguments
 from rspmn.errors import RspmnError
+
+if TYPE_CHECKING:
+    import uvicorn
+
+#: The seconds that open requests have when the server is told to end.
+GRACE = 0.2
 
 
 def serve(arguments: Arguments) -> None:
@@ -22,16 +32,40 @@ def serve(arguments: Arguments) -> None:
     token = arguments.token or (None if own else secrets.token_urlsafe(24))
     limits = Limits(arguments.max_bytes, arguments.max_seconds)
     app = make_app(models, token=token, hosts=LOOPBACK if own else None, limits=limits)
-    if not arguments.quiet:
-        host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
-        query = "" if token is None else f"?token={token}"
-        print(f"serving {', '.join(each.name for each in models)} at "
-              f"http://{host}:{arguments.port}/{query}", flush=True)  # fmt: skip
-        print("API description: /openapi.json; press Ctrl-C to stop", flush=True)
-    config = uvicorn.Config(
-        app, host=arguments.host, port=arguments.port, log_level="warning", access_log=False
-    )
-    uvicorn.Server(config).run()  # `uvicorn.run` would not tell of Ctrl-C
+    with _listening(arguments.host, arguments.port) as open_socket:
+        if not arguments.quiet:
+            host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
+            query = "" if token is None else f"?token={token}"
+            print(f"serving {', '.join(each.name for each in models)} at "
+                  f"http://{host}:{open_socket.getsockname()[1]}/{query}", flush=True)  # fmt: skip
+            print("API description: /openapi.json; press Ctrl-C to stop", flush=True)
+        config = uvicorn.Config(app, log_level="warning", access_log=False)
+        _server(config).run([open_socket])  # `uvicorn.run` would not tell of Ctrl-C
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens at an address."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        why = str(error.strerror).partition(" (while")[0]
+        raise RspmnError(f"cannot listen at {host}, port {port}: {why}") from None
+
+
+def _server(config: "uvicorn.Config") -> "uvicorn.Server":
+    """Return a server that ends soon after it is told to, whatever clients do."""
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            loop = asyncio.get_running_loop()
+            loop.call_later(GRACE, setattr, self, "force_exit", True)
+            await super().shutdown(sockets)
+            # what is still open is cancelled now, which is no error
+            logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+
+    return Server(config)
 
 
 def named(word: str) -> tuple[str, Path]:

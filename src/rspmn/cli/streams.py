@@ -27,6 +27,8 @@ class InputFile(click.ParamType):  # type: ignore[type-arg] # generic since Clic
         """Return the name of the file."""
         if value != "-" or ctx is None:
             return value
+        if sys.stdin is None:
+            raise click.ClickException("standard input is closed: give a file instead of -")
         content = sys.stdin.buffer.read()
         folder = ctx.with_resource(own_folder(tempfile.gettempdir(), KEPT))
         path = folder / f"standard_input{_ending(content)}"

@@ -26,6 +26,7 @@ from rspmn.doctor.step_findings import (
     Coverage,
     balance_of,
     coverage_of,
+    far_findings,
     leak_findings,
     step_findings,
 )
@@ -200,6 +201,7 @@ def _look_at_steps(found: Diagnosis, source: Engine) -> None:
     found.coverage = coverage_of(matters)
     found.findings += step_findings(matters, found.coverage)
     found.findings += leak_findings(windows)
+    found.findings += far_findings(windows)
 
 
 def _summary(lengths: Lengths) -> dict[str, float]:

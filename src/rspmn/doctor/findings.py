@@ -15,6 +15,8 @@ from rspmn.schema import Kind, Schema
 Level = Literal["error", "warning", "note"]
 #: Integers of more values than this may be meant as numbers.
 MANY_INTEGERS = 50
+#: So many names of columns are listed.
+LISTED = 20
 
 
 @dataclass(frozen=True)
@@ -53,10 +55,11 @@ def column_findings(
     """
     unused = [n for n in found.names if n not in schema.variables and n not in others]
     if unused:
+        more = f" and {len(unused) - LISTED} more" if len(unused) > LISTED else ""
         yield Finding(
             "note",
             "unused",
-            f"columns that are not in the schema: {', '.join(unused)}",
+            f"columns that are not in the schema: {', '.join(unused[:LISTED])}{more}",
             "Add those that were observed before the decision to the schema",
         )
     for name in schema.state_variables:

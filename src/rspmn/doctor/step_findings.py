@@ -7,13 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from rspmn.data.columns import Column, same_domain
+from rspmn.data.cut_steps import cut_steps_that_differ
 from rspmn.data.episodes import Followed
 from rspmn.data.keys import joint_groups
 from rspmn.data.windows import Windows, distinct_states
 from rspmn.doctor.findings import Finding, order_without
 from rspmn.doctor.roles import written
 from rspmn.schema import Kind
-from rspmn.types import Array, Bools
+from rspmn.types import Array, Bools, Ints
+from rspmn.values import LARGEST_UTILITY
 
 #: A choice made in a smaller share of the steps is rare.
 RARE = 0.01
@@ -27,6 +29,9 @@ MANY_NUMBERS = 10
 MOSTLY = 0.9
 #: Fewer steps than this may agree by chance.
 FEW = 20
+#: Numbers are far if they are less than this share, and so many times as far from the others as
+#: these are apart; of fewer distinct numbers nothing is said.
+FAR, APART, FEW_NUMBERS = 0.2, 5.0, 5
 
 
 @dataclass(frozen=True)
@@ -111,6 +116,65 @@ def step_findings(windows: Windows, coverage: Coverage | None) -> Iterator[Findi
             "Log the state after the last step as a row without decisions, and declare which "
             "episodes terminated",
         )
+    if (cut := cut_steps_that_differ(windows)) is not None:
+        yield Finding(
+            "warning",
+            "cut steps",
+            str(cut),
+            "What they earn is not counted. If episodes end there, declare which terminated; else "
+            "log the state that followed as a row without decisions",
+        )
+
+
+def far_findings(windows: Windows) -> Iterator[Finding]:
+    """Return numbers of the state that are far from all others, such as -999 for a missing one."""
+    for name in windows.schema.state_variables:
+        column = windows.columns[name]
+        if column.kind is not Kind.CONTINUOUS:
+            continue
+        numbers = column.numbers()
+        far = far_numbers(numbers, windows.counts)
+        if far.any():
+            steps, known = int(windows.counts[far].sum()), np.isfinite(numbers)
+            near, shown = numbers[known & ~far], np.unique(numbers[far])[:3]
+            yield Finding(
+                "warning",
+                "far numbers",
+                f"{name!r}: {steps} of {int(windows.counts[known].sum())} numbers are far from the "
+                f"others, {near.min():.4g} to {near.max():.4g}: such as "
+                f"{', '.join(f'{x:.4g}' for x in shown.tolist())}",
+                "If they mean that nothing was measured, leave these cells empty: states are "
+                "divided between the least and the most",
+            )
+
+
+def far_numbers(numbers: Array, counts: Ints) -> Bools:  # [n]
+    """Return which numbers are few, and further from the others than these are apart by far.
+
+    The others are those closest together that make up most of them, and all that can be reached
+    from there by short ways.
+
+    >>> far_numbers(np.array([0.1, 0.9, -999.0, 0.4, 0.5]), np.array([1, 1, 1, 2, 4]))
+    array([False, False,  True, False, False])
+    """
+    found = np.isfinite(numbers)
+    here = np.flatnonzero(found)[np.argsort(numbers[found], kind="stable")]
+    if len(here) < FEW_NUMBERS:
+        return np.zeros(len(numbers), dtype=bool)
+    at, below = numbers[here], np.cumsum(counts[here])
+    last = np.searchsorted(below, below - counts[here] + (1 - FAR) * below[-1])
+    first = np.flatnonzero(last < len(here))
+    low = int(first[np.argmin(at[last[first]] - at[first])])
+    high = int(last[low])
+    while True:
+        reach = APART * (at[high] - at[low])
+        wider = low - (low > 0 and at[low] - at[low - 1] <= reach)
+        higher = high + (high + 1 < len(at) and at[high + 1] - at[high] <= reach)
+        if (wider, higher) == (low, high):
+            break
+        low, high = wider, higher
+    found[here[low : high + 1]] = False
+    return found if reach > 0 else np.zeros(len(numbers), dtype=bool)
 
 
 def _too_fine(windows: Windows, found: str) -> Finding:
@@ -208,7 +272,9 @@ def _gives_away(windows: Windows, column: Column, earned: Column) -> str:
 
 
 def _line(numbers: Array, utility: Array, counts: Array) -> tuple[float, float]:
-    """Return slope and start of the line of least squares."""
+    """Return slope and start of the line of least squares; 0 if squares are too large."""
+    if max(float(np.abs(numbers).max()), float(np.abs(utility).max())) > LARGEST_UTILITY:
+        return 0.0, 0.0
     mean, earned = np.average(numbers, weights=counts), np.average(utility, weights=counts)
     spread = np.average((numbers - mean) ** 2, weights=counts)
     if not spread:

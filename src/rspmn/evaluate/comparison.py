@@ -117,7 +117,7 @@ def compare(
     drawn, practised, recommended = draws_of(model, rules, discount, draws, generator)
     practised = recentred(drawn, practised)
     apart = recommended - honest.optimism / 2 - practised
-    near = 1e-9 * max(1.0, float(np.abs(practised).max()))
+    near = 1e-9 * float(np.abs(practised).max())
     better = float(np.mean(apart > near) + np.mean(np.abs(apart) <= near) / 2)
     gains = _gains(model, steps, best, current.rules(1), discount)
     agreement, nodes = _by_node(model, steps, model.policy(horizon, discount), gains)

@@ -13,7 +13,8 @@ first decides. Of states that no rule fits the table says nothing.
 import csv
 import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import numpy as np
 from rspmn.data.columns import Column
 from rspmn.data.tables import as_table, native_frame
 from rspmn.errors import DataError, did_you_mean
-from rspmn.evaluate.logged import Joint, Situations
+from rspmn.evaluate.logged import Situations
 from rspmn.evaluate.target_policies import AskedStates
 from rspmn.schema import Kind
 from rspmn.types import Array, Bools, Ints
@@ -111,13 +112,13 @@ class RuleTable:
 
     def _decisions(self, situations: Situations) -> list[int]:
         """Return the number of each rule's joint decision; -1 if nobody knows it."""
-        names = situations.schema.decisions
-        written = {tuple(map(str, made)): k for k, made in enumerate(situations.decisions)}
+        names, number = situations.schema.decisions, situations.number
+        of_name = [[*dict.fromkeys(each)] for each in zip(*situations.decisions, strict=True)]
         found = []
         for rule in range(len(self)):
-            made: Joint = tuple(self.columns[name][rule] for name in names)
-            exact = situations.number.get(made, -1)
-            found.append(exact if exact >= 0 else written.get(tuple(map(str, made)), -1))
+            cells = [self.columns[name][rule] for name in names]
+            same = [_values_of(cell, of) for cell, of in zip(cells, of_name, strict=True)]
+            found.append(next((number[k] for k in product(*same) if k in number), -1))
         return found
 
 
@@ -129,9 +130,27 @@ def _fits(cell: Value, column: Column) -> Bools:  # [n]
         return np.asarray(COMPARE[condition[1]](column.numbers(), float(condition[2])))
     if column.kind is Kind.CONTINUOUS:
         return np.asarray(column.data == _number(cell))
-    same = [value == cell or str(value) == str(cell) or (is_number and value == _number(cell))
-            for value in column.domain]  # fmt: skip
-    return np.asarray(np.array([*same, False])[column.data])  # code -1 finds the last
+    same = _values_of(cell, column.domain)
+    fits = [*(value in same for value in column.domain), False]
+    return np.asarray(np.array(fits)[column.data])  # code -1 finds the last
+
+
+def _values_of(cell: Value, values: Sequence[Value]) -> list[Value]:
+    """Return the values that a cell means: as they are or, if there is none, as logs are read.
+
+    >>> _values_of("true", [False, True]), _values_of("1.0", [1, 2]), _values_of("A", ["A", " A"])
+    ([True], [1], ['A'])
+    """
+    exact = [value for value in values if type(value) is type(cell) and value == cell]
+    return exact or [value for value in values if _means(cell, value)]
+
+
+def _means(cell: Value, value: Value) -> bool:
+    """Tell whether a cell is a way to write a value."""
+    if isinstance(value, str):
+        return str(cell).strip() == value.strip()
+    written = str(cell).strip().lower()
+    return written == str(value).lower() or _number(cell) == value
 
 
 def _number(cell: object) -> float:
@@ -142,7 +161,7 @@ def _number(cell: object) -> float:
 
 
 def _is_blank(cell: object) -> bool:
-    return is_missing(cell) or cell == ""
+    return is_missing(cell) or (isinstance(cell, str) and not cell.strip())
 
 
 def _plain(column: Any) -> list[Any]:
@@ -152,10 +171,10 @@ def _plain(column: Any) -> list[Any]:
 
 
 def _read(path: str | Path) -> dict[str, list[Any]]:
-    """Read a CSV file; cells are text, without spaces around them."""
+    """Read a CSV file; cells are text."""
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            rows = [[cell.strip() for cell in row] for row in csv.reader(file)]
+            rows = [*csv.reader(file)]
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
@@ -168,4 +187,4 @@ def _read(path: str | Path) -> dict[str, list[Any]]:
         raise DataError(
             f"{path}: row {odd + 1} has {len(rows[odd])} cells, the row of names {len(rows[0])}"
         )
-    return {name: [row[k] for row in rows[1:]] for k, name in enumerate(rows[0])}
+    return {name: [row[k] for row in rows[1:]] for k, name in enumerate(map(str.strip, rows[0]))}

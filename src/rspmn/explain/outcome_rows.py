@@ -13,6 +13,7 @@ import numpy as np
 
 from rspmn.circuit import Network, Utility
 from rspmn.circuit.node_arrays import KINDS, NodeArrays
+from rspmn.data.keys import group_weights
 from rspmn.errors import EvidenceError
 from rspmn.infer.compiled.bellman import Choices
 from rspmn.infer.compiled.offers import Offers
@@ -20,9 +21,9 @@ from rspmn.infer.compiled.outcomes import outcomes_of
 from rspmn.infer.compiled.sites import Sites
 from rspmn.model import RSPMN
 from rspmn.successor_counts import SuccessorCounts
-from rspmn.types import Array, Ints
+from rspmn.types import Array, Ints, significant
 
-#: A deviation of less than this share of the largest reward is rounding.
+#: A deviation of less than this share of what is earned is rounding.
 NO_DEVIATION = 1e-6
 
 
@@ -44,8 +45,7 @@ def parts_of_outcomes(model: RSPMN, earned: Array, variance: Array, leads: Any) 
     """
     from scipy.sparse import csr_array
 
-    least = (NO_DEVIATION * max(1.0, float(np.abs(earned).max(initial=0.0)))) ** 2
-    variance = np.where(variance <= least, 0.0, variance)
+    variance = np.where(variance <= (NO_DEVIATION * earned) ** 2, 0.0, variance)
     edges = leads.tocoo()
     outcome, to = (axis.astype(np.int64) for axis in edges.coords)
     numbers = np.array([earned[outcome], variance[outcome]])  # [2, edges]
@@ -53,17 +53,29 @@ def parts_of_outcomes(model: RSPMN, earned: Array, variance: Array, leads: Any) 
     if model.counts is not None and len(varies):
         found = _counted(model.counts, outcome[varies], to[varies], model.num_interfaces)
         numbers[:, varies] = np.where(np.isnan(found), numbers[:, varies], found)
-        numbers[1, numbers[1] <= least] = 0.0
-    keys = np.column_stack([outcome, numbers.T.round(12)])
+        numbers[1, numbers[1] <= (NO_DEVIATION * numbers[0]) ** 2] = 0.0
+    keys = np.column_stack([outcome, *significant(numbers)])
     distinct, part = np.unique(keys, axis=0, return_inverse=True)
     part = part.reshape(-1)
     shape = len(distinct), leads.shape[1]
     by_part = csr_array((edges.data, (part, to)), shape=shape)
     total = np.asarray(by_part.sum(axis=1))
     by_part.data /= np.repeat(np.maximum(total, 1e-300), np.diff(by_part.indptr))
-    place = distinct[:, 0].astype(np.int64), np.arange(len(distinct))
-    of = csr_array((total, place), shape=(len(earned), len(distinct)))
-    return Parts(of, distinct[:, 1], distinct[:, 2], by_part)
+    of_part = distinct[:, 0].astype(np.int64)
+    of = csr_array((total, (of_part, np.arange(len(distinct)))), shape=(len(earned), len(distinct)))
+    return Parts(of, _of_mean(earned, of_part, total, distinct[:, 1]), distinct[:, 2], by_part)
+
+
+def _of_mean(earned: Array, outcome: Ints, share: Array, parts: Array) -> Array:  # [parts]
+    """Return what parts earn, so that their mean is what the outcome earns.
+
+    It is not if an outcome leads elsewhere more often than was counted. Then what parts earn is
+    changed in proportion to its size: a part that earns nothing still does.
+    """
+    mean, size = (group_weights(outcome, share * x, len(earned)) for x in (parts, np.abs(parts)))
+    nothing = size == 0
+    change = (earned - mean) / np.where(nothing, 1.0, size)
+    return np.asarray(parts + change[outcome] * np.where(nothing[outcome], 1.0, np.abs(parts)))
 
 
 def _counted(counts: SuccessorCounts, outcome: Ints, to: Ints, interfaces: int) -> Array:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rspmn.errors import EvidenceError
+from rspmn.explain.support import ROUNDING
 from rspmn.types import Array
 
 if TYPE_CHECKING:
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 class ReturnDistribution:
     """How probable each return is.
 
-    Made by `Policy.returns`. The mean is that of the model; quantiles are off by at most `error`.
+    Made by `Policy.returns`. The mean is that of the model; quantiles are rounded by at most
+    `error`.
 
     Examples
     --------
@@ -28,8 +30,9 @@ class ReturnDistribution:
     values: Array = field(repr=False)  # [n], ascending
     probabilities: Array = field(repr=False)  # [n], above 0, sum to 1
     steps: int  # of the horizon
-    #: No quantile is further from the exact one than this: 0 where all returns are on the grid.
-    #: Of a simulation, NaN: there it is chance that makes the error.
+    #: By so much quantiles are rounded at most: 0 where all returns are on the grid. That rewards
+    #: which vary are taken to be normal is not part of it. Of a simulation, NaN: there it is
+    #: chance that makes the error.
     error: float = 0.0
     episodes: int = 0  # drawn, if it was simulated
     #: The probability of the parts of which it was known what follows, until the end. What was not
@@ -65,7 +68,8 @@ class ReturnDistribution:
 
     def prob_below(self, value: float) -> float:
         """Return the probability of a return below a value."""
-        return float(self.probabilities[self.values < value - 1e-9 * max(1.0, abs(value))].sum())
+        near = ROUNDING * float(np.abs(self.values).max())
+        return float(self.probabilities[self.values < value - near].sum())
 
     def plot(self, axes: "Axes | None" = None) -> "Axes":
         """Draw the distribution; needs `rspmn[plot]`."""

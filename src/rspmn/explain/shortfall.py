@@ -6,13 +6,13 @@ import numpy as np
 
 from rspmn.explain.outcome_rows import MixtureRows, OutcomeRows
 from rspmn.explain.policy_stages import Rewards
-from rspmn.explain.support import Support, by_group
+from rspmn.explain.support import ROUNDING, Support, by_group
 from rspmn.infer.compiled.layers import ranges
 from rspmn.infer.compiled.planned import Plan
 from rspmn.infer.criterion import LEAST_KNOWN
 from rspmn.types import Array, Bools, Ints
 
-#: Shortfalls that differ by no more than this share of the largest budget are a tie.
+#: Shortfalls that differ by no more than this share of them are a tie.
 TIE = 1e-9
 
 
@@ -28,7 +28,7 @@ class Shortfalls:
         self, rows: OutcomeRows, rewards: Rewards, planned: Plan, budgets: Support
     ) -> None:
         self.rows, self.rewards, self.planned, self.budgets = rows, rewards, planned, budgets
-        self.tie = TIE * max(1.0, float(np.abs(budgets.points).max()))
+        self.rounding = ROUNDING * float(np.abs(budgets.points).max())
 
     def update(self, short: Array, after: int, discount: float) -> tuple[Array, Any]:
         """Return the shortfalls of interface nodes a step earlier, and the branches taken.
@@ -61,7 +61,7 @@ class Shortfalls:
         """
         counts = np.diff(np.append(starts, len(worth)))
         least = np.minimum.reduceat(worth, starts, axis=0)
-        near = worth <= np.repeat(least + self.tie, counts, axis=0)
+        near = worth <= np.repeat(least * (1 + TIE) + self.rounding, counts, axis=0)
         ranked = np.where(near, mean[:, None], -np.inf)
         best = np.repeat(np.maximum.reduceat(ranked, starts, axis=0), counts, axis=0)
         places = np.where(ranked >= best, np.arange(len(worth))[:, None], len(worth))

@@ -13,9 +13,10 @@ import numpy as np
 
 from rspmn.types import Array, Ints
 
-#: Returns that differ by no more than this share of the largest are one.
-ROUNDING = 1e-9
-
+#: Returns that differ by no more than this share of the largest are one: sums are rounded so far.
+ROUNDING = 1e-12
+#: Numbers are multiples of a unit up to this share of the largest.
+MULTIPLE = 1e-9
 #: A unit that is less than this share of the largest number is none.
 LEAST_UNIT = 1e-6
 
@@ -32,7 +33,7 @@ class Support:
     @cached_property
     def near(self) -> float:
         """Returns that are no further apart are one."""
-        return ROUNDING * max(1.0, float(np.abs(self.points).max(initial=0.0)))
+        return ROUNDING * float(np.abs(self.points).max(initial=0.0))
 
     def with_sums(self, rewards: Array, most: int) -> tuple["Support", float]:
         """Return points for what is, and for what is with a reward on top; and the rounding.
@@ -42,7 +43,7 @@ class Support:
         sums = np.unique(
             np.concatenate([self.points, *(self.points + r for r in rewards.tolist())])
         )
-        apart = np.append(True, np.diff(sums) > ROUNDING * max(1.0, np.abs(sums).max()))
+        apart = np.append(True, np.diff(sums) > ROUNDING * np.abs(sums).max())
         if np.count_nonzero(apart) <= most:
             return Support(sums[apart]), 0.0
         unit = float(sums[-1] - sums[0]) / (most - 3)  # one point further: masses are rounded up
@@ -111,7 +112,7 @@ def common_unit(numbers: Array) -> float:
     found = 0.0
     for number in np.abs(numbers).tolist():
         larger, smaller = max(found, number), min(found, number)
-        while smaller > ROUNDING * largest:
+        while smaller > MULTIPLE * largest:
             larger, smaller = smaller, larger - smaller * round(larger / smaller)
             smaller = abs(smaller)
         found = larger

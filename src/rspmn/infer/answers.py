@@ -32,6 +32,7 @@ from rspmn.infer.criterion import MEU
 from rspmn.infer.evidence import Known, as_state, known_values, open_variables
 from rspmn.infer.meu import ExpectedUtility, averaged, recurrent_meu
 from rspmn.model import RSPMN
+from rspmn.schema import Kind
 from rspmn.values import Value, as_value, is_missing, show
 
 #: The most max nodes and times of which answers are kept.
@@ -51,6 +52,8 @@ class Answers:
         self.model, self.planned, self.observed = planned.model, planned, observed
         self.limits = planned.criterion if isinstance(planned.criterion, Constraints) else None
         self._names = frozenset(self.model.schema.information_sets[0])
+        kinds = self.model.schema.kinds
+        self._numbers = {n for n in self._names if kinds.get(n) in (Kind.CONTINUOUS, Kind.INTEGER)}
         with np.errstate(divide="ignore"):
             starts = np.log(self.model.starts)
         self._start = Beliefs.of_one(np.arange(self.model.num_interfaces), starts)
@@ -75,7 +78,11 @@ class Answers:
             if (type(raw) is int or type(raw) is float) and -LARGEST < raw < LARGEST:
                 known[name] = raw
             elif not is_missing(raw):
-                known[name] = as_value(raw, f"evidence for {name!r}", EvidenceError)
+                value = known[name] = as_value(raw, f"evidence for {name!r}", EvidenceError)
+                if isinstance(value, str) and name in self._numbers:
+                    raise EvidenceError(
+                        f"evidence for {name!r}: its values are numbers, found {value!r}"
+                    )
         return known
 
     def offered(self, known: Known | None) -> tuple[str, Sequence[Value]]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from rspmn.circuit import Leaf, Max, Network, NetworkBuilder, Product, Utility
+from rspmn.circuit import Leaf, Max, Network, NetworkBuilder, Product, Sum, Utility
 from rspmn.circuit.rewrite import graft
 from rspmn.data.keys import group_weights
 from rspmn.end_nodes import visits_of_states, weighted_top
@@ -203,6 +203,7 @@ class _Copied:
         from scipy.sparse import csr_array
 
         self.template, self.level = model.template, model.bellman.levels[0]
+        self.utility = model.schema.utility
         self.place = {node: k for k, node in enumerate(self.level.nodes.tolist())}
         count, interfaces = int(classes.max()) + 1, model.num_interfaces
         ones = np.ones(interfaces), (np.arange(interfaces), classes)
@@ -240,22 +241,30 @@ class _Copied:
             for to, weight in self.leads[self.bounds[number] : self.bounds[number + 1]]:
                 leads[to] = leads.get(to, 0.0) + share * weight
         after = builder.sum([builder.latent(to) for to in leads], list(leads.values()))
-        logged = [_utility(self.template, self.template.nodes[n].children[branch]) for n in at]
-        means, spread = (np.array([getattr(u, name) for u in logged])
-                         for name in ("mean", "variance"))  # fmt: skip
-        mean = float(weights @ means)
-        variance = max(float(weights @ (spread + means**2)) - mean**2, 0.0)
-        count = sum(u.count for u in logged)
-        return builder.product([builder.utility(logged[0].variable, mean, count, variance), after])
+        logged = [_earned(self.template, self.template.nodes[n].children[branch]) for n in at]
+        means, variances, counts = np.array(logged).T
+        mean, variance = _mixed(weights, means, variances)
+        earned = builder.utility(self.utility, mean, float(counts.sum()), variance)
+        return builder.product([earned, after])
 
 
-def _utility(template: Network, index: int) -> Utility:
-    """Return the utility of a branch."""
-    found = [template.nodes[c] for c in (index, *template.nodes[index].children)]
-    utilities = [node for node in found if isinstance(node, Utility)]
-    if len(utilities) != 1:
-        raise CircuitError(f"merged: node {index}: expected one utility, found {len(utilities)}")
-    return utilities[0]
+def _earned(template: Network, index: int) -> tuple[float, float, float]:
+    """Return mean, variance and count of what a branch earns, whatever it leads to."""
+    node = template.nodes[index]
+    if isinstance(node, Utility):
+        return node.mean, node.variance, node.count
+    if not isinstance(node, Sum | Product):
+        return 0.0, 0.0, 0.0
+    means, variances, counts = np.array([_earned(template, c) for c in node.children]).T
+    if isinstance(node, Sum):
+        return *_mixed(np.array(node.weights), means, variances), float(counts.sum())
+    return float(means.sum()), float(variances.sum()), float(counts.sum())
+
+
+def _mixed(weights: Array, means: Array, variances: Array) -> tuple[float, float]:
+    """Return mean and variance of a mixture."""
+    mean = float(weights @ means)
+    return mean, float(weights @ (variances + (means - mean) ** 2))
 
 
 # ---- what it costs ---------------------------------------------------------------------

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rspmn.availability import label
 from rspmn.data.columns import Column
 from rspmn.data.tables import as_table
-from rspmn.errors import EvidenceError
+from rspmn.errors import EvidenceError, did_you_mean
 from rspmn.infer.actions import ActionValue, action_values, best_among
 from rspmn.infer.available_actions import checked
 from rspmn.infer.compiled.decisions import Worths
@@ -61,6 +61,11 @@ def decide(model: SPMN, table: object) -> dict[str, NDArray[Any]]:
     """Return what to do in each row of a table of states, as columns; see `SPMN.decide`."""
     rows = as_table(table)
     names = [name for name in rows.names if name in model.schema.variables]
+    if rows.names and not names:
+        valid = model.schema.variables[:-1]
+        raise EvidenceError(
+            f"the table has no variable of the model: {did_you_mean(rows.names[0], valid)}"
+        )
     check_columns(names, model.network)
     asked = _next_decision(model, dict.fromkeys(names))
     compiled = None if asked is None else model.compiled(asked)

@@ -83,6 +83,11 @@ def _about_missing(info: RSPMNInfo) -> Iterator[str]:
 
 def _about_edge(info: RSPMNInfo) -> Iterator[str]:
     """Return lines about decisions and states at the edge of the log, and beyond it."""
+    if info.cut is not None:
+        yield (
+            f"cut steps: {info.cut}; what they earn is not counted. Declare which episodes "
+            "terminated, or log the state that followed"
+        )
     if info.unsupported_branches:
         yield (
             f"unsupported: {info.unsupported_branches} decisions were only made in steps with an "
@@ -99,7 +104,7 @@ def _about_edge(info: RSPMNInfo) -> Iterator[str]:
         )
     if info.each_state:
         yield f"each state is an interface node: {info.each_state}"
-    not_examined = f"{100 * info.cut_beyond:.2g} % of what may follow was not examined"
+    not_examined = f"{100 * info.cut_beyond:.3g} % of what may follow was not examined"
     if not info.beyond and info.cut_beyond > 10 * CUT:
         yield f"beyond the log: {not_examined}: there are too many possible successors"
     if info.beyond:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rspmn.circuit import Network
+from rspmn.data.cut_steps import CutSteps, cut_steps_that_differ
 from rspmn.data.episodes import Followed
 from rspmn.data.windows import Windows
 from rspmn.infer.compiled.assign import SEVERAL
@@ -34,6 +35,8 @@ class RSPMNInfo:
     windows: int = 0  # distinct
     steps: int = 0  # logged
     steps_unknown: int = 0  # of these, those followed by nothing known, as the log was cut
+    #: Steps after which the log was cut, if they earn more or less than others; not counted.
+    cut: CutSteps | None = None
     lacking: dict[str, int] = field(default_factory=dict)  # steps that lack each variable, if any
     #: Steps that lack values, or lead to a state that does, for which values were drawn.
     steps_completed: int = 0
@@ -98,6 +101,7 @@ class RSPMNInfo:
         columns = ((name, windows.columns[name]) for name in windows.schema.state_variables)
         lacking = {name: int(windows.counts[column.missing].sum()) for name, column in columns}
         self.lacking = {name: steps for name, steps in lacking.items() if steps}
+        self.cut = cut_steps_that_differ(windows)
 
     def count_structure(self, learner: Learner, grown: Grown) -> None:
         """Record what was learned in Step 1."""

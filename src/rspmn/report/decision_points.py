@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rspmn.circuit import Max
-from rspmn.errors import EvidenceError
+from rspmn.errors import ConvergenceError
 from rspmn.explain.after_actions import OutcomeFinder
 from rspmn.explain.outcome_rows import OutcomeRows
 from rspmn.infer.actions import ActionValue, judged, shown_share
@@ -38,7 +38,7 @@ class DecisionPoints:
             return "the model keeps no counts of logged steps"
         try:
             self._drawn.worth(self.after)
-        except EvidenceError as error:  # without a horizon, values of draws may not converge
+        except ConvergenceError as error:  # without a horizon, values of draws may not converge
             return str(error).removeprefix("how sure: ")
         return ""
 

@@ -69,7 +69,7 @@ def report_page(data: Mapping[str, Any], *, live: bool = False) -> str:
 
 def write_report(path: str | Path, data: Mapping[str, Any]) -> None:
     """Write the page of some data, whole or not at all."""
-    write_atomically(path, report_page(data).encode())
+    write_atomically(path, report_page(data).encode(errors="replace"))  # names of files
 
 
 def asset(name: str) -> str:

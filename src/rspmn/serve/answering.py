@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -14,6 +13,7 @@ from rspmn.errors import EvidenceError
 from rspmn.infer.policy import Policy
 from rspmn.model import RSPMN
 from rspmn.model_file import load
+from rspmn.serve.worker import Worker
 from rspmn.spmn import SPMN
 
 T = TypeVar("T")
@@ -93,16 +93,16 @@ class Desk:
     def __init__(self, read: Callable[[], Loaded]) -> None:
         self._read = read  # what to ask; called when the first question comes
         self._found: Loaded | None = None
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="rspmn")
+        self._worker = Worker()
 
     async def ask(self, question: Callable[[Loaded], T], seconds: float) -> T:
         """Return the answer to a question; `TimeoutError` if it takes longer.
 
         A question that is late goes on in its thread: Python cannot stop it. Those after it wait.
         """
-        loop = asyncio.get_running_loop()
-        answer = loop.run_in_executor(self._thread, partial(self._answer, question))
-        return await asyncio.wait_for(answer, seconds)
+        answer = asyncio.wrap_future(self._worker.submit(partial(self._answer, question)))
+        found: T = await asyncio.wait_for(answer, seconds)
+        return found
 
     def _answer(self, question: Callable[[Loaded], T]) -> T:
         if self._found is None:
@@ -111,7 +111,7 @@ class Desk:
 
     def close(self) -> None:
         """Let the thread end when its questions are answered."""
-        self._thread.shutdown(wait=False, cancel_futures=False)
+        self._worker.close()
 
 
 class Answering:
@@ -134,7 +134,10 @@ class Answering:
 
     async def reload(self) -> None:
         """Read the file again; until that is done, and if it fails, the old model answers."""
-        found = await asyncio.to_thread(Loaded.read, self.served)
+        worker = Worker()
+        reading = worker.submit(partial(Loaded.read, self.served))
+        worker.close()
+        found: Loaded = await asyncio.wrap_future(reading)
         old = (self.quick, self.slow)
         self._open(found)
         for desk in old:
@@ -147,6 +150,8 @@ class Answering:
 
 
 def _content(path: Path) -> bytes:
+    if path.exists() and not path.is_file():
+        raise EvidenceError(f"{path}: expected a file")  # a pipe might never end
     try:
         return path.read_bytes()
     except OSError as error:

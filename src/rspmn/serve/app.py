@@ -1,7 +1,7 @@
 """The HTTP service of some models; its description is at /openapi.json."""
 
 import html
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -10,13 +10,18 @@ from urllib.parse import quote
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
+from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from rspmn import __version__
+from rspmn.display import shortened
 from rspmn.errors import RspmnError
 from rspmn.serve import questions
 from rspmn.serve.answering import Answering, Desk, Loaded, Served
 from rspmn.serve.protection import App, Protected
 from rspmn.serve.questions import AboutState, AboutWorth, Batch, Simulation
+
+#: The most characters of an error.
+LONGEST = 300
 
 Q = TypeVar("Q")
 Facts = dict[str, Any]
@@ -82,26 +87,30 @@ def _closing(models: dict[str, Answering]) -> Callable[[FastAPI], Any]:
     return lifespan
 
 
+def _error(text: str, status: int, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    return JSONResponse({"error": shortened(text, LONGEST)}, status, headers)
+
+
 def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(RspmnError)
     async def refused(_: Request, error: Exception) -> JSONResponse:
-        return JSONResponse({"error": str(error)}, 422)
+        return _error(str(error), 422)
 
     @app.exception_handler(RequestValidationError)
     async def misread(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"][1:]))
-        return JSONResponse({"error": f"{where or 'body'}: {first['msg']}"}, 422)
+        where = shortened(".".join(map(str, first["loc"][1:])) or "body", LONGEST // 2)
+        return _error(f"{where}: {first['msg']}", 422)
 
     @app.exception_handler(TimeoutError)
     async def late(_: Request, __: Exception) -> JSONResponse:
-        return JSONResponse({"error": "the question takes longer than is allowed"}, 503)
+        return _error("the question takes longer than is allowed", 503)
 
-    @app.exception_handler(HTTPException)
+    @app.exception_handler(StarletteHTTPException)  # those of FastAPI, and of unknown paths
     async def other(_: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, HTTPException)
-        return JSONResponse({"error": error.detail}, error.status_code)
+        assert isinstance(error, StarletteHTTPException)
+        return _error(error.detail, error.status_code, error.headers)
 
 
 def _find(models: dict[str, Answering], name: str) -> Answering:

@@ -1,10 +1,13 @@
 """The questions that a served model answers, as JSON has them."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from rspmn.errors import EvidenceError, did_you_mean
 from rspmn.infer.actions import ActionValue
+from rspmn.infer.evidence import as_state
 from rspmn.infer.policy import Policy
 from rspmn.model import RSPMN
 from rspmn.serve.answering import Loaded
@@ -49,6 +52,12 @@ class Batch(Question):
     states: Annotated[list[dict[str, Value]] | None, Field(max_length=MOST_STATES)] = None
     t: Time = 0
 
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Self:
+        if self.columns is not None and self.states is not None:
+            raise ValueError("expected columns or states, found both")
+        return self
+
 
 class Simulation(Question):
     """Episodes drawn from the model."""
@@ -57,6 +66,12 @@ class Simulation(Question):
     horizon: Annotated[int, Field(ge=1, le=10_000)] = 20
     seed: Annotated[int, Field(ge=0)] = 0
     policy: Literal["recommended", "practice", "uniform"] = "recommended"
+
+    @model_validator(mode="after")
+    def _not_too_many(self) -> Self:
+        if self.episodes * self.horizon > MOST_STEPS:
+            raise ValueError(f"expected at most {MOST_STEPS} steps, episodes times horizon")
+        return self
 
 
 def act(asked: AboutState, found: Loaded) -> dict[str, Any]:
@@ -85,15 +100,22 @@ def meu(asked: AboutWorth, found: Loaded) -> dict[str, Any]:
 
 def batch(asked: Batch, found: Loaded) -> dict[str, Any]:
     """Return what to do in many states, as columns; null where the model knows nothing to do."""
-    names = found.policy.index.names
-    table = asked.columns
-    if table is None:
-        rows = asked.states or []
-        table = {name: [row.get(name) for row in rows] for name in names}
+    if asked.columns is None:
+        names = found.policy.index.names
+        rows = [as_state(row, found.model.schema) for row in asked.states or []]
+        for name in dict.fromkeys(name for row in rows for name in row):
+            if name not in names:
+                raise EvidenceError(f"unknown variable {name!r}: {did_you_mean(name, names)}")
+        return _decided({name: [row.get(name) for row in rows] for name in names}, asked.t, found)
+    return _decided(asked.columns, asked.t, found)
+
+
+def _decided(table: Mapping[str, list[Any]], t: int, found: Loaded) -> dict[str, Any]:
+    """Return what to do in the rows of a table, as columns."""
     decisions = found.model.schema.decisions
     several = len(decisions) > 1
     unknown: Any = dict.fromkeys(decisions, UNKNOWN) if several else UNKNOWN
-    made = found.policy.act_many(table, asked.t, unknown)
+    made = found.policy.act_many(table, t, unknown)
     columns = made if several else {decisions[0]: made}
     return {"decided": {name: _known(column.tolist()) for name, column in columns.items()}}
 

@@ -11,14 +11,14 @@ draws: what the posterior cannot tell stays as it is.
 
 import numpy as np
 
-from rspmn.errors import ConvergenceError, EvidenceError
+from rspmn.errors import EvidenceError
 from rspmn.infer.compiled.bellman import Choices
 from rspmn.infer.compiled.finite_horizon import StepValues
 from rspmn.infer.compiled.linear_forms import Level
 from rspmn.infer.compiled.planned import Plan
 from rspmn.infer.criterion import Criterion, competing_of_each, decided
 from rspmn.model import RSPMN
-from rspmn.trust.drawn_worlds import Worlds, is_settled
+from rspmn.trust.drawn_worlds import Worlds, is_settled, limit_of
 from rspmn.types import Array, Ints
 
 #: Draws from the posterior, and the seed that they are made with.
@@ -26,13 +26,10 @@ DRAWS, SEED = 200, 1
 #: An action is not taken instead of one with more than so many times its logged steps: what the
 #: posterior says of it is mostly what others did.
 RARER = 3.0
-#: By this share a rarer action is worth less than the plain choice, at least.
+#: By this share of the largest worth a rarer action is worth less than the plain choice, at least.
 BELOW = 1e-6
 #: At most this many floats are held by the draws.
 MOST_FLOATS = 40_000_000
-#: Without a horizon, values are updated until they change by less than this share; so often at
-#: most.
-SETTLED, MOST_UPDATES = 1e-6, 5_000
 
 
 class CautiousPlan(Plan):
@@ -88,7 +85,8 @@ class CautiousPlan(Plan):
         worlds = posterior.worlds(posterior.draw(self.draws, np.random.default_rng(SEED)))
         values = np.zeros((self.draws, self.model.num_interfaces))
         if self.horizon is None:
-            return StepValues({0: self._limit(worlds, values).mean(axis=0)}, 0)
+            limit = limit_of(lambda before: self._step(worlds, before, 0), values, "caution")
+            return StepValues({0: limit.mean(axis=0)}, 0)
         found: dict[int, Array] = {}
         last = self.horizon - 1
         same = self.plain.settled_from(last)  # from here on the plain choices stay the same
@@ -107,16 +105,6 @@ class CautiousPlan(Plan):
         found = worlds.update(values, self.discount, last, rule)
         self._estimates[after:] = [rule.estimates]
         return found
-
-    def _limit(self, worlds: Worlds, values: Array) -> Array:  # [draws, interfaces]
-        for _ in range(MOST_UPDATES):
-            before, values = values, self._step(worlds, values, 0)
-            if np.abs(values - before).max() <= SETTLED * max(1.0, float(np.abs(values).max())):
-                return values
-        raise ConvergenceError(
-            "caution: the values of draws do not converge without a horizon: give a horizon, or a "
-            "discount below 1"
-        )
 
     def _settled_limit(self, values: Array) -> tuple[StepValues, StepValues]:
         """Return no delays, and that all is supported: draws are of what is known."""
@@ -162,7 +150,7 @@ class _Cautious:
         """Return estimates, those of much rarer branches below that of the plain choice."""
         steps, node = level.branches.steps, level.branches.node
         plain = self.plain.chosen[number][node]  # [branches]
-        below = estimate[plain] - BELOW * np.maximum(1.0, np.abs(estimate[plain]))
+        below = estimate[plain] - BELOW * (float(np.abs(estimate).max(initial=0.0)) or 1.0)
         rarer = RARER * steps < steps[plain]
         return np.where(rarer, np.minimum(estimate, below), estimate)
 

@@ -4,11 +4,13 @@ Worlds differ in where the branches of the last decision lead and what they earn
 what is observed between two decisions, is the model's.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
 import numpy as np
 
+from rspmn.errors import ConvergenceError
 from rspmn.infer.compiled.bellman import Bellman
 from rspmn.infer.compiled.linear_forms import Forms, Level
 from rspmn.trust.rules import Rule
@@ -17,6 +19,9 @@ from rspmn.types import Array, Bools
 #: Values of many steps are no longer updated where the steps that are left change them by no more
 #: than this, relative to the largest.
 NEGLIGIBLE = 1e-9
+#: Without a horizon, values are updated until they are within this share of their limit; so often
+#: at most.
+SETTLED, MOST_UPDATES = 1e-5, 12_000
 
 
 def is_settled(before: Array, values: Array, left: int) -> bool:
@@ -25,7 +30,28 @@ def is_settled(before: Array, values: Array, left: int) -> bool:
     None of them changes values by more than the last one did, as long as choices stay the same.
     """
     change = float(np.abs(values - before).max())
-    return left * change <= NEGLIGIBLE * max(1.0, float(np.abs(values).max()))
+    return left * change <= NEGLIGIBLE * float(np.abs(values).max())
+
+
+def limit_of(update: Callable[[Array], Array], values: Array, what: str) -> Array:
+    """Return values after so many updates that further ones change next to nothing.
+
+    `what` they are of, for the message if they do not converge.
+    """
+    change = math.inf
+    for _ in range(MOST_UPDATES):
+        before, changed = values, change
+        values = update(before)
+        change = float(np.abs(values - before).max())
+        # If it goes on to shrink like this, so much is left: change · rate / (1 - rate).
+        shrinks = change < changed < math.inf
+        left = change * change / (changed - change) if shrinks else math.inf
+        if change == 0 or left <= SETTLED * float(np.abs(values).max()):
+            return values
+    raise ConvergenceError(
+        f"{what}: the values of draws do not converge without a horizon: make the policy with a "
+        "horizon, or a discount below 1"
+    )
 
 
 class TemplateBranches(Protocol):

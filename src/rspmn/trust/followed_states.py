@@ -8,6 +8,7 @@ this decision at the knots around it, with the noise of the log. Walks are made 
 what is expected, so that values have intervals.
 """
 
+import math
 from collections.abc import Mapping
 from itertools import product
 
@@ -23,8 +24,11 @@ from rspmn.trust.soft_box_draws import SoftPosterior
 from rspmn.types import Array, Bools, Ints
 from rspmn.values import Value
 
-#: Draws of what is expected, at most and at least, and the walks in each.
+#: Draws of what is expected, at most and at least, and the walks in each that are made together.
 DRAWS, LEAST_DRAWS, WALKS = 100, 20, 10
+#: More walks are made until means vary no more than by this share because walks are few; not if
+#: there are so many in each draw, or so many steps in all.
+SAMPLED, MOST_WALKS, MOST_MOVES = 0.1, 200, 400_000
 #: At most this many floats are held by the draws.
 MOST_FLOATS = 40_000_000
 #: So many steps are followed at most; what comes after them is interpolated.
@@ -54,9 +58,11 @@ class FollowedStates:
         inner = np.arange(len(self.points)) != self.model.end
         self.lowest, self.highest = self.points[inner].min(axis=0), self.points[inner].max(axis=0)
         on = np.maximum(1 - posterior.end, 1e-12)[:, None]
-        self.lands = np.asarray(posterior.leads @ self.points) / on  # [branches, numbers]
-        square = np.asarray(posterior.leads @ self.points**2) / on
-        self.spread = np.maximum(square - self.lands**2, 0)  # [branches, numbers]
+        centre = (self.lowest + self.highest) / 2  # squares of numbers far from 0 would be rounded
+        around = np.where(inner[:, None], self.points - centre, 0.0)
+        mean, square = (np.asarray(posterior.leads @ x) / on for x in (around, around**2))
+        self.lands = centre + mean  # [branches, numbers]
+        self.spread = np.maximum(square - mean**2, 0)  # [branches, numbers]
         goes_on = posterior.leads.copy()
         goes_on.data[goes_on.indices == self.model.end] = 0.0
         self.goes_on = goes_on  # [branches, interfaces], without the end
@@ -123,35 +129,62 @@ class FollowedStates:
         most = MOST_FLOATS // ((2 + len(self.names)) * len(self.lands))
         draws = max(LEAST_DRAWS, min(draws, DRAWS, most))
         first = posterior.draw_starts(draws, rng) if nodes is None else np.tile(nodes, (draws, 1))
-        walks = _Walks(self, first, known, rng)
+        errors = _Errors(self, draws, rng)
         steps = min(MOST_STEPS if horizon is None else after + 1, MOST_STEPS)
-        for k in range(steps):
-            left = 0 if horizon is None else after - k
-            goes_on = horizon is None or left > 0
-            walks.step(left, interpolated=goes_on and k == steps - 1)
-            if not len(walks.going):
-                break
-        return _without_sampling(walks.earned.reshape(draws, WALKS))
+        earned, moves = np.zeros((draws, 0)), 0
+        while True:
+            walks = _Walks(self, errors, first, known, rng)
+            for k in range(steps):
+                left = 0 if horizon is None else after - k
+                goes_on = horizon is None or left > 0
+                moves += len(walks.going)
+                walks.step(left, interpolated=goes_on and k == steps - 1)
+                if not len(walks.going):
+                    break
+            earned = np.column_stack([earned, walks.earned.reshape(draws, WALKS)])
+            sampled, all_ = _variances(earned)
+            enough = sampled <= SAMPLED * all_ or earned.shape[1] >= MOST_WALKS
+            if enough or moves >= MOST_MOVES:
+                return _without_sampling(earned)
+
+
+class _Errors:
+    """How far what is expected of branches is off, in each of some draws."""
+
+    def __init__(self, followed: FollowedStates, draws: int, rng: np.random.Generator) -> None:
+        posterior, (size, numbers) = followed.posterior, followed.lands.shape
+        known, end = np.maximum(posterior.known, 1e-9), posterior.end
+        #: Of utilities and of moves, by their noise; [1 + numbers, draws, branches].
+        self.errors = rng.standard_normal((1 + numbers, draws, size))
+        self.errors -= self.errors.mean(axis=1, keepdims=True)
+        self.errors /= np.sqrt(known)
+        self.errors[0] *= np.sqrt(posterior.variance)
+        self.end = np.tile(end, (draws, 1))  # [draws, branches]
+        open_ = np.flatnonzero((end > 0) & (end < 1))
+        ends, goes_on = known[open_] * end[open_], known[open_] * (1 - end[open_])
+        self.end[:, open_] = rng.beta(ends, goes_on, (draws, len(open_)))
 
 
 class _Walks:
     """States on their way, some in each draw of what is expected.
 
-    `followed`: what is expected. `first`: the probability of each interface node at first, in each
-    draw. `known`: what is known of the first state. `rng`: a random generator.
+    `followed`: what is expected. `errors`: how far that is off in each draw. `first`: the
+    probability of each interface node at first, in each draw. `known`: what is known of the first
+    state. `rng`: a random generator.
     """
 
     def __init__(
         self,
         followed: FollowedStates,
+        errors: _Errors,
         first: Array,
         known: Mapping[str, Value],
         rng: np.random.Generator,
     ) -> None:
         self.followed, self.rng, self.draw = followed, rng, np.repeat(np.arange(len(first)), WALKS)
+        self.errors, self.end = errors.errors, errors.end
         self.earned = np.zeros(len(self.draw))  # [all walks]
         self.number, self.going = np.arange(len(self.draw)), np.ones(len(self.draw))  # [walks]
-        self._draw_errors(len(first))
         rank = first.cumsum(axis=1)[self.draw]
         picked = (rank < rank[:, -1:] * rng.random((len(self.draw), 1))).sum(axis=1)
         points = followed.points
@@ -162,19 +195,6 @@ class _Walks:
         for k, name in enumerate(followed.names):
             if isinstance(number := known.get(name), int | float):
                 self.numbers[:, k] = number
-
-    def _draw_errors(self, draws: int) -> None:
-        """Draw how far utilities and moves are off, and how probable ends are."""
-        posterior, (size, numbers) = self.followed.posterior, self.followed.lands.shape
-        known, end = np.maximum(posterior.known, 1e-9), posterior.end
-        self.errors = self.rng.standard_normal((1 + numbers, draws, size))
-        self.errors -= self.errors.mean(axis=1, keepdims=True)
-        self.errors /= np.sqrt(known)
-        self.errors[0] *= np.sqrt(posterior.variance)
-        self.end = np.tile(end, (draws, 1))  # [draws, branches]
-        open_ = np.flatnonzero((end > 0) & (end < 1))
-        ends, goes_on = known[open_] * end[open_], known[open_] * (1 - end[open_])
-        self.end[:, open_] = self.rng.beta(ends, goes_on, (draws, len(open_)))
 
     def step(self, after: int, interpolated: bool) -> None:
         """Decide and move; or decide, and interpolate what this and all further steps earn."""
@@ -283,9 +303,28 @@ def spread_of_states(points: Array, weights: Array) -> Array:  # [numbers]
     return found
 
 
+def _variances(values: Array) -> tuple[float, float]:
+    """Return by how much means of draws vary because walks are few, and in all."""
+    sampled = values.var(axis=1, ddof=1).mean() / values.shape[1]
+    return float(sampled), float(values.mean(axis=1).var(ddof=1))
+
+
 def _without_sampling(values: Array) -> Array:  # [draws]
-    """Return the means of the walks of each draw, varying as if there were many more walks."""
+    """Return the means of the walks of each draw, varying as if there were many more walks.
+
+    Their variance is σ² + s, where s is due to walks being few, and known well. The variance of
+    the draws alone may be less than s by chance, which does not mean that σ² is 0: the expectation
+    of σ² is taken, given that it is positive. With n degrees of freedom and the variance v of the
+    means, σ² + s is v · n / χ², an inverse gamma variable, above s.
+    """
+    from scipy.special import gammainc
+
     means = values.mean(axis=1)
-    sampled, all_ = values.var(axis=1, ddof=1).mean() / values.shape[1], means.var(ddof=1)
-    share = np.sqrt(max(0.0, 1 - sampled / all_)) if all_ > 0 else 0.0
+    sampled, all_ = _variances(values)
+    if not (sampled > 0 and all_ > 0):
+        return np.asarray(means)
+    shape = (len(values) - 1) / 2
+    rate = shape * max(all_, sampled)
+    known = gammainc(shape - 1, rate / sampled) / gammainc(shape, rate / sampled)
+    share = math.sqrt(min(1.0, max(0.0, rate / (shape - 1) * known - sampled) / all_))
     return np.asarray(means.mean() + share * (means - means.mean()))

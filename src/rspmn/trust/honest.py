@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rspmn.errors import ConvergenceError, EvidenceError
+from rspmn.errors import EvidenceError
 from rspmn.infer.compiled.planned import Plan
 from rspmn.infer.criterion import LEAST_KNOWN
 from rspmn.infer.meu import show_share
-from rspmn.trust.drawn_worlds import Worlds, is_settled
+from rspmn.trust.drawn_worlds import Worlds, is_settled, limit_of
 from rspmn.trust.followed_states import FollowedStates
 from rspmn.trust.posterior import Posterior
 from rspmn.trust.product_draws import ProductDraws
@@ -37,9 +37,6 @@ FOR_OPTIMISM, EDGES_FOR_OPTIMISM, LEAST_FOR_OPTIMISM = 100, 2_000_000, 20
 CHUNK = 10_000_000
 #: Where states are numbers, ends are told apart in boxes of at least this many steps.
 FEW_ENDS = 20.0
-#: Without a horizon, values are updated until they are within this share of their limit; so often
-#: at most.
-SETTLED, MOST_UPDATES = 1e-4, 3_000
 
 
 @dataclass(frozen=True)
@@ -65,7 +62,7 @@ class HonestValue:
     @property
     def kept(self) -> bool:
         """Whether the promise is within one standard deviation, or 0.1 %, of the point."""
-        same = 1e-3 * max(abs(self.promise), abs(self.point)) + 1e-6
+        same = 1e-3 * max(abs(self.promise), abs(self.point))
         return abs(self.promise - self.point) <= self.deviation + same
 
 
@@ -183,20 +180,7 @@ class _Plan:
                 if len(self.rules) <= after and is_settled(before, values, self.steps - 1 - after):
                     break
             return values
-        change = math.inf
-        for _ in range(MOST_UPDATES):
-            before, changed = values, change
-            values = update(before, 0, False)
-            change = float(np.abs(values - before).max())
-            # If it goes on to shrink like this, so much is left: change · rate / (1 - rate).
-            shrinks = change < changed < math.inf
-            left = change * change / (changed - change) if shrinks else math.inf
-            if change == 0 or left <= SETTLED * max(1.0, float(np.abs(values).max())):
-                return values
-        raise ConvergenceError(
-            "honest value: the values of draws do not converge without a horizon: make the policy "
-            "with a horizon, or a discount below 1"
-        )
+        return limit_of(lambda before: update(before, 0, False), values, "honest value")
 
 
 def _summary(

@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from rspmn.errors import EvidenceError
 from rspmn.infer.actions import ActionValue, best_among
 from rspmn.infer.compiled.mixture import Situation
 from rspmn.infer.compiled.planned import Plan
 from rspmn.infer.criterion import LEAST_KNOWN, TIE
 from rspmn.infer.meu import show_share
-from rspmn.trust.drawn_worlds import Worlds
+from rspmn.trust.drawn_worlds import Worlds, limit_of
 from rspmn.trust.honest import tails_of
 from rspmn.trust.rules import Recorded, Rule, rule_of
 from rspmn.types import Array
@@ -27,9 +26,6 @@ from rspmn.types import Array
 DRAWS, SEED = 200, 0
 #: A decision is too close to call if its action is best in a smaller share of draws.
 SURE = 0.9
-#: Without a horizon, values are updated until they change by less than this share; so often at
-#: most.
-SETTLED, MOST_UPDATES = 1e-6, 10_000
 #: What branches are worth is kept for so many different numbers of steps to go.
 KEPT = 8
 
@@ -137,16 +133,12 @@ class DrawnPlan:
         return values[after]
 
     def _limit(self, shape: tuple[int, int]) -> Array:
-        rule, found = self._rule(0), np.zeros(shape)
-        for _ in range(MOST_UPDATES):
-            before = found
-            found = self._worlds.update(before, self.planned.discount, False, rule)
-            if np.abs(found - before).max() <= SETTLED * max(1.0, float(np.abs(found).max())):
-                return found
-        raise EvidenceError(
-            "how sure: the values of draws do not converge without a horizon: make the policy "
-            "with a horizon, or a discount below 1"
-        )
+        rule, discount = self._rule(0), self.planned.discount
+
+        def update(values: Array) -> Array:
+            return self._worlds.update(values, discount, False, rule)
+
+        return limit_of(update, np.zeros(shape), "how sure")
 
 
 def how_sure(

@@ -32,6 +32,8 @@ FOR_EVER = 10_000
 #: With a larger share of steps that may lead to any state, intervals have a caveat: states with
 #: several variables are then treated as if they had nothing in common.
 MOST_NEW = 0.02
+#: With fewer steps, intervals have a caveat: they may be of no width by chance.
+FEW_STEPS = 10.0
 #: Shares of what is new below this are left out.
 LEAST = 1e-9
 
@@ -85,6 +87,8 @@ class Posterior:
     def caveats(self) -> tuple[str, ...]:
         """What no interval can make up for."""
         found, logged = [], self.evidence.utilities
+        if (steps := float(self.evidence.steps.sum())) < FEW_STEPS:
+            found.append(f"the log has {steps:g} steps with a known successor: too few to say more")
         if len(logged.mean) and not (logged.mean.any() or logged.pooled):
             found.append(
                 "all logged utilities with a known successor are 0: the log has no information "
@@ -289,7 +293,7 @@ class Posterior:
             if (found == before).all():
                 break
         if steps is None:
-            found = np.where(found - before > 1e-9 * (1 + np.abs(found)), np.inf, found)
+            found = np.where(found - before > 1e-9 * np.abs(found), np.inf, found)
         return -float(found[0]), float(found[1])
 
 

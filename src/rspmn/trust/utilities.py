@@ -12,7 +12,7 @@ import numpy as np
 
 from rspmn.data.keys import group_weights
 from rspmn.successor_counts import SharedUtilities
-from rspmn.types import Array, Ints
+from rspmn.types import Array, Ints, significant
 
 #: The pooled variance of utilities is worth so many steps.
 POOLED = 3.0
@@ -49,7 +49,7 @@ class Added:
         common[at] = np.sqrt(variance / np.array(shared.leaf_steps)[leaf[at]])
         # A prior worth κ steps: means have the variance of single utilities, divided by κ.
         own[at] = np.sqrt(variance / max(shared.least_strength, 1.0))
-        keys = np.stack([leaf[at], np.unique(mean[at].round(9), return_inverse=True)[1]])
+        keys = np.stack([leaf[at], np.unique(significant(mean[at]), return_inverse=True)[1]])
         _, first, kind[at] = np.unique(keys, axis=1, return_index=True, return_inverse=True)
         kinds, of_leaf = group_weights(kind[at], share), group_weights(leaf[at], share)
         home = leaf[at][first]

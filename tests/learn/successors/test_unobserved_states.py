@@ -1,5 +1,6 @@
 """States beyond the log: which are added, and what is done in them."""
 
+import tracemalloc
 from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import rspmn
 from rspmn import Windows, load, refit
 from rspmn.data.episodes import Episodes
 from rspmn.envs.mdp import MDP
@@ -17,6 +19,7 @@ from rspmn.learn.info import RSPMNInfo
 from rspmn.learn.structure import each_state
 from rspmn.learn.successors import extrapolate
 from rspmn.learn.successors import unobserved_states as beyond
+from rspmn.learn.successors.seen_together import SeenTogether
 from rspmn.model import RSPMN
 from rspmn.schema import Schema
 
@@ -205,3 +208,30 @@ def test_no_state_is_added_with_values_that_exclude_each_other(
     known = [model.state_index.belief({one: True, other: True}).nodes
              for one, other in combinations(places, 2)]  # fmt: skip
     assert not any(map(len, known))
+
+
+@pytest.mark.parametrize("most", [0, 10**6])
+def test_values_that_were_seen_together(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As pairs of all states of the log say, by tables and by lists."""
+    monkeypatch.setattr("rspmn.learn.successors.seen_together.MOST_PAIRS", most)
+    rng, sizes = np.random.default_rng(0), [3, 4, 2, 5]
+    seen, asked = (np.stack([rng.integers(0, n, k) for n in sizes], axis=1) for k in (12, 200))
+    pairs = {(a, b, row[a], row[b]) for row in seen.tolist() for a in range(4) for b in range(4)}
+    expected = [all((a, b, row[a], row[b]) in pairs for a in range(4) for b in range(4))
+                for row in asked.tolist()]  # fmt: skip
+    assert SeenTogether(seen, sizes)(asked).tolist() == expected
+    assert 0 < sum(expected) < 200
+
+
+def test_many_values_take_memory_in_proportion() -> None:
+    """Each state its own: a table of two values that were never seen together had n² entries."""
+    rng, n = np.random.default_rng(0), 12_000
+    log = {"episode": np.arange(n) // 4, "time": np.arange(n) % 4,
+           "x": [f"text {k}" for k in range(n)], "a": rng.choice(["l", "r"], n),
+           "u": rng.random(n)}  # fmt: skip
+    windows = rspmn.windows(log, rspmn.Schema([["x"], ["a"]], ["a"], "u"), ending="end")
+    tracemalloc.start()
+    learn_rspmn(windows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 * n * n  # bytes; it was more than a float32 for each two values

@@ -1,11 +1,12 @@
 """Statistics and kinds of the columns of a table, computed by the engine that holds it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
 
+from rspmn.data.sources.connect import parts_of
 from rspmn.data.sources.engine import Engine, Frame
 from rspmn.data.sources.engine_columns import (
     ISO_DATE,
@@ -96,18 +97,13 @@ def survey(source: Engine, variables: Sequence[str] = ()) -> Survey:
     names += [name for name in variables if name not in types]
     frame = source.frame.select(derived_column(types, name).alias(name) for name in names)
     plain = dict(frame.collect_schema())
-    queries = [nw.len().alias("rows")]
-    for k, name in enumerate(names):
-        column = nw.col(name)
-        lacking = count_where(is_missing(plain, name))
-        queries += [lacking.alias(f"m{k}"), column.n_unique().alias(f"d{k}")]
-        if plain[name].is_numeric():
-            queries += [column.min().alias(f"a{k}"), column.max().alias(f"b{k}")]
-        elif plain[name] == nw.String:
-            for what, pattern in (("n", NUMBER), ("t", f"^{ISO_DATE}")):
-                queries.append(count_where(column.str.contains(pattern)).alias(f"{what}{k}"))
-    facts = only_row(source.read(frame.select(*queries)))
-    if not facts["rows"]:
+    facts: dict[str, Any] = {}
+    for part in parts_of(range(len(names))):
+        queries = [nw.len().alias("rows")]
+        for k in part:
+            queries += _queries(plain, names[k], k)
+        facts |= only_row(source.read(frame.select(*queries)))
+    if not facts.get("rows"):
         raise no_rows()
     first = source.read(frame.head(HEAD))
     kinds = infer_kinds(source, frame, {name: [name] for name in names})
@@ -137,6 +133,19 @@ def survey(source: Engine, variables: Sequence[str] = ()) -> Survey:
             )
         )
     return Survey(int(facts["rows"]), tuple(columns))
+
+
+def _queries(types: dict[str, Any], name: str, k: int) -> Iterator[nw.Expr]:
+    """Return what is asked of a column; the names of the answers end in its number."""
+    column = nw.col(name)
+    yield count_where(is_missing(types, name)).alias(f"m{k}")
+    yield column.n_unique().alias(f"d{k}")
+    if types[name].is_numeric():
+        yield column.min().alias(f"a{k}")
+        yield column.max().alias(f"b{k}")
+    elif types[name] == nw.String:
+        for what, pattern in (("n", NUMBER), ("t", f"^{ISO_DATE}")):
+            yield count_where(column.str.contains(pattern)).alias(f"{what}{k}")
 
 
 def _odd_cells(source: Engine, frame: Frame, name: str) -> tuple[tuple[str, int], ...]:

@@ -10,11 +10,11 @@ import errno
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import gettempdir
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import narwhals as nw
 
@@ -24,12 +24,16 @@ from rspmn.files import own_folder
 if TYPE_CHECKING:
     import duckdb
 
+T = TypeVar("T")
 
 #: The memory that the process may use by default while it reads a log; what does not fit goes to a
 #: temporary folder.
 MEMORY_LIMIT = "1GB"
 #: A size: a number, and a unit of thousands (MB) or of 1024 (MiB).
 SIZE = r"([0-9]+(?:\.[0-9]*)?)\s*([KMGT]?)(i?)B"
+
+#: So many columns are asked about in one query.
+AT_ONCE = 32
 
 #: What the names of folders begin with in which DuckDB keeps what does not fit.
 FOLDER = ".rspmn-log-"
@@ -112,6 +116,15 @@ def _release_types() -> None:
     cached = getattr(namespace, "_builtin_namespace", None)
     if cached is not None:
         cached.cache_clear()
+
+
+def parts_of(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Divide columns into parts that one query is about: with hundreds it takes too much memory.
+
+    >>> [len(part) for part in parts_of(range(70))]
+    [32, 32, 6]
+    """
+    return (items[first : first + AT_ONCE] for first in range(0, len(items), AT_ONCE))
 
 
 def quoted(name: str) -> str:

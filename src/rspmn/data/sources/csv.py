@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rspmn.data.sources.connect import list_of, literal, quoted
+from rspmn.data.sources.connect import list_of, literal, parts_of, quoted
 from rspmn.errors import DataError
 
 if TYPE_CHECKING:
@@ -85,8 +85,10 @@ def _types(
 ) -> dict[str, str]:
     """Return the type of each column of text, by all of its cells: "" is text, "NULL" no cells."""
     tests = {"BIGINT": _whole, "DOUBLE": _number, "BOOLEAN": _boolean}
-    checks = ", ".join(test(c) for c in map(quoted, names) for test in tests.values())
-    ((*found,),) = connection.execute(f"SELECT {checks} FROM {name}").fetchall()
+    found: list[bool | None] = []
+    for part in parts_of(names):
+        checks = ", ".join(test(c) for c in map(quoted, part) for test in tests.values())
+        found += connection.execute(f"SELECT {checks} FROM {name}").fetchall()[0]
     types = {}
     for k, column in enumerate(names):
         passed = found[k * len(tests) : (k + 1) * len(tests)]

@@ -129,6 +129,10 @@ def _check_kinds(found: list[str], named: str) -> list[str]:
     if len(kinds) > 1:
         raise DataError(f"{named}: files of different kinds, {', '.join(found[:3])}: name one kind")
     for name in found:
+        if any("\ud800" <= letter <= "\udfff" for letter in name):
+            raise DataError(f"{name!r}: expected a name in UTF-8: rename the file")
+        if not Path(name).is_file():
+            raise DataError(f"{name}: expected a file; a pipe can be given as standard input")
         if Path(name).stat().st_size == 0:
             raise DataError(f"{name}: the file is empty")
     return found

@@ -33,6 +33,8 @@ CHUNK = 1_000_000
 FIRST = 2_000
 #: At most this many windows are sent down at once.
 ROWS = 20_000
+#: A utility is known up to this share of it, and this share of the largest.
+OWN_ROUNDING, ROUNDING = 1e-6, 1e-9
 #: The log-likelihood, over that of any value, of a missing value where the value is always missing.
 ABSENT = 1e6
 
@@ -219,7 +221,9 @@ def _fit(ways: Ways, earned: Array) -> Array:  # [instances]
     fit = np.zeros(len(ways.position))
     here = np.flatnonzero(trees.kind[ways.position] == KINDS[Utility])
     mean = means[ways.position[here]]
-    variance = variances[ways.position[here]] + 1e-9 * (1 + mean**2)
+    largest = float(np.abs(means).max(initial=0.0)) or 1.0
+    rounded = OWN_ROUNDING * np.abs(mean) + ROUNDING * largest
+    variance = np.maximum(variances[ways.position[here]] + rounded**2, 1e-300)
     fit[here] = -((earned[ways.pair[here]] - mean) ** 2) / (2 * variance) - np.log(variance) / 2
     if ways.missing.any():
         fit[ways.absent()] = ABSENT

@@ -236,7 +236,8 @@ def _ramps(builder: NetworkBuilder, name: str, knots: Array) -> list[tuple[int, 
     Those of the first and last knot have a tail, so that numbers beyond the log are at them.
     """
     span = float(knots[-1] - knots[0])
-    beyond = [(far * span, height * TAIL / span) for far, height in BEYOND]
+    least = 4 * float(np.spacing(np.abs(knots).max()))  # a number further on is another one
+    beyond = [(max(far * span, least), height * TAIL / span) for far, height in BEYOND]
     found = []
     for k, (low, high) in enumerate(zip(knots[:-1].tolist(), knots[1:].tolist(), strict=True)):
         width = high - low

@@ -77,7 +77,7 @@ class GTest:
         """Test all pairs at once."""
         del rng
         if self.alpha >= 1:
-            one, other = (np.array([rows.varies(n) for n in side]) for side in (left, right))
+            one, other = (np.array([*map(rows.varies, side)], dtype=bool) for side in (left, right))
             everything = one[:, None] & other[None, :]
             return Dependence(everything, everything.astype(np.float64))
         statistics = pair_statistics(rows, left, right, strata)

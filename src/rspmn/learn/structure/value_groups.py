@@ -7,6 +7,7 @@ Values whose rows no test distinguishes are one group.
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from rspmn.types import Array, Bools, Ints
 
 #: Up to so many values are first compared all with each other at once.
 FEW = 32
+#: A table of cells and blocks with more entries is sparse.
+DENSE = 10_000_000
 
 
 def outcome_table(rows: Rows, name: str, targets: Targets, alpha: float) -> "OutcomeTable":
@@ -77,8 +80,14 @@ class OutcomeTable:
         self.owned[self.block, self.owner] = 1.0
 
     @cached_property
-    def member(self) -> Array:  # [cells, blocks]
-        """Which block each cell is in."""
+    def member(self) -> Any:  # [cells, blocks]
+        """Which block each cell is in; sparse if these are many."""
+        if len(self.block) * self.blocks > DENSE:
+            from scipy.sparse import csr_array
+
+            cells = np.arange(len(self.block))
+            ones = np.ones(len(self.block)), (cells, self.block)
+            return csr_array(ones, shape=(len(self.block), self.blocks))
         found = np.zeros((len(self.block), self.blocks))
         found[np.arange(len(self.block)), self.block] = 1.0
         return found

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rspmn.circuit import Leaf, Network
 from rspmn.data.distinct import distinct_rows
@@ -25,6 +24,7 @@ from rspmn.infer.compiled.assign import Located, locate, with_those_that_went_on
 from rspmn.learn.successors.factored import Learned, Ties
 from rspmn.learn.successors.likely_states import CUT, LikelyStates
 from rspmn.learn.successors.predict import Predicted, Predictor, UnseenContexts
+from rspmn.learn.successors.seen_together import SeenTogether
 from rspmn.learn.successors.transitions import Contexts, Transitions, contexts_of
 from rspmn.model import RSPMN
 from rspmn.types import Array, Bools, Ints
@@ -167,7 +167,7 @@ class _Closure:
         self.tried = np.zeros((states.count, len(self.made)), dtype=bool)
         self.tried[states.of_steps[window], decision] = True
         self.likely = LikelyStates.of(factors)
-        self.apart = self._never_together()
+        self.seen = SeenTogether(self.values, [part.size for part in factors.components])
         self.found: list[Predicted] = []
         self.listed = self.following = 0.0  # how often states follow that were looked at, and all
 
@@ -177,7 +177,7 @@ class _Closure:
         while first < len(self.codes):
             stop = len(self.codes)
             values, visits = self._followed(first, stop)
-            plausible = self._is_plausible(values)
+            plausible = self.seen(values)
             values, visits = values[plausible], visits[plausible]
             most = self.known + max(MOST_STATES, FOR_EACH * self.known)
             left = max(0, min(MOST_PAIRS // size, most) - stop)
@@ -227,28 +227,6 @@ class _Closure:
         sizes = np.concatenate([self.sizes, self.made.sizes])
         contexts = Contexts((*self.names, *self.made.names), sizes, codes)
         return self.predict(UnseenContexts(contexts, pair, np.ones(len(pair))), len(pair))
-
-    def _never_together(self) -> NDArray[np.float32]:  # [values, values]
-        """Return 1 for each two values that no state of the log has together."""
-        seen = self._indicators(self.values)
-        return np.asarray((seen.T @ seen == 0).astype(np.float32))
-
-    def _is_plausible(self, values: Ints) -> Bools:  # [states]
-        """Return in which states each two components have values that were seen together."""
-        found = np.ones(len(values), dtype=bool)
-        for start in range(0, len(values), CHUNK // 50):
-            part = slice(start, start + CHUNK // 50)
-            has = self._indicators(values[part])
-            found[part] = ((has @ self.apart) * has).sum(axis=1) == 0
-        return found
-
-    def _indicators(self, values: Ints) -> NDArray[np.float32]:  # [states, values of components]
-        """Return which values states have, one column for each value of each component."""
-        sizes = [part.size for part in self.factors.components]
-        found = np.zeros((len(values), sum(sizes)), dtype=np.float32)
-        at = values + np.cumsum([0, *sizes[:-1]])
-        found[np.arange(len(values))[:, None], at] = 1.0
-        return found
 
     def _codes_of(self, values: Ints) -> Ints:  # [states, variables]
         """Return the codes of the variables of states, given the values of components."""
