@@ -1,6 +1,7 @@
 """Files that cannot be read: one sentence each, exit code 2, nothing written."""
 
 import gzip
+import os
 from pathlib import Path
 
 import pytest
@@ -124,3 +125,37 @@ def test_an_interruption_keeps_finished_files(
     assert main(words) == 130
     assert [path.name for path in tmp_path.iterdir()] == ["log-0.csv"]
     assert "nothing was written" not in capsys.readouterr().err
+
+
+def test_the_log_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log, schema = str(tmp_path / "log.csv"), str(tmp_path / "s.toml")
+    assert main(["generate", "FrozenLake", "--episodes", "9", "--schema", schema, "-o", log]) == 0
+    before = Path(log).read_bytes()
+    capsys.readouterr()
+    assert main(["learn", log, "--schema", schema, "-o", log, "--force"]) == 2
+    assert "is the log: give another file" in capsys.readouterr().err
+    assert Path(log).read_bytes() == before
+    assert main(["generate", "Maze", "--schema", log, "-o", log, "--force"]) == 2
+    assert "would be written twice" in capsys.readouterr().err
+    assert Path(log).read_bytes() == before
+
+
+def test_a_file_of_the_name_that_stands_for_standard_output(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "standard_output.csv"
+    assert main(["generate", "FrozenLake", "--episodes", "2", "-o", str(path), "-q"]) == 0
+    assert capsys.readouterr().out == ""
+    assert path.exists()
+
+
+def test_what_is_no_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "s.toml").write_text('order = [["x"], ["a"]]\ndecisions = ["a"]\nutility = "u"\n')
+    schema = str(tmp_path / "s.toml")
+    assert main(["doctor", str(tmp_path / "pipe.csv"), "--schema", schema]) == 2
+    assert "expected a file; a pipe can be given as standard input" in capsys.readouterr().err
+    odd = os.fsdecode(bytes(tmp_path / "n") + b"\xff.csv")
+    Path(odd).write_text("episode,time,x,a,u\n1,0,1,2,3\n")
+    assert main(["doctor", odd, "--schema", schema]) == 2
+    assert "expected a name in UTF-8: rename the file" in capsys.readouterr().err

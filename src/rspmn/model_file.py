@@ -157,7 +157,7 @@ def load_rspmn(path: str | Path) -> RSPMN:
     """Read a recurrent model."""
     model = load(path)
     if not isinstance(model, RSPMN):
-        raise ModelFileError(f"{path}: expected a model of kind 'rspmn', found 'spmn'")
+        raise ModelFileError(f"{path}: a model of single decisions: this needs one of episodes")
     return model
 
 
@@ -165,7 +165,7 @@ def load_spmn(path: str | Path) -> SPMN:
     """Read a model of a single decision problem."""
     model = load(path)
     if not isinstance(model, SPMN):
-        raise ModelFileError(f"{path}: expected a model of kind 'spmn', found 'rspmn'")
+        raise ModelFileError(f"{path}: a model of episodes: this needs one of single decisions")
     return model
 
 

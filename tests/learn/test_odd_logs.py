@@ -463,3 +463,9 @@ def test_decisions_of_many_numbers_are_not_binned() -> None:
     log = Episodes.from_long(table, Schema([["x"], ["a"]], ["a"], "u"), ending="end")
     model, _ = learn_rspmn(log)
     assert [model.policy(1).act({"x": k}) for k in range(3)] == [99, 99, 99]
+
+
+def test_states_of_which_nothing_is_known() -> None:
+    steps = [{"x": None, "a": "go", "u": 1.0}] * 3
+    with pytest.raises(DataError, match="all values of 'x' are missing"):
+        learn_rspmn(Episodes.from_steps([steps] * 2, PLAIN, [Followed.END] * 2))

@@ -140,6 +140,14 @@ class Command(click.Command):
 
     def _refuse_outputs(self, ctx: click.Context) -> None:
         """Refuse files that must not or cannot be written before anything is computed."""
+        outputs = [path.resolve() for path in self._outputs(ctx)]
+        logs = ctx.params.get("log") or ()
+        read = {Path(log).resolve() for log in ([logs] if isinstance(logs, str) else logs)}
+        for k, path in enumerate(outputs):
+            if path in read:
+                raise RspmnError(f"{path} is the log: give another file to write")
+            if path in outputs[:k]:
+                raise RspmnError(f"{path} would be written twice: give two files")
         for path in self._outputs(ctx):
             if os.path.isfile(path) and not ctx.params["force"]:  # noqa: PTH113  # raises nothing
                 raise RspmnError(f"{path} already exists; use --force to overwrite it")

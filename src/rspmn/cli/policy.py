@@ -28,6 +28,7 @@ def show_policy(arguments: Arguments) -> None:
     """Write the best decision of every interface node as a table."""
     model = load(arguments.model)
     if isinstance(model, SPMN):
+        options(model, arguments)  # refuses those of recurrent models
         policy = model.policy()
     else:
         policy = model.policy(**options(model, arguments))

@@ -56,10 +56,12 @@ def wrap(windows: Windows, config: LearnConfig) -> TwoSteps:
     went_on = windows.went_on
     nowhere = went_on.any() and not (windows.followed[~went_on] <= Followed.STATE).any()
     if nowhere or not known.any():
-        raise DataError(
-            f"none of {len(windows)} distinct steps has a known successor: every episode has one "
-            "step and was truncated; declare how episodes ended, or log longer ones"
-        )
+        state = windows.schema.state_variables
+        why = "every episode has one step and was truncated; declare how episodes ended, or log"
+        why += " longer ones"
+        if state and all(windows.columns[name].missing.all() for name in state):
+            why = f"all values of {', '.join(map(repr, state))} are missing"
+        raise DataError(f"none of {len(windows)} distinct steps has a known successor: {why}")
     schema = windows.schema
     columns = {name: windows.columns[name] for name in schema.variables}
     _check_complete(columns, schema)

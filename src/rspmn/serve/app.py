@@ -97,8 +97,10 @@ def _add_errors(app: FastAPI) -> None:
         return _error(str(error), 422)
 
     @app.exception_handler(RequestValidationError)
-    async def misread(_: Request, error: Exception) -> JSONResponse:
+    async def misread(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
+        if "json" not in request.headers.get("content-type", ""):
+            return _error("expected a header Content-Type: application/json", 422)
         first = error.errors()[0]
         where = shortened(".".join(map(str, first["loc"][1:])) or "body", LONGEST // 2)
         return _error(f"{where}: {first['msg']}", 422)
