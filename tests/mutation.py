@@ -149,8 +149,12 @@ def places(tree: ast.AST) -> Iterator[tuple[ast.AST, str]]:
                 yield node, f"{value} → {not value}"
             case ast.Constant(value=int(value) | float(value)):
                 yield node, f"{value} → {value + 1}"
-            case ast.Return(value=ast.expr()):
+            case ast.Return(value=ast.expr() as value) if not _is_none(value):
                 yield node, "returns None"
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def change(node: ast.AST) -> None:

@@ -317,3 +317,13 @@ def test_a_promise_that_prints_as_the_point_is_kept(promise: float, is_kept: boo
     """A tenth of a percent of 3.122 is .0031, however small the deviation."""
     found = HonestValue(3.122, 3.121, 3.123, promise, 0.0, 6e-5)
     assert found.kept == is_kept
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-9])
+def test_a_promise_is_kept_up_to_rounding(unit: float) -> None:
+    """.1 + .2 - .3 is 5.6e-17; draws that are all 0 do not deviate from it."""
+    draws, promise = [np.zeros(5)], unit * (0.1 + 0.2 - 0.3)
+    found = honest._summary(draws, draws, draws, promise, (-unit, unit), (), 0.9)
+    assert promise > 0
+    assert found.kept
+    assert not replace(found, promise=1e-9 * unit).kept

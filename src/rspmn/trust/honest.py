@@ -35,6 +35,8 @@ LEVEL = 0.9
 FOR_OPTIMISM, EDGES_FOR_OPTIMISM, LEAST_FOR_OPTIMISM = 100, 2_000_000, 20
 #: At most this many floats are held per chunk of draws.
 CHUNK = 10_000_000
+#: Sums are rounded to this share of the largest.
+ROUNDING = 1e-12
 #: Where states are numbers, ends are told apart in boxes of at least this many steps.
 FEW_ENDS = 20.0
 
@@ -121,7 +123,7 @@ def _of_soft_boxes(
     bounds = posterior.bounds(None if planned.horizon is None else after + 1, planned.discount)
     drawn = np.clip(drawn, *bounds)
     low, high = np.quantile(drawn, tails_of(level)).tolist()
-    point, noise = float(drawn.mean()), float(drawn.std())
+    point, noise = float(drawn.mean()), max(float(drawn.std()), _rounding(bounds))
     found = HonestValue(point, min(low, point), max(high, point), promise, 0.0, noise, (), level)
     caveats = []
     if 0 < posterior.ended < FEW_ENDS:
@@ -199,7 +201,13 @@ def _summary(
     high = float(np.quantile(values, above))
     point = max(float(values.mean()) - extra / 2, bounds[0])
     low, high = min(max(low - extra, bounds[0]), point), max(high, point)
-    return HonestValue(point, low, high, promise, extra, float(values.std()), caveats, level)
+    noise = max(float(values.std()), _rounding(bounds))
+    return HonestValue(point, low, high, promise, extra, noise, caveats, level)
+
+
+def _rounding(bounds: tuple[float, float]) -> float:
+    """Return how far values are rounded, given the least and the most that can be earned."""
+    return ROUNDING * max((abs(end) for end in bounds if math.isfinite(end)), default=0.0)
 
 
 def check_level(level: float) -> float:
