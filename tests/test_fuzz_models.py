@@ -114,6 +114,7 @@ MUTANTS: tuple[tuple[str, dict[tuple[str | int, ...], object], str], ...] = (
     ("moves", {("counts", "utilities", "strength"): 5e-324}, "acts_with_caution"),
     ("moves", {("counts", "utilities", "share"): [5e-324] * 101}, "acts_with_caution"),
     ("arrays_factored", {("template", "factors", 0, "share"): [5e-324] * 9}, "likelihood"),
+    ("moves", {("counts", "mean"): [5e-324] * 136}, "explain"),
     ("untried", {("schema", "log"): {"terminated": "\ud800"}}, "saved_again"),
     ("informative", {("template", "roots"): [51, 45, 43, 41, 39, 37, 35]}, "honest_value"),
     *(("never_taken", NEVER_ENDS, asked) for asked in ("information", "report", "meu_for_ever")),

@@ -157,7 +157,13 @@ def test_the_mean_is_the_value_where_factors_share_what_follows(seed: int) -> No
 
 
 def test_parts_of_an_outcome_have_its_mean() -> None:
-    """It earns 1, in a quarter 4 and else 0. If the quarter is a half, 4 is 2, and 0 is 0."""
-    outcome, share = np.array([0, 0, 1]), np.array([0.5, 0.5, 1.0])
-    found = _of_mean(np.array([1.0, 3.0]), outcome, share, np.array([4.0, 0.0, 0.0]))
-    assert found.tolist() == [2.0, 0.0, 3.0]
+    """It earns 1, in a quarter 4 and else 0. If the quarter is a half, 4 is 2, and 0 is 0.
+
+    The next one earned nothing anywhere; the last one, 2 and -2, cannot earn 5 by its size.
+    """
+    outcome, share = np.array([0, 0, 1, 2, 2]), np.array([0.5, 0.5, 1.0, 0.5, 0.5])
+    parts = np.array([4.0, 0.0, 0.0, 2.0, -2.0])
+    found = _of_mean(np.array([1.0, 3.0, 5.0]), outcome, share, parts)
+    assert found.tolist() == [2.0, 0.0, 3.0, 7.0, 3.0]
+    tiny = _of_mean(np.array([1.0]), np.array([0]), np.array([1.0]), np.array([5e-324]))
+    assert tiny.tolist() == [1.0]

@@ -70,12 +70,14 @@ def _of_mean(earned: Array, outcome: Ints, share: Array, parts: Array) -> Array:
     """Return what parts earn, so that their mean is what the outcome earns.
 
     It is not if an outcome leads elsewhere more often than was counted. Then what parts earn is
-    changed in proportion to its size: a part that earns nothing still does.
+    changed in proportion to its size: a part that earns nothing still does. Where that would be
+    more than its size, all parts are changed by as much.
     """
     mean, size = (group_weights(outcome, share * x, len(earned)) for x in (parts, np.abs(parts)))
-    nothing = size == 0
-    change = (earned - mean) / np.where(nothing, 1.0, size)
-    return np.asarray(parts + change[outcome] * np.where(nothing[outcome], 1.0, np.abs(parts)))
+    off = earned - mean
+    each = (size > 0) & (np.abs(off) <= size)
+    change = np.divide(off, size, out=off.copy(), where=each)
+    return np.asarray(parts + change[outcome] * np.where(each[outcome], np.abs(parts), 1.0))
 
 
 def _counted(counts: SuccessorCounts, outcome: Ints, to: Ints, interfaces: int) -> Array:
