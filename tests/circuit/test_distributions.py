@@ -113,7 +113,10 @@ def test_values_that_are_not_listed() -> None:
 # ---- Student's t ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ends", [(-math.inf, math.inf), (-1.0, math.inf), (-3.0, 0.5), (7.0, 9.0)])
+@pytest.mark.parametrize(
+    "ends",
+    [(-math.inf, math.inf), (-1.0, math.inf), (-3.0, 0.5), (-3.0, 1.5), (-3.0, 4.0), (7.0, 9.0)],
+)
 def test_student_t_against_scipy(ends: tuple[float, float]) -> None:
     leaf, exact = StudentT(0.5, 2.0, *ends), stats.t(4, 0.5, 2.0)
     mass = exact.cdf(ends[1]) - exact.cdf(ends[0])

@@ -8,6 +8,7 @@ import pytest
 from rspmn import Schema
 from rspmn.circuit import StudentT, Sum, validity_violations
 from rspmn.learn import LearnConfig, learn_spmn
+from rspmn.learn.structure import learn_spmn as learn_spmn_module
 from rspmn.learn.structure.class_factors import Earned, Numbers
 from rspmn.learn.structure.classes import is_number
 from rspmn.learn.structure.rows import read_rows
@@ -45,6 +46,26 @@ def test_classes_where_many_variables_say_a_little() -> None:
     worth, claimed = earned(model, rng)
     assert worth > 0.72
     assert abs(claimed - worth) < 0.1
+
+
+def test_no_trial_of_classes_takes_more_than_half_of_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The last model is the one that is asked for; without a limit no trial has one."""
+    learned, limits = learn_spmn_module._learned, list[float | None]()
+
+    def watched(rows: Any, schema: Any, config: LearnConfig, *more: Any) -> Any:
+        limits.append(config.max_seconds)
+        return learned(rows, schema, config, *more)
+
+    monkeypatch.setattr(learn_spmn_module, "_learned", watched)
+    table, schema = bandit(np.random.default_rng(10), 60)
+    learn_spmn(table, schema, LearnConfig(max_seconds=100))
+    assert len(limits) > 1
+    assert all(limit is not None and 0 < limit <= 50 for limit in limits[:-1])
+    limits.clear()
+    learn_spmn(table, schema)
+    assert set(limits) == {None}
 
 
 def test_contexts_beyond_all_that_was_seen() -> None:
@@ -169,6 +190,23 @@ def test_how_far_means_are_shrunk_by_hand() -> None:
     varied = (36 / 7 - 20 / 9) / (4 - 12.5 / 4)
     assert earned._noise == pytest.approx(20 / 9)
     assert earned._strength == pytest.approx(20 / 9 / varied)
+
+
+def test_how_much_a_utility_says_about_its_class_by_hand() -> None:
+    """Utilities -1 and 1 in one class, 9 and 11 in the other; all of them around 5.
+
+    Shrunk by one row, the means are (0 + 5) / 3 and (20 + 5) / 3. A row is 8/3 or 2/3 away from the
+    mean of its class: the noise is (64/9 + 4/9) / 2 = 34/9. The first row is 28/3 away from the
+    other class, where its normal density is lower by the exponent (784/9 - 64/9) / (2 · 34/9).
+    """
+    table = {"x": range(4), "a": [0] * 4, "u": [-1.0, 1.0, 9.0, 11.0]}
+    rows, _ = read_rows(table, Schema([["x"], ["a"]], ["a"], "u"), bins=10)
+    earned = Earned(rows, np.zeros(4, dtype=np.int64), "u")
+    earned.fit(np.repeat(np.eye(2), 2, axis=0))
+    found = earned.log_probs()
+    assert found[0, 0] - found[0, 1] == pytest.approx(720 / 68)
+    assert found[3, 1] - found[3, 0] == pytest.approx(720 / 68)
+    assert found[1, 0] - found[1, 1] == pytest.approx((22**2 - 2**2) / 68)
 
 
 def test_which_variables_are_numbers() -> None:

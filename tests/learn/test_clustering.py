@@ -109,3 +109,16 @@ def test_what_is_enough_reaches_the_clustering() -> None:
         groups = outcome_table(rows, "x", targets, alpha=0.01).group_values()
         counts.append(int(groups.max()) + 1)
     assert counts == [1, 4]
+
+
+def test_values_seen_too_rarely_are_alone_beside_others_that_are_alike() -> None:
+    """Two values seen 40 times are the same; two seen 8 times have the same share of each outcome.
+
+    Of the rare ones 10 observations are wanted, so they are neither the same as the others nor as
+    each other.
+    """
+    counts = np.array([[4.0, 4.0], [20.0, 20.0], [4.0, 4.0], [20.0, 20.0]])
+    one = np.zeros(2, dtype=np.int64)
+    table = OutcomeTable(counts, one, one, [], 0.01, enough=10.0)
+    assert table.group_values().tolist() == [0, 1, 2, 1]
+    assert OutcomeTable(counts, one, one, [], 0.01, enough=8.0).group_values().max() == 0

@@ -73,6 +73,20 @@ def test_the_model_still_describes_the_ward() -> None:
     assert model.meu({"x": 0, "ward": 7}, horizon=4) == model.meu({"x": 0, "ward": 1}, horizon=4)
 
 
+def test_where_no_step_follows_a_ward_is_still_a_habit() -> None:
+    """Episodes of one step, in which going from 1 earns 1: nothing says what the next ward is."""
+    table: dict[str, list[object]] = {name: [] for name in NAMES}
+    for episode, (x, ward) in enumerate([(0, 0), (0, 1), (1, 0), (1, 1)] * 50):
+        row = episode, 0, x, ward, "stay" if ward else "go", float(x == 1 and not ward), True
+        for name, value in zip(NAMES, row, strict=True):
+            table[name].append(value)
+    schema = Schema([["x", "ward"], ["a"]], ["a"], "u")
+    model, info = learn_rspmn(Episodes.from_long(table, schema, terminated="over"))
+    assert info.habits == ("ward",)
+    for ward in (0, 1):
+        assert model.meu({"x": 1, "ward": ward}, horizon=1) == pytest.approx(1.0)
+
+
 # ---- larger worlds ---------------------------------------------------------------------
 
 

@@ -1,5 +1,6 @@
 """Logs of many windows: sampled structure, parameters of all of them, moments of utilities."""
 
+from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 import rspmn
 from effort import mostly_soak
 from rspmn import Episodes, Followed, Schema, Windows
-from rspmn.circuit import Utility
+from rspmn.circuit import Leaf, Utility
 from rspmn.data.sources.count_windows import sampled
 from rspmn.envs.domains import DOMAINS
 from rspmn.errors import DataError
@@ -153,6 +154,23 @@ def test_flows_of_parts_add_up() -> None:
     assert np.allclose(added.mean, total.mean)
     assert np.allclose(added.squares, total.squares)
     assert added.leaves == total.leaves
+
+
+def test_leaves_see_each_value_as_often_as_it_was_logged() -> None:
+    log = DOMAINS["Maze"]().generate(50, 8, 0, "final")
+    model, _ = learn_rspmn(log)
+    windows = Windows.from_episodes(log)
+    assigned = assign(model, windows, leaves=True)
+    seen: Counter[tuple[str, Any]] = Counter()
+    for position, values in count(model, assigned, windows).leaves.items():
+        leaf = model.template.nodes[int(assigned.trees.node[position])]
+        assert isinstance(leaf, Leaf)
+        seen.update({(leaf.variable, value): round(n) for value, n in values.items()})
+    logged: Counter[tuple[str, Any]] = Counter()
+    for name in log.schema.state_variables:
+        for value, n in zip(windows.columns[name].decode(), windows.counts.tolist(), strict=True):
+            logged[name, value] += n
+    assert seen == logged
 
 
 def test_batches_without_a_place_flow_nowhere() -> None:

@@ -98,6 +98,21 @@ def test_a_few_events_that_only_one_variable_explains_keep_it() -> None:
     assert "site" not in _noise(corridor(200, 4, matters=0.02))
 
 
+def test_what_matters_only_given_two_others_is_kept() -> None:
+    """What is earned is x xor y xor z, where decisions turn x or y: given one, z says nothing.
+
+    Noise beside z, which is drawn anew as z is, is still noise.
+    """
+    rng = np.random.default_rng(0)
+    steps, turn = 1200, rng.integers(2, size=1200)
+    x, y = (np.append(0, np.cumsum(turn == k)[:-1]) % 2 for k in (0, 1))
+    z, noise = rng.integers(2, size=(2, steps))
+    log = {"episode": [0] * steps, "time": range(steps), "x": x, "y": y, "z": z, "noise": noise,
+           "a": turn, "u": (x + y + z) % 2 * 1.0}  # fmt: skip
+    schema = Schema([["x", "y", "z", "noise"], ["a"]], ["a"], "u")
+    assert _noise(rspmn.windows(log, schema, ending="cut")) == ("noise",)
+
+
 def test_attributes_that_are_numbers() -> None:
     """Ages near the border of two bins go with different episodes, and so with different places."""
     log = taxi().generate(200, 50, 0, "final")

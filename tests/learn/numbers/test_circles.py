@@ -113,6 +113,24 @@ def test_numbers_off_the_circle_are_near_their_angle(
         assert expected @ at(degrees)[0] > np.cos(np.radians(off)), degrees
 
 
+def test_far_from_the_circle_is_the_same_in_any_unit() -> None:
+    """A heading that is logged in thousandths, up to 1000, and one four radii from the middle."""
+    log, schema = compass(3, seed=0)
+    indices = {}
+    for unit in (1.0, 1000.0):
+        scaled = {**log, **{n: (unit * np.array(log[n])).tolist() for n in ("east", "north")}}
+        windows = rspmn.windows(scaled, schema, terminated="over")
+        axes: dict[tuple[str, ...], Axis] = {("east", "north"): Circle(unit, 8)}
+        indices[unit] = StateIndex.of(estimate_on_grid(windows, LearnConfig(), axes, []))
+    for degrees in range(-170, 190, 40):
+        near, far = (
+            posterior(index, dict(zip(("east", "north"), numbers.tolist(), strict=True)), 8)
+            for unit, index in indices.items()
+            for numbers in at(degrees, radius=4 * unit)
+        )
+        assert far == pytest.approx(near, abs=1e-9), degrees
+
+
 def test_one_number_of_two_leaves_two_places(given: RSPMN) -> None:
     """East is ½ at 60 and -60 degrees: the knots around these are at 45, 75, -45 and -75."""
     found = posterior(StateIndex.of(given), {"east": 0.5}, 36).reshape(12, 3).sum(axis=1)

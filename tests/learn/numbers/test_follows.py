@@ -5,7 +5,7 @@ import pytest
 
 from rspmn.learn.numbers.axes import NumberLine
 from rspmn.learn.numbers.displacements import Logged, fit_displacements
-from rspmn.learn.numbers.follows import expected_next, next_categories
+from rspmn.learn.numbers.follows import expected_next, next_categories, shrunk_sums
 from rspmn.learn.numbers.grid import Grid, Membership
 from rspmn.learn.numbers.successors import DRAWS, _draws, _landing
 
@@ -41,6 +41,34 @@ def test_the_variance_of_utilities_by_hand() -> None:
     assert found.variance == pytest.approx(np.full((2, 1), 1.5))
     assert found.mean == pytest.approx(np.full((2, 1), 2.0))
     assert (found.end == 0).all()
+
+
+def test_utilities_of_steps_that_end_and_that_go_on_by_hand() -> None:
+    """Two of eight steps end and earn 8, the others earn 0: at the end 8, on the way 0."""
+    grid = Grid((), (NumberLine(np.array([0.0, 1.0])),), np.array([[0]]), np.ones(1))
+    zero, first = np.zeros((2, 1)), np.zeros(2, dtype=np.int64)
+    none = np.zeros((2, 0), dtype=np.int64)
+    log = Logged(
+        zero, zero, none, none, first, 1, np.array([False, True]), np.array([0.0, 8.0]),
+        np.zeros(2), np.array([6.0, 2.0]),
+    )  # fmt: skip
+    membership = Membership(np.arange(2), first, np.ones(2), 2, grid.size)
+    found = expected_next(grid, membership, log, fit_displacements(log, grid.sizes))
+    assert found.end == pytest.approx(np.full((2, 1), 0.25))
+    assert found.mean == pytest.approx(np.full((2, 1), 2.0))
+
+
+def test_what_nodes_have_of_their_own_is_shrunk_by_hand() -> None:
+    """Means of 1 and -1, of n steps each: their variance beyond noise is 1 - v / n.
+
+    Of 10 steps each and v = 6 that is .4, and κ = 6 / .4 = 15: they keep 10 / 25. Of 100 steps
+    each and v = 1 κ would be 1 / .99, and is 10: they keep 100 / 110. With v = n all is noise.
+    """
+    signs = np.array([1.0, -1.0, 0.0])  # the last node has no steps
+    for n, v, kept in ((10.0, 6.0, 0.4), (100.0, 1.0, 10 / 11), (10.0, 10.0, 0.0)):
+        found = shrunk_sums(np.array([n, n, 0.0]), n * signs, v)
+        assert found == pytest.approx(kept * signs)
+    assert shrunk_sums(np.zeros(3), np.zeros(3), 1.0).tolist() == [0.0] * 3
 
 
 def test_noise_is_drawn_at_the_middles_of_its_quantiles() -> None:
