@@ -137,6 +137,14 @@ def test_student_t_excludes_no_number() -> None:
     assert StudentT(0.0, 1.0, low=1e6).log_prob(2e6) > -30  # 8e-25 of the mass is left
 
 
+def test_student_t_is_estimated_again_from_weighted_values() -> None:
+    """1 twice, 2 and 6 once: the mean is 10/4, the variance 42/4 - (10/4)² = 17/4, 2·scale²."""
+    before = StudentT(-3.0, 0.5, low=-9.0, high=8.0)
+    found = before.reestimated(before.statistics((1.0, 2.0, 6.0), np.array([2.0, 1.0, 1.0])))
+    assert (found.centre, found.scale) == pytest.approx((2.5, math.sqrt(17 / 8)))
+    assert (found.low, found.high) == (-9.0, 8.0)
+
+
 def test_members_of_a_family_together_as_one_by_one() -> None:
     """Also outside, on and between the knots and bounds."""
     rng = np.random.default_rng(3)

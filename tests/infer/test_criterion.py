@@ -187,6 +187,21 @@ def test_where_nothing_is_allowed() -> None:
         model.policy(3, criterion=rule).act({"x": 1})
 
 
+@pytest.mark.parametrize("horizon", [2, 3, None])
+def test_what_leads_to_where_nothing_is_allowed_is_not_supported(horizon: int | None) -> None:
+    """ "go" leads to 1 in three of four cases; in the last step it does not matter where to."""
+    moves = [
+        {"stay": (1.0, {2: 1.0}), "go": (5.0, {1: 0.75, 2: 0.25})},
+        {"go": (9.0, {2: 1.0})},
+    ]
+    model, rule = chain(moves, end=True), Never("a", "go", "x", 1)
+    assert model.meu({"x": 1}, horizon, criterion=rule).supported == 0.0
+    assert model.meu({"x": 0}, horizon, criterion=rule).supported == pytest.approx(0.25)
+    assert model.meu({"x": 0}, 1, criterion=rule).supported == 1.0
+    stay, go = model.action_values({"x": 0}, horizon, criterion=rule)
+    assert (stay.supported, go.supported) == pytest.approx((1.0, 0.25))
+
+
 def test_scores_are_not_values() -> None:
     """A cautious choice is worth what it is expected to earn, not its score."""
     b = NetworkBuilder()

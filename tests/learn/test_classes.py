@@ -166,6 +166,17 @@ def test_the_best_of_many_equal_actions_is_not_overrated() -> None:
     assert plain.best_decisions()[0].utility > 0.015  # which has the plain means
 
 
+@pytest.mark.parametrize("config", [LearnConfig.exact(), LearnConfig.paper()])
+def test_means_are_plain_where_nothing_is_shrunk(config: LearnConfig) -> None:
+    """Of 20 actions with 5 rows each, which earn alike, each has the mean of its own rows."""
+    u = np.random.default_rng(11).normal(size=(20, 5))
+    table, schema = {"a": np.repeat(range(20), 5), "u": u.ravel()}, Schema([["a"]], ["a"], "u")
+    found = learn_spmn(table, schema, config)[0].action_values()
+    assert {answer.value: answer.utility for answer in found} == pytest.approx(
+        dict(enumerate(u.mean(axis=1).tolist()))
+    )
+
+
 def test_a_good_action_among_many_stays_good() -> None:
     rng = np.random.default_rng(9)
     a = rng.integers(0, 20, 10_000)
@@ -207,6 +218,23 @@ def test_how_much_a_utility_says_about_its_class_by_hand() -> None:
     assert found[0, 0] - found[0, 1] == pytest.approx(720 / 68)
     assert found[3, 1] - found[3, 0] == pytest.approx(720 / 68)
     assert found[1, 0] - found[1, 1] == pytest.approx((22**2 - 2**2) / 68)
+
+
+def test_the_unit_of_utilities_does_not_matter() -> None:
+    """In thousandths, means of classes are thousandths of what they were, noise a millionth."""
+    rng = np.random.default_rng(10)
+    share, a = rng.random(40), rng.integers(0, 2, 40)
+    u = 3 * share * (a == 1) + rng.normal(size=40)
+    shares = np.column_stack([share, 1 - share])
+    found = []
+    for unit in (1.0, 1e-3):
+        table = {"x": range(40), "a": a, "u": unit * u}
+        rows, _ = read_rows(table, Schema([["x"], ["a"]], ["a"], "u"), bins=10)
+        earned = Earned(rows, rows.column("a").data.astype(np.int64), "u")
+        means, noise = earned.regressed(shares[rows.column("x").data], rows.weights)
+        found.append((means / unit, noise / unit**2))
+    assert found[1][0] == pytest.approx(found[0][0])
+    assert found[1][1] == pytest.approx(found[0][1])
 
 
 def test_which_variables_are_numbers() -> None:

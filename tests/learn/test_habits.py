@@ -13,7 +13,7 @@ from rspmn.envs.mdp import MDP
 from rspmn.errors import DataError
 from rspmn.evaluate import true_value
 from rspmn.learn import LearnConfig, learn_rspmn
-from rspmn.learn.habits import acted_by, habits_of
+from rspmn.learn.habits import _Suspect, acted_by, habits_of
 from rspmn.learn.two_step import wrap
 
 OBSERVED = LearnConfig(availability="observed")
@@ -85,6 +85,38 @@ def test_where_no_step_follows_a_ward_is_still_a_habit() -> None:
     assert info.habits == ("ward",)
     for ward in (0, 1):
         assert model.meu({"x": 1, "ward": ward}, horizon=1) == pytest.approx(1.0)
+
+
+def is_compared(steps: list[tuple[int, int, str]], enough: int) -> bool:
+    """Say by its definition whether values of the ward were often seen beside others."""
+    wards, actions = ({step[k] for step in steps} for k in (1, 2))
+    at_wards = {a: {w for _, w, made in steps if made == a} for a in actions}
+    beside = [s for s in steps if len({w for x, w, a in steps if (x, a) == (s[0], s[2])}) > 1]
+    often = {
+        (w, a): sum(step[1:] == (w, a) for step in beside) >= enough for w in wards for a in actions
+    }
+    each = (often[w, a] or w not in at_wards[a] or len(at_wards[a]) == 1 for w, a in often)
+    return all(each) and all(any(often[w, a] for a in actions) for w in wards)
+
+
+@pytest.mark.parametrize(("choices", "length"), [(2, 14), (4, 36)])
+def test_values_that_were_seen_beside_others(choices: int, length: int) -> None:
+    """In logs of 3 wards and of fewer or more decisions, against the definition."""
+    rng, found = np.random.default_rng(0), []
+    for _ in range(20):
+        drawn = rng.integers([4, 3, choices], size=(length, 3)).tolist()
+        steps = [(x, ward, "abcd"[a]) for x, ward, a in drawn]
+        rows: list[tuple[object, ...]] = []
+        for episode, (x, ward, action) in enumerate(steps):
+            rows.append((episode, 0, x, ward, action, 0.0, False))
+            rows.append((episode, 1, x, ward, None, None, False))
+        table = dict(zip(NAMES, map(list, zip(*rows, strict=True)), strict=True))
+        schema = Schema([["x", "ward"], ["a"]], ["a"], "u")
+        log = Windows.from_episodes(Episodes.from_long(table, schema, terminated="over"))
+        two = wrap(log, LearnConfig())
+        found.append(_Suspect(two, "ward", ("x",), 1.0).is_compared())
+        assert found[-1] == is_compared(steps, 1)
+    assert 3 < sum(found) < 17
 
 
 # ---- larger worlds ---------------------------------------------------------------------

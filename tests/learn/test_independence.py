@@ -118,6 +118,22 @@ def test_rdc_finds_what_is_there() -> None:
     assert given.dependent.tolist() == [[True, False]]
 
 
+def test_rdc_of_a_log_twice_is_that_of_the_log() -> None:
+    """Names of more values than there are waves, so that it matters how far apart they are."""
+    rng = np.random.default_rng(5)
+    x = rng.integers(0, 20, 60)
+    y = (x + rng.integers(0, 10, 60)) % 20
+    found = []
+    for times in (1, 2):
+        columns = {"x": np.tile(x, times), "y": np.tile(y, times)}
+        names = {name: np.char.add("v", column.astype(str)) for name, column in columns.items()}
+        rows = read_columns(names, None, 10)
+        assert rows.total == 60 * times
+        strata = np.zeros(len(rows), np.int64)
+        found.append(RDC()(rows, ["x"], ["y"], strata, np.random.default_rng(0)).strength)
+    assert found[1] == pytest.approx(found[0], rel=1e-6)
+
+
 def test_forty_thousand_pairs_in_one_call() -> None:
     rng = np.random.default_rng(4)
     names = [f"x{k}" for k in range(200)]

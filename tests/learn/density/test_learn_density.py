@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rspmn.circuit import Leaf, Product, validity_violations
+from rspmn.circuit import Leaf, Product, Sum, validity_violations
 from rspmn.errors import DataError
 from rspmn.infer import log_likelihood, log_likelihoods
 from rspmn.learn import LatentTrees, learn_spn
@@ -67,6 +67,15 @@ def test_the_joint_distribution_is_that_of_the_data() -> None:
             share = float(np.mean((x == i) & (y == j)))
             found = math.exp(log_likelihood(network, {"x": i, "y": j}))
             assert found == pytest.approx(share, abs=0.015)  # 5 standard errors of .9 of the rows
+
+
+def test_sums_are_counted() -> None:
+    """A tree of three columns: one sum of its root, and for each state one of each other column."""
+    hidden, rng = np.repeat([0, 1], 300), np.random.default_rng(3)
+    columns = {f"x{k}": np.where(rng.random(600) < 0.9, hidden, 1 - hidden) for k in range(3)}
+    network, info = learn_spn(columns, config=LatentTrees(trees=1, states=4))
+    several = [n for n in network.nodes if isinstance(n, Sum) and len(n.children) > 1]
+    assert info.sums == len(several) == 1 + 4 * 2
 
 
 def test_no_row_is_impossible() -> None:

@@ -5,9 +5,22 @@ import pytest
 
 from rspmn.learn.numbers.axes import NumberLine
 from rspmn.learn.numbers.displacements import Logged, fit_displacements
-from rspmn.learn.numbers.follows import expected_next, next_categories, shrunk_sums
+from rspmn.learn.numbers.follows import (
+    STRENGTH,
+    Follows,
+    expected_next,
+    next_categories,
+    shrunk_sums,
+)
 from rspmn.learn.numbers.grid import Grid, Membership
-from rspmn.learn.numbers.successors import DRAWS, _draws, _landing
+from rspmn.learn.numbers.successors import (
+    DRAWS,
+    MOST,
+    GridTransitions,
+    _draws,
+    _landing,
+    soft_counts,
+)
 
 
 def test_the_next_category_by_hand() -> None:
@@ -90,3 +103,17 @@ def test_up_to_sixteen_corners_are_interpolated(numbers: int, corners: int) -> N
     assert weight.sum() == pytest.approx(1.0)
     if corners == 16:
         assert weight == pytest.approx(np.full((1, 16), 1 / 16))
+
+
+def test_how_many_draws_are_as_sure_as_a_mean() -> None:
+    """From 0 a step leads to 0 or 1, with a variance of 1/4; residuals of ±.1 have one of .01.
+
+    The mean of 4 steps, and of a shared model worth κ, is as sure as that of (4 + κ) · 25 draws.
+    From 1 it leads to 1 for certain: no draw says more, so there are as many as there may be.
+    """
+    grid = Grid((), (NumberLine(np.array([0.0, 1.0])),), np.array([[0]]), np.ones(1))
+    one, noise = np.ones((2, 1)), [np.array([[0.1], [-0.1], [np.nan]])]
+    follows = Follows(4 * one, 0 * one, 0 * one, 0 * one, np.array([[[0.5]], [[1.0]]]), noise)
+    led = GridTransitions(np.array([0, 0, 1]), np.array([0, 1, 1]), np.array([0.5, 0.5, 1.0]), 2)
+    found = soft_counts(grid, follows, led, np.zeros(2), np.array([[0], [1]]), None)
+    assert found.landing == pytest.approx(((4 + STRENGTH) * 25, MOST))

@@ -69,6 +69,24 @@ def test_a_move_is_learned_once_for_all_numbers() -> None:
         assert expected_after(learned, x, 0) == pytest.approx(np.eye(8)[x])
 
 
+def test_a_move_that_depends_on_nothing() -> None:
+    """One leaf: 1 is added in half of the steps; at 5 too, where the only step stayed."""
+    rows: list[tuple[object, ...]] = []
+    for x in range(8):
+        for k in range(1 if x == 5 else 24):
+            rows.append((f"{x} {k}", 0, x, "ab"[k // 2 % 2], 0.0, False))
+            rows.append((f"{x} {k}", 1, x + k % 2, None, None, False))
+    names = "episode", "time", "x", "a", "u", "over"
+    table = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+    schema = Schema([["x"], ["a"]], ["a"], "u", {"x": "integer"})
+    _, learned = learned_factors(Episodes.from_long(table, schema, terminated="over"))
+    assert learned.factors.tied.num_leaves(1) == (1,)
+    for x in range(8):
+        expected = np.zeros(9)
+        expected[x : x + 2] = 1 / 2
+        assert expected_after(learned, x, 1) == pytest.approx(expected, abs=0.01)
+
+
 def test_what_leads_beyond_the_known_numbers_leads_to_the_nearest() -> None:
     """From 6, two up is 8, which the log never had: 7, as one up, with 3/4; from 7 all is 7."""
     _, learned = learned_factors(walk())

@@ -16,6 +16,7 @@ from rspmn.envs.sys_admin import sys_admin
 from rspmn.errors import CircuitError, ModelFileError
 from rspmn.evaluate import true_value
 from rspmn.learn import LearnConfig, learn_rspmn, refit
+from rspmn.learn.successors.predict import Predicted
 from rspmn.model import Untried
 
 SCHEMA = Schema([["m0", "m1"], ["reboot"]], ["reboot"], "u")
@@ -166,6 +167,15 @@ def test_an_extrapolated_branch_earns_what_it_earned_elsewhere() -> None:
     extrapolated = {a.value: a for a in model.action_values({"x": 2}, 1, allow_untried=True)}
     assert not extrapolated["a"].tried
     assert 5 <= extrapolated["a"].utility <= 6
+
+
+def test_what_would_lead_to_states_of_no_interface_node_is_not_extrapolated() -> None:
+    """Of three pairs .02, .005 and .3 lead there, the rest of the last ends; .01 is allowed."""
+    pair, going = np.array([0, 0, 1, 1, 2]), np.array([0.98, 0.02, 0.995, 0.005, 0.3])
+    ended, leaves = np.array([0.0, 0.0, 0.7]), np.zeros((1, 5), dtype=np.int64)
+    found = Predicted(np.zeros(3), ended, pair, going, leaves)
+    assert found.lost(np.array([0.4, 0.0, 1.0, 0.0, 0.0])).tolist() == [True, False, True]
+    assert not found.lost(np.full(5, 1e-9)).any()
 
 
 def test_kept_in_files_and_by_refit(tmp_path: Path) -> None:
