@@ -69,13 +69,17 @@ def test_the_joint_distribution_is_that_of_the_data() -> None:
             assert found == pytest.approx(share, abs=0.015)  # 5 standard errors of .9 of the rows
 
 
-def test_sums_are_counted() -> None:
-    """A tree of three columns: one sum of its root, and for each state one of each other column."""
+@pytest.mark.parametrize("trees", [1, 2])
+def test_sums_are_counted(trees: int) -> None:
+    """A tree of three columns: one sum of its root, and for each state one of each other column.
+
+    And one of several trees.
+    """
     hidden, rng = np.repeat([0, 1], 300), np.random.default_rng(3)
     columns = {f"x{k}": np.where(rng.random(600) < 0.9, hidden, 1 - hidden) for k in range(3)}
-    network, info = learn_spn(columns, config=LatentTrees(trees=1, states=4))
+    network, info = learn_spn(columns, config=LatentTrees(trees=trees, states=4))
     several = [n for n in network.nodes if isinstance(n, Sum) and len(n.children) > 1]
-    assert info.sums == len(several) == 1 + 4 * 2
+    assert info.sums == len(several) == trees * (1 + 4 * 2) + (trees > 1)
 
 
 def test_no_row_is_impossible() -> None:

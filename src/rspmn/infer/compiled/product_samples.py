@@ -48,7 +48,7 @@ class ProductSampler:
         """The cells that have all classes in common, and how probable it is to accept them."""
         share = self.factors.share[self._order]
         total = np.add.reduceat(share, self._starts[:-1])
-        return Groups(share, self._starts), total / total.max()
+        return Groups(share, self._starts), total / max(float(total.max()), 1e-300)
 
     def draw(self, product: Ints, rng: np.random.Generator) -> Ints:  # as `product`
         """Draw an interface node from each of some products."""

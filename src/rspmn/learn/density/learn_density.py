@@ -180,6 +180,7 @@ class _Density:
             trees += self._tree(symbols, strength, leaves, vary=number > 0)
         if not trees:
             return self.builder.product([leaf.add_whole(self.builder) for leaf in leaves])
+        self.info.sums += len(trees) > 1  # one tree alone needs none
         return self.builder.sum(trees, [1 / len(trees)] * len(trees))
 
     def _tree(
