@@ -55,6 +55,20 @@ def test_piecewise_linear_of_any_size(scale: float) -> None:
     assert leaf.log_prob(10**400) == -math.inf
 
 
+@pytest.mark.parametrize("value", [2**63, -(2**64), 10**20])
+def test_integers_beyond_64_bits_are_asked_about(value: int) -> None:
+    """They are numbers as any other: what a leaf says of them is what it says of the float."""
+    leaves = (
+        PiecewiseLinear.scaled((0.0, 1e19, 2e20), (1.0, 2.0, 0.0)),
+        IntegerHistogram((0, 5), (1.0,)),
+        StudentT(0.0, 1.0, 3.0),
+    )
+    for leaf in leaves:
+        assert leaf.log_prob(value) == pytest.approx(leaf.log_prob(float(value)))
+        found = leaf.log_probs((value, 1))
+        assert found == pytest.approx(leaf.log_probs((float(value), 1)))
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_piecewise_linear_draws_follow_the_cdf(seed: int) -> None:
     """At p > 1e-4 a right sampler fails once in 10,000 seeds, and these are fixed."""

@@ -219,6 +219,26 @@ def test_ties_do_not_hang_on_the_order_of_branches() -> None:
         assert meu(network(*order), {"y": 1}) == pytest.approx(5 * 0.9 / 1.4)
 
 
+def test_ties_are_broken_alike_in_all_parts() -> None:
+    """Left and right earn 5 in both states, which list them in different orders.
+
+    Left comes first in the first state, so it is taken in both: 10 and 20 steps are behind it.
+    """
+    b = NetworkBuilder()
+    counts = ({"left": 10.0, "right": 1.0}, {"right": 2.0, "left": 20.0})
+    states = [
+        b.product(
+            [
+                b.leaf("s", Categorical.certain(s)),
+                b.max("a", {value: b.utility("u", 5.0, n) for value, n in of.items()}),
+            ]
+        )
+        for s, of in enumerate(counts)
+    ]
+    found = meu(b.build(b.sum(states, [0.5, 0.5])))
+    assert (float(found), found.steps) == (5.0, 30.0)
+
+
 def test_what_is_known_later_may_rule_out_a_choice() -> None:
     b = NetworkBuilder()
     branches = {

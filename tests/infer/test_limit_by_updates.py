@@ -7,13 +7,15 @@ from effort import seeds
 from factored_models import random_factored
 from random_models import simplex
 from rspmn import RSPMN
+from rspmn.circuit import Categorical, NetworkBuilder
+from rspmn.end_nodes import unknown_root, weighted_top
 from rspmn.errors import ConvergenceError
 from rspmn.infer.compiled import limit_by_updates
 from rspmn.infer.compiled.bellman import Bellman, Chain, Choices
 from rspmn.infer.compiled.infinite_horizon import limit
 from rspmn.infer.compiled.ties import _Tied
 from rspmn.infer.criterion import MEU
-from small_models import Moves, chain
+from small_models import SCHEMA, Moves, chain
 
 
 def large(model: RSPMN, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,3 +141,19 @@ def test_a_reward_that_is_far_away_takes_few_rounds(
     expected = 0.99 ** np.arange(steps - 1, -1, -1)
     assert np.abs(values[:steps] - expected).max() <= bound <= 1e-9
     assert len(solved) <= 14
+
+
+def test_supports_by_updates_are_those_of_the_equation() -> None:
+    """In every step, 1 in 100 leads to where nothing is known; .999 is the discount.
+
+    s = .99 · (1 - .999 + .999 · s), so s = .99 · .001 / (1 - .99 · .999).
+    """
+    b = NetworkBuilder()
+    follows = b.sum([b.latent(0), b.latent(1)], [0.99, 0.01])
+    step = b.max("a", {"go": b.product([b.utility("u", 1.0, 10.0), follows])})
+    state = b.product([b.leaf("x", Categorical.certain(0)), step])
+    template = b.build(state, unknown_root(b, SCHEMA, 1))
+    bellman = RSPMN(SCHEMA, weighted_top([1.0, 0.0]), template, (10.0, 0.0)).bellman
+    choices = bellman.choose(np.zeros(2), None, 0.999, False, MEU)
+    found = limit_by_updates.supports_by_updates(bellman, choices, 0.999)
+    assert found[0] == pytest.approx(0.99 * 0.001 / (1 - 0.99 * 0.999), abs=1e-6)

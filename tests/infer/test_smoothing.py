@@ -1,6 +1,7 @@
 """Smoothed likelihoods: by hand, against a plain form, and in their limits."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from rspmn.infer.evidence import Known, known_values
 from rspmn.infer.likelihood import log_weighted_sum, node_log_likelihoods
 from rspmn.learn import learn_rspmn
 from rspmn.model import Evidence
+from small_models import Moves, chain
 
 
 def test_a_background_by_hand() -> None:
@@ -75,6 +77,14 @@ def test_rows_by_hand() -> None:
     assert twice[1] == pytest.approx(2 * each * each / 10)
     with pytest.raises(EvidenceError, match="smoothed: expected a number of at least 0, found -1"):
         model.log_likelihood(table, smoothed=-1)
+
+
+@pytest.mark.parametrize(("visits", "end"), [((6.0, 3.0, 0.0), 3.0), ((1.0, 0.5, 0.0), 1.0)])
+def test_the_end_counts_as_the_mean_of_all(visits: tuple[float, ...], end: float) -> None:
+    """Of 9 visits of three nodes END has 3; it has one visit at least."""
+    moves: list[Moves] = [{"go": (0.0, {1: 1.0})}, {"go": (0.0, {2: 1.0})}]
+    model = replace(chain(moves, end=True), visits=visits)
+    assert visits_and_end(model).tolist() == [*visits[:2], end]
 
 
 def mix(log_p: float, log_q: float, odds: float) -> float:

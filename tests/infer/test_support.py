@@ -8,11 +8,12 @@ import pytest
 from effort import seeds
 from plain_queries import meu_of_network, settled
 from random_models import simplex
-from rspmn.circuit import Categorical, NetworkBuilder
+from rspmn.circuit import Categorical, NetworkBuilder, Sum
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.end_nodes import end_root, marked_root, unknown_root, weighted_top
 from rspmn.infer.bellman import Future, update
 from rspmn.infer.criterion import LEAST_KNOWN
+from rspmn.infer.evaluation import evaluate
 from rspmn.infer.meu import ExpectedUtility, show_share
 from rspmn.learn import learn_rspmn
 from rspmn.model import RSPMN
@@ -62,6 +63,18 @@ def test_where_nothing_leads_anywhere_known() -> None:
         assert np.isnan(model.values(horizon)).all()
         assert np.isnan(model.meu(horizon=horizon))
         assert np.isnan(model.action_values({"x": "A"}, horizon)[0].utility)
+
+
+def test_parts_of_which_nothing_is_known_stay_apart() -> None:
+    """One part in two earns 4; the other is made of two in which nothing was ever decided."""
+    b = NetworkBuilder()
+    unknown = [b.max("a", {MARK: b.utility("u", earns)}) for earns in (0.0, 1.0)]
+    known = b.max("a", {"go": b.utility("u", 4.0, 10.0)})
+    network = b.build(b.sum([b.sum(unknown, [0.5, 0.5]), known], [0.5, 0.5]))
+    found = evaluate(network, {})
+    assert (found[-1].utility, found[-1].known) == (4.0, 0.5)
+    inner = next(e for e, node in zip(found, network.nodes, strict=True) if isinstance(node, Sum))
+    assert (inner.utility, inner.known) == (-math.inf, 0.0)
 
 
 def answers(model: RSPMN, state: str, horizon: int) -> dict[object, tuple[float, float, bool]]:

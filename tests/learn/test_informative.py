@@ -9,7 +9,7 @@ import pytest
 import rspmn
 from rspmn import Episodes, Schema
 from rspmn.errors import SchemaError
-from rspmn.learn import LearnConfig, learn_rspmn, refit
+from rspmn.learn import LearnConfig, learn_rspmn, learn_spmn, refit
 
 ORDER: dict[str, Any] = {
     "order": [["crp", "age"], ["treat"]],
@@ -66,6 +66,25 @@ def test_absence_that_tells(kind: str, numbers: Any, tmp_path: Path) -> None:
     assert list(many) == [True, False]
     # whether it was taken may stay open: .4 · 2 + .6 · 1
     assert model.meu({"crp is missing": None}, 1) == pytest.approx(1.4, abs=0.1)
+
+
+def test_the_absence_of_another_variable_tells_nothing() -> None:
+    """To do what the age says earns 10; not to treat earns 1 more if CRP is low, 2 if it is high.
+
+    Of half of the rows CRP is missing. Where the age is, the state is not known: these are left
+    out. To treat one age earns 10; not to treat the other earns 10 + (1/4 · 1 + 1/4 · 2).
+    """
+    rows = [
+        (crp, None if gone else age, treat, 10.0 * (treat == age) + (0 if treat else more))
+        for gone in (True, False, False, False)
+        for treat in (0, 1)
+        for age in (0, 1)
+        for crp, more in (("low", 1), ("high", 2), (None, 0), (None, 0))
+        for _ in range(15)
+    ]
+    table = dict(zip(("crp", "age", "treat", "u"), map(list, zip(*rows, strict=True)), strict=True))
+    model, _ = learn_spmn(table, Schema(**ORDER, missing={"crp": "informative"}))
+    assert model.meu() == pytest.approx((10 + 10.75) / 2)
 
 
 def test_declared_in_a_file(tmp_path: Path) -> None:

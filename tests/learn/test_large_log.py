@@ -94,6 +94,17 @@ def test_one_window_may_hold_several_utilities() -> None:
     assert sorted(found) == [(0.0, 0.0, 0.0), (1.0, 40.0, 0.25), (3.0, 40.0, 0.0)]  # END earns 0
 
 
+def test_what_is_seen_after_a_decision_tells_utilities_with_a_deviation() -> None:
+    """y = 0 earns 1 on average, with a deviation of .5, and y = 1 earns 3."""
+    table = {"episode": [*range(80)], "time": [0] * 80, "x": [0] * 80, "a": [0] * 80,
+             "y": [0, 1] * 40, "u": [1.0, 3.0] * 40}  # fmt: skip
+    schema = Schema([["x"], ["a"], ["y"]], ["a"], "u")
+    windows = Windows.from_episodes(Episodes.from_long(table, schema, ending="end"))
+    u = replace(windows.columns["u"], spread=np.where(windows.columns["u"].data == 1, 0.25, 0.0))
+    model, _ = learn_rspmn(replace(windows, columns={**windows.columns, "u": u}))
+    assert [model.meu({"x": 0, "a": 0, "y": y}, horizon=1) for y in (0, 1)] == [1.0, 3.0]
+
+
 def test_too_many_windows_are_refused() -> None:
     table = measured(2000, 3)
     table["x"] = list(range(2000))
@@ -224,6 +235,21 @@ def test_parameters_are_those_of_all_windows(make: Any) -> None:
             float(exact.meu(horizon=horizon)), abs=1e-9
         )
     assert again.template == model.template
+
+
+def test_leaves_are_those_of_all_windows() -> None:
+    """z says nothing, and is 0 to 3 in 3, 2, 1 and 1 of 7 steps; the sample has a few steps."""
+    steps = np.arange(420)
+    x, a, z = steps % 2, steps // 2 % 2, np.array([0, 0, 0, 1, 1, 2, 3])[steps // 4 % 7]
+    table = {"episode": steps, "time": 0 * steps, "x": x, "z": z, "a": a, "u": 1.0 * (a == x)}
+    schema = Schema([["x", "z"], ["a"]], ["a"], "u")
+    with rspmn.store_windows(table, schema, ending="end") as stored:
+        model, info = learn_rspmn(stored, LearnConfig(max_windows=len(stored) // 2))
+    assert info.sample is not None
+    assert info.sample.share < 0.1
+    leaves = [n for n in model.template.nodes if isinstance(n, Leaf) and n.variable == "z"]
+    shares = [3 / 7, 2 / 7, 1 / 7, 1 / 7]
+    assert np.exp(leaves[0].distribution.log_probs((0, 1, 2, 3))) == pytest.approx(shares)
 
 
 def test_factors_of_the_sample_stay_beside_the_counts() -> None:

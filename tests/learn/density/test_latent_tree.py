@@ -61,6 +61,26 @@ def test_passes_against_enumeration() -> None:
     assert counts.symbols.sum() == pytest.approx(few.weights @ (few.codes >= 0).sum(axis=0))
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_trees_that_vary_keep_what_is_clear(seed: int) -> None:
+    """Each variable depends on the next 100 times as much as on others.
+
+    The logarithms of strengths have a standard deviation of NOISE / √2 = .21: log 100 is 22 of it.
+    Of alternatives that are as strong as each other, either may be taken.
+    """
+    size = 20
+    symbols = Symbols.of(read_columns({f"v{i}": [0, 1] for i in range(size)}, None, 4),
+                         [f"v{i}" for i in range(size)])  # fmt: skip
+    strength = np.ones((size, size)) + 99.0 * (np.eye(size, k=1) + np.eye(size, k=-1))
+    tree = first_tree(symbols, strength, 2, True, np.random.default_rng(seed))
+    assert {abs(i - p) for i, p in enumerate(tree.parent.tolist()) if p >= 0} == {1}
+    found = {
+        tuple(first_tree(symbols, np.ones((size, size)), 2, True, rng).parent.tolist())
+        for rng in map(np.random.default_rng, range(3))
+    }
+    assert len(found) == 3
+
+
 def test_the_circuit_is_the_tree() -> None:
     data = table(300)
     del data["d"]

@@ -66,6 +66,21 @@ def test_what_followed_tells_is_drawn() -> None:
     assert values_of(completed(windows)) == Counter(zip(x.tolist(), y.tolist(), strict=True))
 
 
+def test_where_nothing_is_known_any_value_of_the_variable_is_drawn() -> None:
+    """x is known in first steps only, so what follows a step says nothing of it: 0 or 1."""
+    size = 60
+    table = {
+        "episode": [e for e in range(size) for _ in (0, 1)], "time": [0, 1] * size,
+        "x": [value for e in range(size) for value in (e % 2, None)],
+        "y": [k // 2 % 2 for k in range(2 * size)], "a": [0] * 2 * size, "u": [0.0] * 2 * size,
+    }  # fmt: skip
+    log = Windows.from_episodes(Episodes.from_long(table, STATES, ending="end"))
+    found = completed(log)
+    assert set(found.columns["x"].decode()) == {0, 1}
+    following = found.next_columns["x"].take(np.flatnonzero(found.followed <= Followed.STATE))
+    assert set(following.data.tolist()) == {0, 1}  # codes of the two values
+
+
 def test_draws_are_as_frequent_as_their_weights() -> None:
     """40,000 draws by 1 to 3: a standard error of sqrt(.25 · .75 / 40,000) = .0022."""
     weights = np.array([[0.0, 2.0, 6.0], [1.0, 0.0, 0.0]])

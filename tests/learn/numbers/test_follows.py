@@ -84,6 +84,23 @@ def test_what_nodes_have_of_their_own_is_shrunk_by_hand() -> None:
     assert shrunk_sums(np.zeros(3), np.zeros(3), 1.0).tolist() == [0.0] * 3
 
 
+def test_what_one_action_does_in_a_place_is_not_what_another_does() -> None:
+    """At 0, 1 and 2: action 0 moves on by 1 from 1 only, which no line says; action 1 stays."""
+    line = NumberLine(np.array([0.0, 1.0, 2.0]))
+    grid = Grid((), (line,), np.array([[0], [1]]), np.ones(2))
+    at, action = np.repeat([0, 1, 2], 200), np.tile([0, 1], 300)
+    rows, none = len(at), np.zeros((600, 0), dtype=np.int64)
+    here = at[:, None].astype(np.float64)
+    after = here + ((at == 1) & (action == 0))[:, None]
+    log = Logged(here, after, none, none, action, 2, np.zeros(rows, dtype=bool), np.zeros(rows),
+                 np.zeros(rows), np.ones(rows))  # fmt: skip
+    membership = Membership(np.arange(rows), at, np.ones(rows), rows, grid.size)
+    found = expected_next(grid, membership, log, fit_displacements(log, grid.sizes))
+    # 100 steps of its own weigh against the STRENGTH of 10 of what is shared, 1 in 11
+    assert found.next_numbers[:, 0, 0] == pytest.approx([0, 2, 2], abs=0.1)
+    assert found.next_numbers[:, 1, 0] == pytest.approx([0, 1, 2], abs=0.01)
+
+
 def test_noise_is_drawn_at_the_middles_of_its_quantiles() -> None:
     """Noise of -1 and 1, as often as each other, stays so: its mean is 0."""
     grid = Grid((), (NumberLine(np.array([0.0, 0.1])),), np.array([[0]]), np.ones(1))

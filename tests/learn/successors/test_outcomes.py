@@ -27,18 +27,18 @@ from rspmn.learn.successors.strength import best_strength
 SUCCESSES = (3, 2, 2, 1, 2)
 
 
-def tries() -> Episodes:
+def tries(*seen: str) -> Episodes:
     """Return episodes of one step in five places: to try earns 1 or 0, to wait 2 in the last.
 
-    Whoever is not ready never succeeds.
+    Whoever is not ready never succeeds. What is `seen` after a decision is 0 or 1 in turn.
     """
-    schema = Schema([["place", "ready"], ["do"]], ["do"], "u")
+    schema = Schema([["place", "ready"], ["do"], *([seen] if seen else [])], ["do"], "u")
     steps: list[list[dict[str, object]]] = []
     for place, successes in enumerate(SUCCESSES):
         after = {"place": (place + 1) % 5}
         for ready in (0, 1):
             for k in range(4):
-                here = {"place": place, "ready": ready}
+                here = {"place": place, "ready": ready, **dict.fromkeys(seen, k % 2)}
                 tried = {**here, "do": "try", "u": float(ready and k < successes)}
                 steps.append([tried, {**after, "ready": ready}])
                 waited = {**here, "do": "wait", "u": 2.0 * (place == 4)}
@@ -58,6 +58,16 @@ def test_shared_outcomes_by_hand() -> None:
         assert found["wait"] == 2.0 * (place == 4)
         found = {a.value: a.utility for a in model.action_values({"place": place, "ready": 0}, 1)}
         assert found["try"] == 0
+
+
+def test_nothing_is_shared_where_something_is_seen_after_the_decision() -> None:
+    """Then a branch is worth what was counted in it: successes of 4 steps."""
+    model, info = learn_rspmn(tries("seen"))
+    assert isinstance(info.future, FutureInfo)
+    assert info.future.outcomes == 0
+    for place, successes in enumerate(SUCCESSES):
+        found = {a.value: a.utility for a in model.action_values({"place": place, "ready": 1}, 1)}
+        assert found["try"] == pytest.approx(successes / 4)
 
 
 def test_the_strength_by_hand() -> None:

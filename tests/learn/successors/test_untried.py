@@ -24,11 +24,11 @@ DOWN = {"m0": 0, "m1": 0}
 OBSERVED = LearnConfig(availability="observed")
 
 
-def log(times_down: int = 6) -> Episodes:
+def log(times_down: int = 6, schema: Schema = SCHEMA) -> Episodes:
     """Return steps of two machines: a reboot brings one up, and each goes down without.
 
     A step earns 1 for m0 and 5 for m1. All was tried 40 times everywhere, but in the state in
-    which both are down nobody rebooted m1.
+    which both are down nobody rebooted m1. A light is on in every second step.
     """
     rows: list[tuple[object, ...]] = []
     episode = 0
@@ -36,14 +36,14 @@ def log(times_down: int = 6) -> Episodes:
         for m1 in (0, 1):
             for action in ("none", "m0", "m1"):
                 down = (m0, m1) == (0, 0)
-                for _ in range((0 if action == "m1" else times_down) if down else 40):
+                for k in range((0 if action == "m1" else times_down) if down else 40):
                     after = int(action == "m0"), int(action == "m1")
-                    rows.append((episode, 0, m0, m1, action, m0 + 5.0 * m1, False))
-                    rows.append((episode, 1, *after, None, None, False))
+                    rows.append((episode, 0, m0, m1, action, k % 2, m0 + 5.0 * m1, False))
+                    rows.append((episode, 1, *after, None, None, None, False))
                     episode += 1
-    names = "episode", "time", "m0", "m1", "reboot", "u", "over"
+    names = "episode", "time", "m0", "m1", "reboot", "light", "u", "over"
     table = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
-    return Episodes.from_long(table, SCHEMA, terminated="over")
+    return Episodes.from_long(table, schema, terminated="over")
 
 
 def test_an_extrapolated_branch_by_hand() -> None:
@@ -99,6 +99,14 @@ def test_what_is_never_tried_where_it_should_have_been_is_unavailable() -> None:
 def test_counts_extrapolate_nothing() -> None:
     model, _ = learn_rspmn(log(), LearnConfig(successors="counts"))
     assert model.untried is None
+
+
+def test_nothing_is_extrapolated_where_something_is_seen_after_the_decision() -> None:
+    """It would have to be extrapolated, too."""
+    schema = Schema([["m0", "m1"], ["reboot"], ["light"]], ["reboot"], "u")
+    model, info = learn_rspmn(log(schema=schema))
+    assert (model.untried, info.untried_branches) == (None, 0)
+    assert model.meu(DOWN, horizon=2, allow_untried=True) == pytest.approx(1.0)
 
 
 def test_several_decisions_in_one_step() -> None:
