@@ -145,9 +145,9 @@ class SPMN:
 
         Returns
         -------
-            The decision, under its own name; its expected `utility` and its standard `error`; and
-            `usual`, the proportion of logged contexts that are not more likely than the row. If it
-            is 0, the answer is a guess.
+            The decision, under its own name, or None where the laws of the schema allow none; its
+            expected `utility` and its standard `error`; and `usual`, the proportion of logged
+            contexts that are not more likely than the row. If it is 0, the answer is a guess.
 
         Examples
         --------

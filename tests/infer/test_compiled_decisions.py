@@ -10,6 +10,7 @@ from effort import seeds
 from rspmn import Schema
 from rspmn.circuit import Categorical, Network, NetworkBuilder, StudentT
 from rspmn.data.tables import as_table
+from rspmn.errors import EvidenceError
 from rspmn.infer import action_values
 from rspmn.infer.compiled.decisions import CompiledDecision
 from rspmn.infer.evidence import Known
@@ -133,3 +134,17 @@ def test_decisions_of_a_table() -> None:
     assert found["a"].tolist() == [1, 0, 0]
     np.testing.assert_allclose(found["utility"], [3.0, 5.0, 5.0], atol=0.01)
     assert found["usual"].tolist() == [1.0, 1.0, 0.0]
+
+
+def test_where_laws_forbid_everything_nothing_is_decided() -> None:
+    """l needs x < 1, r needs y < 1: with 1 and 1 neither is allowed."""
+    rows = [(0, 0, "l", 1.0), (0, 0, "r", 5.0), (0, 1, "l", 2.0), (1, 0, "r", 4.0)] * 40
+    log = dict(zip("xyau", map(list, zip(*rows, strict=True)), strict=True))
+    law = {"a": {"l": "x < 1", "r": "y < 1"}}
+    model, _ = learn_spmn(log, Schema([["x", "y"], ["a"]], ["a"], "u", available=law))
+    found = model.decide({"x": [0, 0, 1, 1], "y": [0, 1, 0, 1]})
+    assert found["a"].tolist() == ["r", "l", "r", None]
+    assert np.isnan(found["utility"]).tolist() == [False, False, False, True]
+    assert np.isnan(found["error"][3])
+    with pytest.raises(EvidenceError):
+        model.act({"x": 1, "y": 1})

@@ -78,7 +78,7 @@ def test_em_keeps_to_the_time_limit(soft: bool) -> None:
 def test_logs_of_one_step_in_which_some_went_on_say_nothing_about_what_follows() -> None:
     log = [([{"x": 0, "a": "go", "u": 1.0}], end) for end in (Followed.END, Followed.UNKNOWN)]
     steps, ends = zip(*log, strict=True)
-    with pytest.raises(DataError, match="every episode has one step and was truncated"):
+    with pytest.raises(DataError, match="every episode has one step, and 1 of them were"):
         learn_rspmn(Episodes.from_steps(steps, PLAIN, ends))
 
 

@@ -73,16 +73,19 @@ def decide(model: SPMN, table: object) -> dict[str, NDArray[Any]]:
         raise EvidenceError("no decision is left to make, or there are rewards before it")
     known = [name for name in names if name in compiled.variables]
     columns = {name: rows.coded(name, model.schema.kinds.get(name)) for name in known}
-    found = _lawful(model, compiled(compiled.contexts(columns, rows.rows)), columns)
+    every = compiled(compiled.contexts(columns, rows.rows))
+    found = _lawful(model, every, columns)
+    forbidden = every.available.any(axis=1) & ~found.available.any(axis=1)  # all, by laws
     whole = ~np.any([column.missing for column in columns.values()], axis=0)
     whole &= all(name in columns for name in model.schema.known_before(compiled.decision))
     each = np.arange(rows.rows), found.best
-    alike = len({type(value) for value in found.values}) == 1
-    values = np.array(found.values) if alike else objects(found.values)
+    place = np.where(forbidden, len(found.values), found.best)
+    values = (*found.values, None) if forbidden.any() else found.values
+    alike = len({type(value) for value in values}) == 1
     return {
-        compiled.decision: values[found.best],
-        "utility": found.utility[each],
-        "error": np.sqrt(found.variance[each]),
+        compiled.decision: (np.array(values) if alike else objects(values))[place],
+        "utility": np.where(forbidden, np.nan, found.utility[each]),
+        "error": np.where(forbidden, np.nan, np.sqrt(found.variance[each])),
         "usual": _usual(model, found, whole),
     }
 

@@ -59,6 +59,10 @@ def wrap(windows: Windows, config: LearnConfig) -> TwoSteps:
         state = windows.schema.state_variables
         why = "every episode has one step and was truncated; declare how episodes ended, or log"
         why += " longer ones"
+        if nowhere:
+            cut = int(windows.counts[went_on].sum())
+            why = f"every episode has one step, and {cut} of them were truncated; log the state"
+            why += " after these as a row without decisions, or leave them out"
         if state and all(windows.columns[name].missing.all() for name in state):
             why = f"all values of {', '.join(map(repr, state))} are missing"
         raise DataError(f"none of {len(windows)} distinct steps has a known successor: {why}")
