@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import rspmn
 from rspmn import RSPMN, SPMN, Episodes, Schema
 from rspmn.availability import Law, NeverTaken
 from rspmn.cli import main
@@ -213,3 +214,18 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     observed = ["--availability", "observed", "--force"]
     assert main(["learn", files[0], "--schema", files[1], "-o", files[2], *observed]) == 0
     assert "ignored" not in capsys.readouterr().out
+
+
+def test_a_law_about_numbers_holds_for_values_too() -> None:
+    """r earns 2 from 5 on, l earns 1: at 4.9 only l is there, whatever knots are around."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 10, 1500)
+    a = np.where(x < 5, "l", rng.choice(["l", "r"], 1500))
+    log = {"episode": np.arange(1500), "time": np.zeros(1500, int), "x": x, "a": a,
+           "u": np.where(a == "r", 2.0, 1.0)}  # fmt: skip
+    schema = Schema([["x"], ["a"]], ["a"], "u", {"x": "continuous"}, available={"r": "x >= 5"})
+    policy = learn_rspmn(rspmn.windows(log, schema, ending="end"))[0].policy(1)
+    assert policy.act({"x": 4.9}) == "l"
+    assert float(policy.value({"x": 4.9})) == pytest.approx(1.0, abs=0.01)
+    assert float(policy.value({"x": 8.0})) == pytest.approx(2.0, abs=0.01)
+    assert any("laws about numbers" in each for each in policy.honest_value().caveats)

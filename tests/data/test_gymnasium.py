@@ -166,3 +166,21 @@ def test_rewards_must_be_numbers() -> None:
                 rspmn.collect(env, episodes=1)
     with pytest.raises(DataError, match="cannot make columns of OneOf"):
         FlatSpace(spaces.OneOf([spaces.Discrete(2)]), "x")
+
+
+def test_observations_that_are_changed_in_place() -> None:
+    class Counter(gymnasium.Env[Any, Any]):
+        observation_space = spaces.Box(0, 9, (1,), np.int64)
+        action_space = spaces.Discrete(2)
+
+        def reset(self, **_: Any) -> tuple[Any, dict[str, Any]]:
+            self.at = np.zeros(1, np.int64)
+            return self.at, {}
+
+        def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+            self.at += 1
+            return self.at, 1.0, bool(self.at[0] == 3), False, {}
+
+    log = rspmn.collect(Counter(), episodes=2)
+    name = log.schema.state_variables[0]
+    assert [[step[name] for step in log[k]] for k in range(2)] == [[0, 1, 2]] * 2

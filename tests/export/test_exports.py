@@ -413,3 +413,77 @@ def test_on_the_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str]) 
         assert main([*words, form, "-o", str(target)]) == 0
         assert target.read_text(encoding="utf-8") == expected
         capsys.readouterr()
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "duckdb"])
+@pytest.mark.parametrize("name", ["n1", "w0", "N0", "p0", "c0", "x0"])
+def test_names_that_the_query_uses_itself(name: str, engine: str) -> None:
+    """As the variable, and as another column of the table."""
+    rng = np.random.default_rng(0)
+    x, a = rng.uniform(0, 10, 400), rng.choice(["l", "r"], 400)
+    log = {"episode": np.arange(400), "time": np.zeros(400, int), name: x, "a": a,
+           "u": np.where((x > 5) == (a == "l"), 1.0, 0.0)}  # fmt: skip
+    schema = Schema([[name], ["a"]], ["a"], "u", {name: "continuous"})
+    policy = learn_rspmn(windows(log, schema, ending="end"))[0].policy(1)
+    states = [{name: number} for number in (1.0, 3.0, 7.0, 9.0)]
+    expected = [(number, policy.act({name: number})) for number in (1.0, 3.0, 7.0, 9.0)]
+    with connected(engine) as connection:
+        others = [other for other in ("n0", "w1", "c1") if other != name.lower()]
+        columns = ", ".join(f"{quoted(each)} DOUBLE" for each in [name, *others])
+        connection.execute(f"CREATE TABLE states ({columns})")
+        for state in states:
+            cells = (state[name], *(7.0 for _ in others))
+            connection.execute(f"INSERT INTO states VALUES ({', '.join('?' * len(cells))})", cells)
+        found = connection.execute(to_sql(policy)).fetchall()
+    assert sorted(found) == expected
+    assert {made for _, made in expected} == {"l", "r"}
+
+
+def test_computed_variables_are_asked_for_in_a_python_file() -> None:
+    rows = [(k, 0, k % 4, "lr"[k // 4 % 2]) for k in range(80)]
+    log = dict(zip(("episode", "time", "v", "a"), map(list, zip(*rows, strict=True)), strict=True))
+    log["u"] = [float((v > 1) == (a == "r")) for _, _, v, a in rows]
+    policy = learn_rspmn(windows(log, Schema([["v > 1"], ["a"]], ["a"], "u"), ending="end"))[0]
+    act = run_python(policy.policy(1))
+    assert [act({"v > 1": True}), act({"v > 1": False})] == ["r", "l"]
+    with pytest.raises(LookupError, match="give 'v > 1': it is not computed from 'v' here"):
+        act({"v": 3})
+
+
+def test_nan_is_missing_in_a_python_file() -> None:
+    rng = np.random.default_rng(0)
+    lacks, a = rng.random(600) < 0.4, rng.choice(["l", "r"], 600)
+    crp = [
+        None if lack else float(x) for lack, x in zip(lacks, rng.uniform(0, 9, 600), strict=True)
+    ]
+    log = {"episode": np.arange(600), "time": np.zeros(600, int), "crp": crp, "a": a,
+           "u": np.where(lacks == (a == "l"), 5.0, -5.0)}  # fmt: skip
+    schema = Schema([["crp"], ["a"]], ["a"], "u", missing={"crp": "informative"})
+    policy = learn_rspmn(windows(log, schema, ending="end"))[0].policy(1)
+    act = run_python(policy)
+    for value in (None, float("nan"), 3.0):
+        assert act({"crp": value}) == policy.act({"crp": value})
+    assert act({"crp": float("nan")}) != act({"crp": 3.0})
+
+
+def test_text_that_looks_like_numbers_in_a_python_file(tmp_path: Path) -> None:
+    names = ["007", "nan", "True", "1"]
+    rows = [(k, 0, names[k % 4], "lr"[k // 4 % 2]) for k in range(80)]
+    log = dict(zip(("episode", "time", "x", "a"), map(list, zip(*rows, strict=True)), strict=True))
+    log["u"] = [float((x in ("007", "1")) == (a == "r")) for _, _, x, a in rows]
+    policy = learn_rspmn(windows(log, Schema([["x"], ["a"]], ["a"], "u"), ending="end"))[0]
+    (tmp_path / "policy.py").write_text(to_python(policy.policy(1)), encoding="utf-8")
+    made = subprocess.run([sys.executable, "policy.py"], cwd=tmp_path, text=True, check=True,
+                          input="x\n" + "\n".join(names), capture_output=True).stdout  # fmt: skip
+    assert [row["a"] for row in csv.DictReader(io.StringIO(made))] == ["r", "l", "l", "r"]
+
+
+def test_a_tree_of_integers_with_many_values() -> None:
+    rng = np.random.default_rng(0)
+    x, a = rng.integers(-20, 1000, 300), rng.choice(["l", "r"], 300)
+    log = {"episode": np.arange(300), "time": np.zeros(300, int), "x": x, "a": a,
+           "u": (x - 400) * np.where(a == "l", 1.0, -1.0)}  # fmt: skip
+    model, _ = learn_rspmn(windows(log, Schema([["x"], ["a"]], ["a"], "u"), ending="end"))
+    shown = to_tree(model.policy(1))
+    assert "x is at most" in shown
+    assert "." not in shown.split("x is at most ")[1].split("?")[0]

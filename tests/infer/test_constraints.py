@@ -198,3 +198,41 @@ def test_draws_follow_the_rules() -> None:
     assert honest.promise < free.promise == pytest.approx(float(model.meu(horizon=8)))
     assert honest.low <= honest.promise
     assert free == model.honest_value(8, draws=50)
+
+
+def merged_sides() -> RSPMN:
+    """Return a model of one state in which r earns 2, l earns 1, and z, which nothing needs."""
+    rows = [(k, 0, 0, k % 2, "lr"[k // 2 % 2]) for k in range(400)]
+    names = ("episode", "time", "w", "z", "a")
+    log: dict[str, list[Any]] = {n: [row[k] for row in rows] for k, n in enumerate(names)}
+    log["u"] = [2.0 if row[4] == "r" else 1.0 for row in rows]
+    schema = Schema([["w", "z"], ["a"]], ["a"], "u")
+    return learn_rspmn(Episodes.from_long(log, schema, ending="end"))[0]
+
+
+def test_rules_that_tell_states_of_one_node_apart() -> None:
+    """Where z is 0, r is forbidden: 1 there, 2 elsewhere, and 1.5 on average."""
+    model = merged_sides()
+    assert model.num_state_interfaces == 1
+    policy = model.policy(1, forbid=["r when z == 0"])
+    for z, worth in ((0, 1.0), (1, 2.0)):
+        state = {"w": 0, "z": z}
+        assert float(policy.value(state)) == pytest.approx(worth)
+        found = policy.honest_value(state)
+        assert found.point == pytest.approx(worth, abs=1e-6)
+        assert any("rules tell states" in caveat for caveat in found.caveats)
+        with pytest.raises(EvidenceError, match="rules tell states of one interface node apart"):
+            policy.returns(state=state)
+        with pytest.raises(EvidenceError, match="level: with rules by state"):
+            policy.honest_value(state, level=0.5)
+    assert float(policy.value()) == pytest.approx(1.5)
+    assert policy.honest_value().point == pytest.approx(1.5, abs=0.1)
+    drawn = policy.returns()  # 10,000 episodes of a deviation of 1/2
+    assert drawn.episodes > 0
+    assert drawn.mean == pytest.approx(1.5, abs=4 * 0.5 / 100)
+    with pytest.raises(EvidenceError, match="value of information: rules tell states"):
+        policy.value_of_information({"w": 0}, "z")
+    # a rule that is the same in all states of a node tells none apart
+    everywhere = model.policy(1, forbid=["r when w == 0"])
+    assert everywhere.returns(state={"w": 0, "z": 1}).mean == pytest.approx(1.0)
+    assert everywhere.returns().episodes == 0

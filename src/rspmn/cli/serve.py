@@ -59,11 +59,16 @@ def _server(config: "uvicorn.Config") -> "uvicorn.Server":
 
     class Server(uvicorn.Server):
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            loop = asyncio.get_running_loop()
-            loop.call_later(GRACE, setattr, self, "force_exit", True)
+            asyncio.get_running_loop().call_later(GRACE, self._abort)
             await super().shutdown(sockets)
             # what is still open is cancelled now, which is no error
             logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+
+        def _abort(self) -> None:
+            self.force_exit = True
+            for connection in [*self.server_state.connections]:  # else they are waited for
+                if (transport := getattr(connection, "transport", None)) is not None:
+                    transport.abort()
 
     return Server(config)
 

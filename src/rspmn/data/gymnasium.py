@@ -7,6 +7,7 @@ Spaces are recognized by their attributes, so Gymnasium itself is not needed to 
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -250,12 +251,12 @@ def _run(
 ) -> tuple[list[Any], list[Any], list[float], bool]:
     """Run an episode; return observations, actions, rewards, and whether it terminated."""
     now, _ = env.reset(seed=seed)
-    observations, actions, rewards = [now], list[Any](), list[float]()
+    observations, actions, rewards = [deepcopy(now)], list[Any](), list[float]()
     terminated = truncated = False
     while not (terminated or truncated or len(rewards) == max_steps):
-        actions.append(choose(now, len(rewards)))
+        actions.append(deepcopy(choose(now, len(rewards))))
         now, earned, terminated, truncated, _ = env.step(actions[-1])
-        observations.append(now)
+        observations.append(deepcopy(now))  # some environments change them in place
         rewards.append(_reward(earned, len(rewards)))
     return observations, actions, rewards, bool(terminated)
 

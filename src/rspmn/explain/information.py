@@ -64,6 +64,10 @@ def value_of_information(
     """Return what it is worth to observe a variable; see `Policy.value_of_information`."""
     known = policy.known(state)
     _check(policy, known, variable)
+    if policy.planned.at(policy.planned.after(t)).choices.are_divided:
+        raise EvidenceError(
+            "value of information: rules tell states of one interface node apart: ask without them"
+        )
     tried, widths = _values_and_widths(values, variable)
     prior = np.array(policy.model.starts) if state is None else np.exp(policy.index.prior)
     rows = {

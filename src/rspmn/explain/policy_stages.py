@@ -240,8 +240,14 @@ def policy_returns(
     start = policy.nodes(state)
     if not start.any():
         raise EvidenceError("returns: this state was never observed")
-    if episodes is None and OutcomeRows.serves(policy.model.template):
-        afters = [planned.after(t + k) for k in range(steps)]
+    afters = [planned.after(t + k) for k in range(steps)]
+    divided = any(planned.at(after).choices.are_divided for after in afters)
+    if divided and state is not None:
+        raise EvidenceError(
+            "returns: rules tell states of one interface node apart: ask from the start of an "
+            "episode, or for the value of the state"
+        )
+    if episodes is None and not divided and OutcomeRows.serves(policy.model.template):
         rows = OutcomeRows(policy.model, planned.offers)
         return PolicyStages(rows, planned, afters).distribution(start, points)
     now = Policy(policy.model, left, policy.discount, policy.otherwise, criterion=policy.criterion)

@@ -1,10 +1,12 @@
 """A policy as a Python file that imports nothing but the standard library."""
 
-from rspmn.export.python_runtime import BY_SCORES, BY_TREE, MAIN
+from rspmn.export.python_runtime import BY_SCORES, BY_TREE, CHECKED, MAIN
 from rspmn.export.scores import Scores, scores_of
 from rspmn.export.state_tables import Stage, described, is_finite, stages_of
 from rspmn.export.tree import Node, grown
+from rspmn.expressions import missing_of
 from rspmn.infer.base_policy import BasePolicy
+from rspmn.schema import Kind
 
 
 def to_python(policy: BasePolicy, t: int = 0) -> str:
@@ -34,8 +36,20 @@ def to_python(policy: BasePolicy, t: int = 0) -> str:
 
 
 def _file(policy: BasePolicy, head: str, data: str, code: str) -> str:
-    first = f"DECISION = {policy.model.schema.decisions[0]!r}  # the first\n"
-    return f"{head}\n{data}{first}\n{code}\n\n{MAIN}"
+    schema = policy.model.schema
+    known = {missing_of(name) for name in schema.informative}  # whether a value is missing
+    computed = {
+        name: sorted(expression.names)
+        for name, expression in schema.computed.items()
+        if name not in known
+    }
+    text = sorted(name for name, kind in schema.kinds.items() if kind is Kind.CATEGORICAL)
+    facts = (
+        f"DECISION = {schema.decisions[0]!r}  # the first\n"
+        f"COMPUTED = {computed!r}  # the columns that variables are computed from\n"
+        f"TEXT = {text!r}  # variables of text\n"
+    )
+    return f"{head}\n{data}{facts}\n{code}{CHECKED}\n\n{MAIN}"
 
 
 def _literal(scores: Scores) -> str:

@@ -8,6 +8,7 @@ def act(state):
     Decisions that were already made are part of the state. A state that was never seen is a
     LookupError.
     """
+    state = _checked(state)
     for stage in STAGES:
         if not all(name in state for name in stage["decisions"]):
             return _decided(stage, state)
@@ -37,15 +38,27 @@ def _passes(found, how, value):
 
 '''
 
+CHECKED = """
+
+def _checked(state):
+    for name, columns in COMPUTED.items():
+        given = [column for column in columns if column in state]
+        if name not in state and given:
+            raise LookupError(f"give {name!r}: it is not computed from {given[0]!r} here")
+    return {name: None if value != value else value for name, value in state.items()}  # NaN
+"""
+
 MAIN = """if __name__ == "__main__":  # reads a CSV file of states, writes the decisions beside them
     import csv
     import sys
 
-    def _read(text):
+    def _read(name, text):
         if text == "":
             return None
-        if text in ("True", "False"):
-            return text == "True"
+        if name in TEXT:
+            return text
+        if text.lower() in ("true", "false"):
+            return text.lower() == "true"
         for kind in (int, float):
             try:
                 return kind(text)
@@ -55,7 +68,7 @@ MAIN = """if __name__ == "__main__":  # reads a CSV file of states, writes the d
 
     writer = None
     for row in csv.DictReader(sys.stdin):
-        made = act({name: _read(text) for name, text in row.items()})
+        made = act({name: _read(name, text) for name, text in row.items()})
         row |= made if isinstance(made, dict) else {DECISION: made}
         if writer is None:
             writer = csv.DictWriter(sys.stdout, list(row))
@@ -71,7 +84,7 @@ def act(state):
     Decisions that were already made are part of the state. A state that was never seen is a
     LookupError, unless the policy says what to do otherwise.
     """
-    made = {}
+    made, state = {}, _checked(state)
     where = _where(state)
     for level, decision in enumerate(SCORES["decisions"]):
         if state.get(decision) is None:
@@ -121,7 +134,7 @@ def _best(values):
 
 def action_values(state, where=None, level=0):
     """Return of each action its worth, its delay, and how much is known; None if never seen."""
-    where = _where(state) if where is None else where
+    where = _where(_checked(state)) if where is None else where
     total = sum(weight for weight, _ in where)
     found = {}
     for k, action in enumerate(SCORES["values"][level]):

@@ -28,23 +28,26 @@ def by_scores(scores: Scores, table: str) -> str:
             f"the query would have {len(nodes)} columns, more than {MOST_COLUMNS}: export a "
             "Python file"
         )
+    state = _StateColumns(scores)
     steps = [
-        [f"{_density(scores, leaf)} AS n{k}" for k, leaf in enumerate(nodes) if leaf[0] == "leaf"]
+        [f"{_density(state, leaf)} AS n{k}" for k, leaf in enumerate(nodes) if leaf[0] == "leaf"]
     ]
     steps += _inner(nodes)
     steps.append([
-        f"{' * '.join([repr(weight), *(f'n{node}' for node in below)])} AS w{k}"
+        f"{' * '.join([_float(weight), *(f'n{node}' for node in below)])} AS w{k}"
         for k, (below, weight, _) in enumerate(rows)
     ])  # fmt: skip
     for level in range(len(scores.decisions)):
-        steps += _Decision(scores, level).steps()
-    source, parts = quoted(table), []  # steps that are not materialized would be multiplied out
+        steps += _Decision(scores, level, state).steps()
+    names = [name for name in scores.variables if name not in scores.informative]
+    shown = ", ".join(f"{state(name)} AS {quoted(name)}" for name in names)
+    # steps that are not materialized would be multiplied out
+    source, parts = "state", [f"state AS MATERIALIZED (SELECT {state} FROM {quoted(table)})"]
     for number, step in enumerate(steps):
         parts.append(f"s{number} AS MATERIALIZED (SELECT *, {', '.join(step)} FROM {source})")
         source = f"s{number}"
-    names = ", ".join(quoted(name) for name in scores.variables if name not in scores.informative)
     made = ",\n".join(_made(scores, level) for level in range(len(scores.decisions)))
-    return "WITH " + ",\n".join(parts) + f"\nSELECT {names},\n{made}\nFROM {source}"
+    return "WITH " + ",\n".join(parts) + f"\nSELECT {shown},\n{made}\nFROM {source}"
 
 
 def _made(scores: Scores, level: int) -> str:
@@ -63,11 +66,29 @@ def _value_of(scores: Scores, level: int) -> str:
     return f"CASE c{level} {cases} END"
 
 
+class _StateColumns:
+    """The columns of the state, under names of their own: those of steps may be names of theirs."""
+
+    def __init__(self, scores: Scores) -> None:
+        self._informative = scores.informative
+        self._places: dict[str, int] = {}
+
+    def __call__(self, name: str) -> str:
+        """Return the SQL of a variable."""
+        if name in self._informative:
+            return f"({self(self._informative[name])} IS NULL)"
+        return f"x{self._places.setdefault(name, len(self._places))}"
+
+    def __str__(self) -> str:
+        """Return the columns that were asked for, as they are selected."""
+        return ", ".join(f"{quoted(name)} AS x{k}" for name, k in self._places.items())
+
+
 class _Decision:
     """The steps to one decision, whose columns have its number at their end."""
 
-    def __init__(self, scores: Scores, level: int) -> None:
-        self.scores, self.level = scores, level
+    def __init__(self, scores: Scores, level: int, state: _StateColumns) -> None:
+        self.scores, self.level, self.state = scores, level, state
         self.every = range(len(scores.values[level]))
         self.paths = _paths(scores, level)  # of each row, its point by what was chosen before
 
@@ -133,7 +154,8 @@ class _Decision:
             else f"known{v}{end}"
             for v in every
         ]
-        tie, within = f"{scores.tie!r} * size{which}{end}", repr(scores.within)
+        enough = _float(scores.least_known)
+        tie, within = f"{_float(scores.tie)} * size{which}{end}", _float(scores.within)
         least = f"(top{which}{end} - CASE WHEN {tie} > {within} THEN {tie} ELSE {within} END)"
         left = [f"left{which}{v}{end}" for v in every]
         tied = [f"tied{which}{v}{end}" for v in every]
@@ -142,8 +164,8 @@ class _Decision:
             [f"{each} AS may{which}{v}{end}" for v, each in enumerate(known)],
             [f"{_most([f'may{which}{v}{end}' for v in every])} AS most{which}{end}"],
             [
-                f"CASE WHEN may{which}{v}{end} >= 0 AND may{which}{v}{end} >= "
-                f"{scores.least_known!r} * most{which}{end} THEN worth{v}{end} END AS {left[v]}"
+                f"CASE WHEN may{which}{v}{end} >= 0 AND may{which}{v}{end} >= {enough} * "
+                f"most{which}{end} THEN worth{v}{end} END AS {left[v]}"
                 for v in every
             ],
             [
@@ -159,7 +181,7 @@ class _Decision:
 
     def _first(self, which: str, end: str) -> str:
         """Return the place of the first of the best values that earn soonest."""
-        bound = f"soon{which}{end} + {self.scores.tie!r} * slack{which}{end}"
+        bound = f"soon{which}{end} + {_float(self.scores.tie)} * slack{which}{end}"
         cases = " ".join(f"WHEN tied{which}{v}{end} <= {bound} THEN {v}" for v in self.every)
         return f"CASE {cases} END"
 
@@ -176,9 +198,7 @@ class _Decision:
     def _column(self, name: str) -> str:
         if name in self.scores.decisions[: self.level]:
             return f"({_value_of(self.scores, self.scores.decisions.index(name))})"
-        if name in self.scores.informative:
-            return f"({quoted(self.scores.informative[name])} IS NULL)"
-        return quoted(name)
+        return self.state(name)
 
 
 def _paths(scores: Scores, level: int) -> list[list[int]]:
@@ -196,8 +216,10 @@ def _paths(scores: Scores, level: int) -> list[list[int]]:
 def _by_path(numbers: list[Any], path: str) -> str:
     """Return a number that depends on what was chosen before."""
     if all(number == numbers[0] for number in numbers):
-        return repr(numbers[0])
-    cases = " ".join(f"WHEN {k} THEN {number!r}" for k, number in enumerate(numbers) if number)
+        return _float(numbers[0])
+    cases = " ".join(
+        f"WHEN {k} THEN {_float(number)}" for k, number in enumerate(numbers) if number
+    )
     return f"CASE {path} {cases} ELSE 0 END"
 
 
@@ -217,38 +239,45 @@ def _combined(node: list[Any]) -> str:
     if kind == "product":
         return " * ".join(f"n{c}" for c in children) or "1.0"
     pairs = zip(children, weights[0], strict=True)
-    return _sum([f"{weight!r} * n{child}" for child, weight in pairs])
+    return _sum([f"{_float(weight)} * n{child}" for child, weight in pairs])
 
 
-def _density(scores: Scores, leaf: list[Any]) -> str:
+def _float(number: float) -> str:
+    """Return a number as SQL has it; without an exponent it may be a decimal, and overflow.
+
+    >>> _float(0.25), _float(-1e-9)
+    ('0.25e0', '-1e-09')
+    """
+    written = repr(float(number))
+    return written if "e" in written else f"{written}e0"
+
+
+def _density(state: _StateColumns, leaf: list[Any]) -> str:
     """Return the density of a leaf; 1 where the value is missing."""
     _, name, family, *numbers = leaf
-    text = str(name)
-    x = (
-        f"({quoted(scores.informative[text])} IS NULL)"
-        if text in scores.informative
-        else quoted(text)
-    )
+    x = state(str(name))
     cases = [f"WHEN {x} IS NULL THEN 1.0"]
     last = "0.0"
     match family, numbers:
         case "values", [pairs, other]:
-            cases += [f"WHEN {x} = {literal(v)} THEN {p!r}" for v, p in pairs]
-            last = repr(other)
+            cases += [f"WHEN {x} = {literal(v)} THEN {_float(p)}" for v, p in pairs]
+            last = _float(other)
         case "linear", [list(knots), list(heights)]:
-            cases.append(f"WHEN {x} < {knots[0]!r} OR {x} > {knots[-1]!r} THEN 0.0")
+            cases.append(f"WHEN {x} < {_float(knots[0])} OR {x} > {_float(knots[-1])} THEN 0.0")
             for a, b, fa, fb in zip(knots, knots[1:], heights, heights[1:], strict=False):
-                bound = f"{x} < {b!r}" if b != knots[-1] else f"{x} <= {b!r}"
-                slope = f"({x} - ({a!r})) / {b - a!r}"
-                cases.append(f"WHEN {bound} THEN {fa!r} + ({fb - fa!r}) * {slope}")
+                bound = f"{x} < {_float(b)}" if b != knots[-1] else f"{x} <= {_float(b)}"
+                slope = f"({x} - ({_float(a)})) / {_float(b - a)}"
+                cases.append(f"WHEN {bound} THEN {_float(fa)} + ({_float(fb - fa)}) * {slope}")
         case "bins", [list(edges), list(heights)]:
             cases.append(f"WHEN {x} <> FLOOR({x}) THEN 0.0")
             pieces = zip(edges, edges[1:], heights, strict=False)
-            cases += [f"WHEN {x} >= {a!r} AND {x} < {b!r} THEN {h!r}" for a, b, h in pieces]
+            cases += [f"WHEN {x} >= {a!r} AND {x} < {b!r} THEN {_float(h)}" for a, b, h in pieces]
         case _, [float(centre), float(scale), float(low), float(high), height]:
-            inside = [f"{x} >= {low!r}"] * (low > -1e308) + [f"{x} <= {high!r}"] * (high < 1e308)
-            t = f"(1.0 + ({x} - ({centre!r})) * ({x} - ({centre!r})) / {4 * scale * scale!r})"
-            bell = f"{height!r} / ({t} * {t} * SQRT({t}))"
+            inside = [f"{x} >= {_float(low)}"] * (low > -1e308)
+            inside += [f"{x} <= {_float(high)}"] * (high < 1e308)
+            off = f"({x} - ({_float(centre)}))"
+            t = f"(1.0 + {off} * {off} / {_float(4 * scale * scale)})"
+            bell = f"{_float(height)} / ({t} * {t} * SQRT({t}))"
             cases.append(f"WHEN {' AND '.join(inside) or 'TRUE'} THEN {bell}")
     return f"CASE {' '.join(cases)} ELSE {last} END"
 

@@ -22,6 +22,7 @@ from rspmn.export.state_tables import (
     stages_of,
 )
 from rspmn.infer.base_policy import BasePolicy
+from rspmn.schema import Kind
 from rspmn.types import Array, Bools, Ints
 from rspmn.values import Mark, Value, show
 
@@ -298,4 +299,6 @@ def _points(policy: BasePolicy, name: str) -> tuple[Cell, ...]:
         return tuple(listed) or (OTHER,)
     ordered = sorted(knots)
     between = [a + (b - a) * k / 4 for a, b in pairwise(ordered) for k in range(4)]
+    if policy.model.schema.kinds.get(name) is Kind.INTEGER:
+        return tuple(sorted({round(value) for value in [*between, ordered[-1]]}))
     return tuple(float(f"{value:.6g}") for value in [*between, ordered[-1]])

@@ -213,7 +213,8 @@ class Answers:
     def value(self, known: Known | None, t: int) -> ExpectedUtility:
         """Return what a state is worth, the best done in it and after it."""
         planned, after = self.planned, self.planned.after(t)
-        if self.limits is not None and self._names <= set(known or ()):
+        told_apart = self.limits is not None or self.model.schema.laws  # states of one node
+        if told_apart and self._names <= set(known or ()):
             return self._value_of_best(known, t)
         beliefs = self.beliefs(known)
         if beliefs is not None and (planned.offers.first[beliefs.nodes] >= 0).all():

@@ -10,6 +10,7 @@ from the point, all of it from the lower end of the interval.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -89,6 +90,9 @@ def honest_value(
     nodes = None if state is None else policy.nodes(state)
     if not math.isfinite(promise):
         return HonestValue(math.nan, math.nan, math.nan, float(promise), math.nan, math.nan)
+    after = policy.planned.after(t)
+    if state is not None and policy.planned.at(after).choices.are_divided:
+        return _of_the_decision(policy, float(promise), state, t, level)
     if policy.model.soft_counts is not None:
         return _of_soft_boxes(policy, float(promise), state, t, int(draws), rng, level)
     plan = _Plan(policy.planned, policy.planned.after(t))
@@ -111,6 +115,22 @@ def honest_value(
     return _summary(shared, anywhere, optimism, float(promise), bounds, caveats, level)
 
 
+def _of_the_decision(
+    policy: "Policy", promise: float, state: object, t: int, level: float
+) -> HonestValue:
+    """Return what the decision in a state is worth, where rules tell states of its node apart."""
+    if level != LEVEL:
+        raise EvidenceError(f"level: with rules by state, expected {LEVEL}, found {level}")
+    found = policy.how_sure(state, t).recommended
+    if found is None:
+        return HonestValue(math.nan, math.nan, math.nan, promise, math.nan, math.nan)
+    deviation = (found.high - found.low) / (2 * NormalDist().inv_cdf(tails_of(level)[1]))
+    caveat = "rules tell states of one interface node apart: the optimism of choosing is not known"
+    return HonestValue(
+        found.mean, found.low, found.high, promise, math.nan, deviation, (caveat,), level
+    )
+
+
 def _of_soft_boxes(
     policy: "Policy", promise: float, state: object, t: int, draws: int,
     rng: np.random.Generator, level: float,
@@ -126,6 +146,10 @@ def _of_soft_boxes(
     point, noise = float(drawn.mean()), max(float(drawn.std()), _rounding(bounds))
     found = HonestValue(point, min(low, point), max(high, point), promise, 0.0, noise, (), level)
     caveats = []
+    if policy.model.schema.laws:
+        caveats.append(
+            "laws about numbers: near their borders, decisions that they forbid are counted"
+        )
     if 0 < posterior.ended < FEW_ENDS:
         caveats.append(
             f"about {posterior.ended:.2g} logged steps ended an episode: which states these are, "

@@ -177,3 +177,21 @@ def test_time_zones() -> None:
     episodes = Episodes.from_log(table, schema)
     assert episodes.columns["x"].decode() == [0, 1, 2]
     assert_same(rspmn.windows(table, schema), Windows.from_episodes(episodes))
+
+
+def test_hours_that_come_twice_are_two() -> None:
+    """In Berlin, 27 October 2024 has 2 o'clock twice: times are counted in universal time."""
+    first = dt.datetime(2024, 10, 26, 23, tzinfo=dt.UTC)
+    times = [first + dt.timedelta(hours=k) for k in range(5)]
+    log = {"episode": [0] * 5, "time": times, "x": [*range(5)], "a": [*"lrlrl"],
+           "u": [1.0, 2.0, 4.0, 8.0, 16.0], "terminated": [False] * 4 + [True]}  # fmt: skip
+    frame = pl.DataFrame(log).with_columns(pl.col("time").dt.convert_time_zone("Europe/Berlin"))
+    schema = Schema([["x"], ["a"]], ["a"], "u")
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'Europe/Berlin'")
+        relation = connection.sql("SELECT * FROM frame")
+        for source in (log, frame, frame.to_pandas(), frame.to_arrow(), relation):
+            found = rspmn.windows(source, schema, step="1 hour")
+            assert sorted(found.columns["u"].numbers().tolist()) == [1.0, 2.0, 4.0, 8.0, 16.0]
+            days = rspmn.windows(source, schema, step="1 day")
+            assert sorted(days.columns["u"].numbers().tolist()) == [1.0, 30.0]

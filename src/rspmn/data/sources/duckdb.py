@@ -50,8 +50,9 @@ class DuckDB(Engine):
         """Open files or arrays with a connection of our own, a relation with the caller's."""
         frame = None if is_paths(source) else native_frame(source)
         if isinstance(frame, nw.LazyFrame):
-            check_names(nw.to_native(frame).columns)
-            yield cls(frame)
+            relation = nw.to_native(frame)
+            check_names(relation.columns)
+            yield cls(nw.from_native(_in_universal_time(relation)))
             return
         with connect(memory_limit) as connection:
             if is_paths(source):
@@ -252,3 +253,17 @@ class CallersRange:
 
     def interrupt(self) -> None:
         """Do nothing: a relation does not tell its connection."""
+
+
+def _in_universal_time(relation: Any) -> Any:
+    """Return a relation whose times have no zone: the caller's connection may be in another one."""
+    types = dict(zip(relation.columns, map(str, relation.types), strict=True))
+    if "TIMESTAMP WITH TIME ZONE" not in types.values():
+        return relation
+    cells = (
+        f"timezone('UTC', {quoted(name)}) AS {quoted(name)}"
+        if dtype == "TIMESTAMP WITH TIME ZONE"
+        else quoted(name)
+        for name, dtype in types.items()
+    )
+    return relation.project(", ".join(cells))

@@ -76,6 +76,8 @@ def _step_of(dtype: Any, time: nw.Expr, log: LogFormat) -> nw.Expr:
     if dtype.is_temporal():
         if not is_duration:
             raise refuse_step(log, "dates")
+        if isinstance(dtype, nw.Datetime) and dtype.time_zone is not None:
+            time = time.dt.convert_time_zone("UTC")  # hours of summer time come twice
         time = _seconds(time, has_hours=dtype != nw.Date)
     elif is_duration:
         raise refuse_step(log, "numbers")

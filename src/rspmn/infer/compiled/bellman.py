@@ -50,6 +50,12 @@ class Choices:
     #: rules of the criterion; None where all do the same. [branches]
     taken: tuple[Array | None, ...]
 
+    @property
+    def are_divided(self) -> bool:
+        """Whether states of one max node do differently, by rules of the criterion."""
+        shares = (taken for taken in self.taken if taken is not None)
+        return any(bool(((taken > 0) & (taken < 1 - 1e-9)).any()) for taken in shares)
+
 
 @dataclass(frozen=True, eq=False)
 class Chain:
