@@ -64,7 +64,7 @@ def value_of_information(
     """Return what it is worth to observe a variable; see `Policy.value_of_information`."""
     known = policy.known(state)
     _check(policy, known, variable)
-    if policy.planned.at(policy.planned.after(t)).choices.are_divided:
+    if policy.planned.divides([policy.planned.after(t)]):
         raise EvidenceError(
             "value of information: rules tell states of one interface node apart: ask without them"
         )

@@ -241,7 +241,7 @@ def policy_returns(
     if not start.any():
         raise EvidenceError("returns: this state was never observed")
     afters = [planned.after(t + k) for k in range(steps)]
-    divided = any(planned.at(after).choices.are_divided for after in afters)
+    divided = planned.divides(afters)
     if divided and state is not None:
         raise EvidenceError(
             "returns: rules tell states of one interface node apart: ask from the start of an "

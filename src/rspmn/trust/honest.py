@@ -90,8 +90,7 @@ def honest_value(
     nodes = None if state is None else policy.nodes(state)
     if not math.isfinite(promise):
         return HonestValue(math.nan, math.nan, math.nan, float(promise), math.nan, math.nan)
-    after = policy.planned.after(t)
-    if state is not None and policy.planned.at(after).choices.are_divided:
+    if state is not None and policy.planned.divides([policy.planned.after(t)]):
         return _of_the_decision(policy, float(promise), state, t, level)
     if policy.model.soft_counts is not None:
         return _of_soft_boxes(policy, float(promise), state, t, int(draws), rng, level)

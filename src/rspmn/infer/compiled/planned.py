@@ -1,7 +1,7 @@
 """The best choices of a model, for every number of steps to go."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -132,6 +132,12 @@ class Plan:
         if self.model.bellman.all_known(self.criterion):
             return values.last
         return min(after, max(values.last, self._settled[1].last))
+
+    def divides(self, afters: Iterable[int]) -> bool:
+        """Tell whether rules tell states of one max node apart in some steps."""
+        if not hasattr(self.criterion, "sides"):  # nothing has to be planned to know
+            return False
+        return any(self.at(after).choices.are_divided for after in afters)
 
     def supports(self, choices: Choices, after: int) -> tuple[Array, ...]:
         """Return the share of each branch that is supported to the end, of each level."""
