@@ -2,8 +2,8 @@
 
 `python benchmarks/habits.py` prints the value of learned policies, 0 for random and 1 for optimal
 actions, by world, by how the variable moves, by the share of free choices and by episodes.
-`--seeds 3 -o docs` writes docs/habits_figures.md. `--experts` prints which variables are set aside
-from logs of near-optimal policies: none should be.
+`--seeds 3 -o docs` writes docs/habits_figures.md. `experts.py` is about logs of those who act by
+what matters.
 """
 
 import argparse
@@ -17,15 +17,11 @@ import numpy as np
 from tqdm import tqdm
 
 from rspmn.data.episodes import Episodes
-from rspmn.data.windows import Windows
-from rspmn.envs.domains import WORLDS
 from rspmn.envs.frozen_lake import frozen_lake, random_map
 from rspmn.envs.mdp import MDP
 from rspmn.envs.sys_admin import sys_admin
 from rspmn.evaluate import Tabular, true_value
 from rspmn.learn import LearnConfig, learn_rspmn
-from rspmn.learn.habits import habits_of
-from rspmn.learn.two_step import wrap
 from rspmn.schema import Schema
 from rspmn.types import Array
 
@@ -41,8 +37,6 @@ MOVES = {
 }
 FREE = 0.0, 0.05, 0.2
 EPISODES = 100, 1_000, 10_000
-#: Shares of random actions and episodes in the logs of experts.
-ERRORS, EXPERTS = (0.0, 0.1, 0.4), (20, 100, 1000)
 ABOUT = """# Habits
 
 Made by `{command}`.
@@ -177,22 +171,6 @@ def report(tasks: Sequence[Task], seeds: int, config: LearnConfig) -> str:
     return "\n".join(lines) + "\n"
 
 
-def experts(seeds: int) -> str:
-    """Return the variables that are set aside from logs of near-optimal policies of all domains."""
-    lines = ["| domain | random actions | episodes | set aside |", "|---|---|---|---|"]
-    for (name, made), share, episodes in tqdm([*product(WORLDS.items(), ERRORS, EXPERTS)]):
-        world = made()
-        best = np.eye(len(world.actions))[world.value_iteration(world.horizon)[1]]
-        policy = (1 - share) * best + share / len(world.actions)
-        lost: set[str] = set()
-        for seed in range(seeds):
-            log = world.generate(episodes, world.horizon, seed, "final", policy)
-            two = wrap(Windows.from_episodes(log), LearnConfig())
-            lost |= set(habits_of(two, LearnConfig()))
-        lines.append(f"| {name} | {share:.0%} | {episodes:,} | {', '.join(sorted(lost))} |")
-    return "\n".join(lines) + "\n"
-
-
 def main() -> None:
     """Measure, and print or write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -203,13 +181,7 @@ def main() -> None:
     parser.add_argument("--episodes", nargs="+", type=int, default=list(EPISODES))
     parser.add_argument("--observed", action="store_true", help='availability="observed"')
     parser.add_argument("-o", "--output", help="a folder for habits_figures.md")
-    parser.add_argument(
-        "--experts", action="store_true", help="logs of those who act by what matters"
-    )
     asked = parser.parse_args()
-    if asked.experts:
-        print(experts(asked.seeds))
-        return
     config = LearnConfig(availability="observed") if asked.observed else LearnConfig()
     tasks = [Task(*each) for each in product(asked.worlds, asked.moves, asked.free, asked.episodes)]
     found = report(tasks, asked.seeds, config)

@@ -14,6 +14,7 @@ ARGUMENTS = {
     "bandits": "--seeds 1 --data wine",
     "domains": "--seeds 1 --episodes 100",
     "evaluate_numbers": "--seeds 1 --only corridor --most 30",
+    "experts": "--seeds 1 --domains Maze --episodes 100",
     "explain": "--episodes 100 --states 5",
     "futures": "--seeds 1 --most 10 --domains FrozenLake --jobs 1",
     "growth": "--episodes 100 --sides 4",

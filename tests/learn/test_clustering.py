@@ -28,8 +28,8 @@ def test_outcomes_are_compared_as_scipy_compares_tables(seed: int) -> None:
     counts = rng.integers(0, 6, (4, 9)).astype(float)
     block = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2])
     owner = np.array([0, 0, 0, 0, 0, 0, 1, 1, 1])
-    table = OutcomeTable(counts, block, owner, [], 1e-300)
-    found = table.p_values(counts[0], [], counts[1:], [])
+    table = OutcomeTable(counts, block, owner, 1e-300)
+    found = table.p_values(counts[0], counts[1:])
     for other, p in zip(counts[1:], found, strict=True):
         totals = {0: np.zeros(3), 1: np.zeros(3)}  # of each variable: G, X², degrees of freedom
         for number in range(3):
@@ -119,6 +119,6 @@ def test_values_seen_too_rarely_are_alone_beside_others_that_are_alike() -> None
     """
     counts = np.array([[4.0, 4.0], [20.0, 20.0], [4.0, 4.0], [20.0, 20.0]])
     one = np.zeros(2, dtype=np.int64)
-    table = OutcomeTable(counts, one, one, [], 0.01, enough=10.0)
+    table = OutcomeTable(counts, one, one, 0.01, enough=10.0)
     assert table.group_values().tolist() == [0, 1, 2, 1]
-    assert OutcomeTable(counts, one, one, [], 0.01, enough=8.0).group_values().max() == 0
+    assert OutcomeTable(counts, one, one, 0.01, enough=8.0).group_values().max() == 0

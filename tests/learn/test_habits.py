@@ -10,8 +10,9 @@ from rspmn.data.windows import Windows
 from rspmn.envs.explore import Outcomes, explore
 from rspmn.envs.maze import maze
 from rspmn.envs.mdp import MDP
+from rspmn.envs.taxi import taxi
 from rspmn.errors import DataError
-from rspmn.evaluate import true_value
+from rspmn.evaluate import Tabular, true_value
 from rspmn.learn import LearnConfig, learn_rspmn
 from rspmn.learn.habits import _Suspect, acted_by, habits_of
 from rspmn.learn.two_step import wrap
@@ -216,6 +217,28 @@ def test_an_expert_is_no_creature_of_habit() -> None:
     assert info.habits == ()
     best = world.optimum(world.horizon)
     assert true_value(world, model.policy(world.horizon), world.horizon) == pytest.approx(best)
+
+
+@pytest.mark.parametrize(
+    ("share", "seed"),
+    [(0.0, 0), (0.02, 28)],
+    ids=["who never errs", "who once did in a state that another would share a node with"],
+)
+def test_an_expert_acts_by_what_matters(share: float, seed: int) -> None:
+    """Each place of a taxi is seen with decisions of its own: nothing says that it is irrelevant.
+
+    Without errors, "drop off" is logged at a destination for this destination alone. With 2 % of
+    them, a place that was logged four times, with "north", differs from the destination, where the
+    passenger was dropped off 254 times, only in a variable that nothing else was seen to depend on.
+    """
+    world = taxi()
+    best = np.eye(len(world.actions))[world.value_iteration(world.horizon)[1]]
+    logger = (1 - share) * best + share / len(world.actions)
+    log = world.generate(1000, world.horizon, seed, "final", logger)
+    model, info = learn_rspmn(log)
+    assert not info.aside
+    table = world.evaluate(Tabular.fit(log).policy_for(world, world.horizon), world.horizon)
+    assert true_value(world, model.policy(world.horizon), world.horizon) >= table - 1e-9
 
 
 def test_a_habit_that_depends_on_the_state() -> None:

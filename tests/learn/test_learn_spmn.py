@@ -159,18 +159,19 @@ def test_simpson_s_paradox() -> None:
         assert [b.value for b in model.best_decisions({"state": state})] == ["B"]
 
 
+@pytest.mark.parametrize("config", [LearnConfig(), OBSERVED], ids=["declared", "observed"])
 @pytest.mark.parametrize("law", [True, False])
-def test_an_action_that_is_unavailable_in_some_states(law: bool) -> None:
-    """Flying earns most, but penguins cannot: the utility tells nothing else apart."""
+def test_an_action_that_is_unavailable_in_some_states(law: bool, config: LearnConfig) -> None:
+    """Flying earns most, but penguins never fly: the utility tells nothing else apart.
+
+    The log does not say whether they cannot, so that flying is not offered to them.
+    """
     rng = np.random.default_rng(3)
     bird = rng.choice(["penguin", "gull"], 5000)
     act = np.where(bird == "gull", rng.choice(["fly", "swim"], 5000), "swim")
     table: Table = {"bird": bird, "act": act, "u": np.where(act == "fly", 2.0, 1.0)}
-    schema = Schema([["bird"], ["act"]], ["act"], "u")
-    assert learned(table, schema).meu({"bird": "penguin"}) == 2.0  # it may be a habit not to
-    if law:
-        schema = Schema([["bird"], ["act"]], ["act"], "u", available={"fly": "bird != penguin"})
-    model = learned(table, schema, None if law else OBSERVED)
+    laws = {"fly": "bird != penguin"} if law else {}
+    model = learned(table, Schema([["bird"], ["act"]], ["act"], "u", available=laws), config)
     offered = {a.value: a.supported for a in model.action_values({"bird": "penguin"})}
     assert offered == {"swim": True, "fly": False}
     assert model.meu({"bird": "penguin"}) == 1.0

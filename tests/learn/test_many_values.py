@@ -52,11 +52,10 @@ class Watched:
             groups: many_values._Groups,
             cell: Ints,
             weight: Array,
-            own: list[Array],
             near: list[int],
         ) -> int:
             self.compared += len(near)
-            return most_alike(groups, cell, weight, own, near)
+            return most_alike(groups, cell, weight, near)
 
         def group(rows: Rows, name: str, targets: Targets, alpha: float) -> Ints:
             self.groups.append(group_many_values(rows, name, targets, alpha))
@@ -76,14 +75,14 @@ def test_a_value_is_compared_with_groups_as_tables_compare_rows(seed: int) -> No
     row, cell = np.nonzero(counts)
     starts = np.searchsorted(row, np.arange(len(counts) + 1))
     cells = many_values._Cells(starts, cell, counts[row, cell], block, owner)
-    groups = many_values._Groups(cells, [], owner == 0, 1e-3, 10.0, 5.0, [])
+    groups = many_values._Groups(cells, owner == 0, 1e-3, 5.0, [])
     parts = [(cell[row == k], counts[k][counts[k] > 0]) for k in range(len(counts))]
     groups.cells = parts[1:]
     groups.in_blocks = [groups._in_blocks(*part) for part in parts[1:]]
-    table = OutcomeTable(counts, block, owner, [], 1e-3, enough=5.0)
-    expected = table.p_values(counts[0], [], counts[1:], [])
+    table = OutcomeTable(counts, block, owner, 1e-3, enough=5.0)
+    expected = table.p_values(counts[0], counts[1:])
     expected[~table.observed_enough(counts[0], counts[1:])] = 0.0
-    found = groups._most_alike(*parts[0], [], list(range(len(counts) - 1)))
+    found = groups._most_alike(*parts[0], list(range(len(counts) - 1)))
     assert found == (int(expected.argmax()) if expected.max() > 0 else -1)
     near = list(range(len(counts) - 1))
     two = groups._compared(

@@ -144,6 +144,33 @@ def within(rows: Rows, strata: Ints, names: Sequence[str]) -> Ints:  # [rows]
     return distinct_integers(strata * (int(codes.max(initial=0)) + 1) + codes)[1]
 
 
+def is_compared(
+    rows: Rows, name: str, decisions: Sequence[str], strata: Ints, enough: float
+) -> bool:
+    """Return whether each value of a variable was often seen beside others, with each decision.
+
+    Beside others: in the same stratum, that of the decisions and of what else matters; as often as
+    the value or the others were seen in it, whichever is less. A decision that was made at one
+    value only says nothing, if there are others.
+    """
+    made, value, stratum = (
+        distinct_integers(codes)[1]
+        for codes in (rows.joint_codes(decisions), rows.codes(name), strata)
+    )
+    choices = int(made.max()) + 1
+    size = (int(value.max()) + 1) * choices
+    cell, at = distinct_integers(stratum * size + value * choices + made)
+    own = group_weights(at, rows.weights)
+    whole = group_weights(stratum, rows.weights)[cell // size]
+    taken, compared = (
+        group_weights(cell % size, w, size).reshape(-1, choices)
+        for w in (own, np.minimum(own, whole - own))
+    )
+    often, never = compared >= enough, taken == 0  # [values, choices]
+    by_one = (~never).sum(axis=0) == 1  # [choices]
+    return bool((often | never | by_one).all() and often.any(axis=1).all())
+
+
 @dataclass(frozen=True, eq=False)
 class _Suspect:
     """An autonomous variable that the logger acted by."""
@@ -167,26 +194,10 @@ class _Suspect:
         return self.is_compared() or (self.is_exogenous() and self.is_acted_by_alone())
 
     def is_compared(self) -> bool:
-        """Return whether each value was often seen beside others, with each decision made at it.
-
-        Beside others: all other variables, and the decisions, being the same. A decision that was
-        made at one value only says nothing, if there are others.
-        """
-        rows = self.rows
-        made = np.unique(rows.joint_codes(self.two.schema.decisions), return_inverse=True)[1]
-        value = np.unique(rows.codes(self.name), return_inverse=True)[1]
-        stratum = np.unique(within(rows, made, self.others), return_inverse=True)[1]
-        shape = int(value.max()) + 1, int(made.max()) + 1
-        seen = np.unique(stratum * shape[0] + value) // shape[0]
-        beside = np.bincount(seen, minlength=int(stratum.max()) + 1) > 1  # [strata]
-        cell = value * shape[1] + made
-        weights = rows.weights, np.where(beside[stratum], rows.weights, 0.0)
-        taken, compared = (
-            group_weights(cell, w, shape[0] * shape[1]).reshape(shape) for w in weights
-        )
-        often, never = compared >= self.enough, taken == 0  # [values, choices]
-        by_one = (~never).sum(axis=0) == 1  # [choices]
-        return bool((often | never | by_one).all() and often.any(axis=1).all())
+        """Return whether it was compared with each decision, given all other variables."""
+        decisions = self.two.schema.decisions
+        strata = within(self.rows, self.rows.joint_codes(decisions), self.others)
+        return is_compared(self.rows, self.name, decisions, strata, self.enough)
 
     def is_exogenous(self) -> bool:
         """Return whether it is drawn anew in each step, is constant, or goes in turn.

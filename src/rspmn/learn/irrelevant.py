@@ -39,7 +39,7 @@ def irrelevant_variables(
         rest = wrap(without_variables(two.windows, [*aside]), config) if aside else two
         habits = habits_of(rest, config, deadline, noise.changed)
         aside |= dict.fromkeys(habits, Reason.HABIT)
-    return aside, numbers
+    return {name: aside[name] for name in two.schema.state_variables if name in aside}, numbers
 
 
 def _reasons(two: TwoSteps, names: Sequence[str]) -> dict[str, Reason]:

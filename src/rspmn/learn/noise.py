@@ -8,7 +8,9 @@ states multiply by them. They are found from the other end:
 - A variable outside of it *influences* it if the utility, the end of an episode or the next value
   of a variable of the system depends on it, given the decisions and those variables of the system
   that these depend on. Then it joins the system, and others may influence it.
-- What is left is noise, if its values were compared often enough to say so.
+- What is left is noise, if its values were compared often enough to say so. If decisions depend on
+  it they must have been compared with each decision: an expert acts by what matters, so that each
+  value is seen with decisions of its own, and the log cannot say what others would have led to.
 
 A variable that only moves with the system by chance, as an attribute does that few episodes have,
 influences nothing once the system is given. The tests of all variables together have a
@@ -19,6 +21,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -27,9 +30,9 @@ from rspmn.data.columns import Column
 from rspmn.data.distinct import distinct_integers
 from rspmn.data.keys import group_weights
 from rspmn.learn.config import LearnConfig
-from rspmn.learn.habits import count_next_values, next_value_statistics, within
+from rspmn.learn.habits import count_next_values, is_compared, next_value_statistics, within
 from rspmn.learn.structure.batched_growth import Fork, Growth, Need, run_alone
-from rspmn.learn.structure.contingency import distinct_weights
+from rspmn.learn.structure.contingency import RARE, distinct_weights
 from rspmn.learn.structure.count_ahead import run_for
 from rspmn.learn.structure.independence import PairStatistics, pair_statistics
 from rspmn.learn.structure.relevance import MOST_GIVEN, mean_p_values
@@ -87,8 +90,9 @@ def noise_of(two: TwoSteps, config: LearnConfig, deadline: float = math.inf) -> 
     system = run_for(system.two.rows, system.grown(config.enough))
     if any(name in two.table.binned for name in system.names):
         return Noise(changed=changed)
-    often = OFTEN * config.enough
-    return Noise(tuple(n for n in system.others if system.is_compared(n, often)), changed)
+    acts = run_for(system.two.rows, system.acted_by())
+    compared = (n for n in system.others if system.is_compared(n, config.enough, n in acts))
+    return Noise(tuple(compared), changed)
 
 
 def _thinned(rows: Rows, most: int) -> Rows:
@@ -158,6 +162,16 @@ class _System:
         p = np.array(found)  # [targets, others]
         p = np.minimum(1.0, p.min(axis=0) * len(p))
         return [self.others[int(p.argmin())]] if discoveries(p, RATE).any() else []
+
+    def acted_by(self) -> Growth[set[str]]:
+        """Return the others that a decision depends on, given what it depends on in the system.
+
+        All of them if time runs out.
+        """
+        found = yield Fork([self._p_values(decision) for decision in self.two.schema.decisions])
+        p = np.minimum(1.0, np.min(found, axis=0, initial=1.0) * len(found))
+        clear = discoveries(p, RATE) | self.is_late
+        return {name for name, acts in zip(self.others, clear.tolist(), strict=True) if acts}
 
     def pair(self) -> Growth[list[str]]:
         """Return two of the others that influence the system together, if any do: by X xor Z."""
@@ -232,12 +246,14 @@ class _System:
     def _given(self, target: str) -> Growth[tuple[Ints, list[str]]]:
         """Return the strata of decisions and of what a target depends on in the system.
 
-        Also the variables of the system that it does not depend on, given the others.
+        Of the decisions those that come before it. Also the variables of the system that it does
+        not depend on, given the others.
         """
         if target in self.memo:
             return self.memo[target]
         rows, left = self.two.rows, list(self.names)
-        strata = np.unique(rows.joint_codes(self.two.schema.decisions), return_inverse=True)[1]
+        before = list(takewhile(lambda name: name != target, self.two.schema.decisions))
+        strata = np.unique(rows.joint_codes(before), return_inverse=True)[1]
         while left:
             p, gain = yield from self._gain(target, left, strata)
             clear = p < GIVEN / len(left)
@@ -268,19 +284,17 @@ class _System:
                     best, chance = [name], float(p[k])
         return best
 
-    def is_compared(self, name: str, least: float) -> bool:
-        """Return whether each value was often seen beside others, what matters being the same."""
-        return all(self._compared(name, t).min() >= least for t in self._targets())
+    def is_compared(self, name: str, enough: float, by_decision: bool) -> bool:
+        """Return whether each value was often seen beside others, what matters being the same.
 
-    def _compared(self, name: str, target: str) -> Array:  # [values]
-        """Return the steps in which each value was seen beside others."""
-        rows, given = self.two.rows, run_alone(self._given(target))[0]
-        value = np.unique(rows.codes(name), return_inverse=True)[1]
-        stratum = np.unique(given, return_inverse=True)[1]
-        size = int(value.max()) + 1
-        seen = np.unique(stratum * size + value) // size
-        beside = np.bincount(seen, minlength=int(stratum.max()) + 1) > 1
-        return group_weights(value, np.where(beside[stratum], rows.weights, 0.0), size)
+        If decisions depend on the variable, with each of them, so often that tests count it.
+        """
+        decisions = self.two.schema.decisions if by_decision else ()
+        often = RARE if by_decision else OFTEN * enough
+        return all(
+            is_compared(self.two.rows, name, decisions, run_alone(self._given(t))[0], often)
+            for t in self._targets()
+        )
 
 
 def _tested(

@@ -14,7 +14,7 @@ from rspmn.learn.structure.contingency import xlogx
 from rspmn.learn.structure.independence import pooled_codes
 from rspmn.learn.structure.rows import Rows
 from rspmn.learn.structure.targets import Targets, law_differs
-from rspmn.learn.structure.value_groups import Compared, OutcomeTable, choice_tables
+from rspmn.learn.structure.value_groups import Compared, OutcomeTable
 from rspmn.types import Array, Bools, Ints
 
 #: With more values than this, of the variable and of something that follows it, this is the way.
@@ -44,12 +44,11 @@ def group_many_values(rows: Rows, name: str, targets: Targets, alpha: float) -> 
     here = np.flatnonzero(codes >= 0)
     values, number = np.unique(codes[here], return_inverse=True)
     cells = _cells(rows, name, targets, here, number, len(values))
-    choices = choice_tables(rows, name, targets)
     size = np.bincount(cells.owner[np.unique(cells.cell)])
     shared = cells.owner == int(size.argmax())  # [cells], those of the variable with most of them
     weight = group_weights(number, rows.weights[here], len(values))
     laws = targets.laws.tables(rows, name)
-    groups = _Groups(cells, choices, shared, alpha, targets.unavailable_from, targets.enough, laws)
+    groups = _Groups(cells, shared, alpha, targets.enough, laws)
     for value in np.argsort(-weight, kind="stable").tolist():
         groups.add(value)
     first = np.full(len(groups.cells), len(values))  # numbered by their first value
@@ -61,21 +60,17 @@ class _Groups:
     """The groups so far."""
 
     def __init__(
-        self, cells: _Cells, choices: list[Array], shared: Bools, alpha: float,
-        unavailable_from: float, enough: float, laws: list[Array],
-    ) -> None:  # fmt: skip
+        self, cells: _Cells, shared: Bools, alpha: float, enough: float, laws: list[Array]
+    ) -> None:
         self.laws = laws  # [values, 2] each
         self.lawful: list[list[Array]] = []  # of each group, as `laws`
-        self.data, self.choices, self.shared = cells, choices, shared
+        self.data, self.shared = cells, shared
         self.of_value = np.zeros(len(cells.starts) - 1, dtype=np.int64)
         self.cells: list[tuple[Ints, Array]] = []  # of each group
         self.in_blocks: list[Array] = []  # of each group, [2, blocks]
         none = np.zeros((0, len(cells.block)))
-        self.table = OutcomeTable(
-            none, cells.block, cells.owner, [], alpha, unavailable_from, enough
-        )
+        self.table = OutcomeTable(none, cells.block, cells.owner, alpha, enough)
         self._own = np.zeros(len(cells.block))  # [cells], of the value that is compared
-        self.chosen: list[list[Array]] = []  # of each group, as `choices`
         #: The groups that have each cell of a successor, in blocks where they were observed enough.
         self.leading: dict[int, dict[int, None]] = {}
 
@@ -83,17 +78,15 @@ class _Groups:
         """Put a value to a group."""
         part = slice(int(self.data.starts[value]), int(self.data.starts[value + 1]))
         cell, weight = self.data.cell[part], self.data.weight[part]
-        own = [table[value] for table in self.choices]
         successors, is_often = self._successors(cell, weight)
         law = [table[value] for table in self.laws]
         near = self._near(successors) if is_often.all() else []
         near = [g for g in near if not _differ(law, self.lawful[g])]
-        found = self._most_alike(cell, weight, own, near) if near else -1
+        found = self._most_alike(cell, weight, near) if near else -1
         if found < 0:
             found = len(self.cells)
             self.cells.append((cell, weight))
             self.in_blocks.append(self._in_blocks(cell, weight))
-            self.chosen.append(own)
             self.lawful.append(law)
         else:
             both, inverse = np.unique(
@@ -104,7 +97,6 @@ class _Groups:
             )
             self.cells[found] = (both, total)
             self.in_blocks[found] = self._in_blocks(both, total)
-            self.chosen[found] = [a + b for a, b in zip(self.chosen[found], own, strict=True)]
             self.lawful[found] = [a + b for a, b in zip(self.lawful[found], law, strict=True)]
         self.of_value[value] = found
         for c in successors[is_often].tolist():
@@ -130,7 +122,7 @@ class _Groups:
             by_block.setdefault(block, set()).update(self.leading.get(c, ()))
         return sorted(set.intersection(*by_block.values())) if by_block else []
 
-    def _most_alike(self, cell: Ints, weight: Array, own: list[Array], near: list[int]) -> int:
+    def _most_alike(self, cell: Ints, weight: Array, near: list[int]) -> int:
         """Return the group that resembles a value most, -1 if none does."""
         in_blocks = self._in_blocks(cell, weight)
         others = np.array([self.in_blocks[g] for g in near])  # [near, 2, blocks]
@@ -139,10 +131,8 @@ class _Groups:
             return -1
         near, others = [near[k] for k in fine.tolist()], others[fine]
         p_values = self.table.p_values_of(self._compared(cell, weight, in_blocks, near, others))
-        tables = [np.array([self.chosen[g][k] for g in near]) for k in range(len(own))]
-        p_values = self.table.judged(p_values, own, tables)
         best = int(p_values.argmax())
-        return near[best] if p_values[best] > 0 else -1
+        return near[best] if p_values[best] >= self.table.alpha else -1
 
     def _in_blocks(self, cell: Ints, weight: Array) -> Array:  # [2, blocks]
         """Return the weight in each block, and the number of cells that have any."""

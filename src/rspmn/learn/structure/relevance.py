@@ -17,7 +17,7 @@ from rspmn.learn.structure.f_test import f_tests
 from rspmn.learn.structure.independence import components
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.rows import Rows, with_joint_variable
-from rspmn.learn.structure.targets import Later, Targets, has_unavailable_choice
+from rspmn.learn.structure.targets import Later, Targets, avoided, may_be_avoided
 from rspmn.types import Bools, Ints
 
 #: A variable of more values than this is not conditioned on: its strata would be too small.
@@ -35,7 +35,7 @@ def relevant_variables(
         _mark(found, names, dependent)
     if learner.config.given_decisions:  # the paper tests pairs only
         yield from _mark_by_mean(learner, rows, targets, found)
-        _mark_by_availability(rows, targets, found)
+        _mark_by_behaviour(rows, targets, found)
         yield from _mark_given_another(learner, rows, targets, found)
         _mark_all_together(learner, rows, targets, found)
         if targets.recurs:
@@ -62,17 +62,22 @@ def _mark_by_mean(
         found[name] = p < level
 
 
-def _mark_by_availability(rows: Rows, targets: Targets, found: dict[str, bool]) -> None:
-    """Mark variables, and pairs of them, with values at which a decision is unavailable."""
+def _mark_by_behaviour(rows: Rows, targets: Targets, found: dict[str, bool]) -> None:
+    """Mark variables with values at which a decision value was avoided, and pairs of them.
+
+    Pairs only if availability is observed: then an avoided value is unavailable.
+    """
+    least = targets.unavailable_from
     for choice in targets.choices:
-        left = tuple(name for name in found if not found[name])
-        if not left or not targets.may_be_unavailable(rows, tuple(found), choice):
+        left = [name for name in found if not found[name]]
+        if not left or not rows.varying(choice.names):
             continue
-        for name, lacks in zip(left, _unavailable(rows, left, choice, targets), strict=True):
-            found[name] |= bool(lacks)
+        found |= dict(zip(left, avoided(rows, left, choice, least).tolist(), strict=True))
+        if least is None or not may_be_avoided(rows, tuple(found), choice, least):
+            continue
         for one, other in combinations([n for n in found if not found[n]], 2):
             together, name = with_joint_variable(rows, [one, other])
-            if _unavailable(together, (name,), choice, targets).any():
+            if avoided(together, [name], choice, least).any():
                 found[one] = found[other] = True
 
 
@@ -81,10 +86,6 @@ def _mark_by_law(targets: Targets, found: dict[str, bool]) -> None:
     lawful = [name for name in found if name in targets.laws.variables]
     if not any(found[name] for name in lawful):
         found |= dict.fromkeys(lawful, True)
-
-
-def _unavailable(rows: Rows, names: tuple[str, ...], choice: Later, targets: Targets) -> Bools:
-    return has_unavailable_choice(rows, names, choice, targets.unavailable_from)
 
 
 def _mark_given_another(

@@ -1,15 +1,15 @@
 """Targets: what an information set may matter for, as tests of relevance look at it.
 
 Variables observed after later decisions are tested given those decisions. The decisions
-themselves are not targets: that a value was never seen where, by its share elsewhere, it was to be
-expected often may be a habit of the logger. If availability is observed, it is taken as unavailable
-there.
+themselves are targets in one way: where a value was never taken although, by its share elsewhere,
+it was to be expected, the logger avoided it. What follows it there was not compared, so that states
+with the variable and without it stay apart. If availability is observed, it is unavailable there.
 
 States in which different decisions are available are different. So a law of the schema is one more
 column of the rows, a function of the state, and rows are divided until it is constant.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,6 +22,9 @@ from rspmn.learn.structure.contingency import contingency, pool_rare
 from rspmn.learn.structure.rows import Rows
 from rspmn.schema import Kind, Schema
 from rspmn.types import Array, Bools, Ints
+
+#: The level of all tests together that a decision value was avoided at a value of a variable.
+AVOIDED = 0.05
 
 
 def law_columns(schema: Schema, columns: Mapping[str, Column], counts: Array) -> dict[str, Column]:
@@ -90,8 +93,9 @@ class Targets:
 
     outcomes: tuple[Later, ...]
     choices: tuple[Later, ...]  # one decision each, given those before it
-    #: A decision value never seen where at least so many were expected is unavailable there.
-    unavailable_from: float = 10.0
+    #: A decision value never seen where at least so many were expected is unavailable there; None
+    #: if availability is not observed.
+    unavailable_from: float | None = None
     #: A value observed less often than this with a decision is too rare to call it irrelevant.
     enough: float = 10.0
     recurs: bool = False  # whether the set is a state that other states follow
@@ -107,18 +111,6 @@ class Targets:
             *self.outcomes,
         )
 
-    def may_be_unavailable(self, rows: Rows, names: tuple[str, ...], choice: Later) -> bool:
-        """Return whether a decision value may be unavailable in any part of the rows.
-
-        A part that lacks the value is a union of joint values of `names` that lack it, so their
-        weight bounds the number expected.
-        """
-        key = ("may be unavailable", choice.names, id(choice))
-        if key not in rows.memo:
-            found = _may_be_unavailable(rows, names, choice, self.unavailable_from)
-            rows.memo[key] = found, choice
-        return bool(rows.memo[key][0])
-
 
 def targets_after(
     rows: Rows,
@@ -126,15 +118,13 @@ def targets_after(
     place: int,
     beyond: tuple[str, ...],
     given_decisions: bool = True,
-    unavailable_from: float = 10.0,
+    unavailable_from: float | None = None,
     enough: float = 10.0,
     recurs: bool = False,
-    observed: bool = False,
 ) -> Targets:
     """Return the targets of information set number `place`; `beyond` comes after the last set.
 
-    Without `given_decisions`, as in the paper, decisions are variables like any other. If
-    availability is `observed`, decisions are targets for the values that they never take.
+    Without `given_decisions`, as in the paper, decisions are variables like any other.
     """
     last = len(schema.decisions)
     if not given_decisions:
@@ -148,8 +138,7 @@ def targets_after(
         names = schema.information_sets[k] + (beyond if k == last else ())
         if names:
             outcomes.append(Later(names, rows.joint_codes(between)))
-        if observed:
-            choices.append(Later((between[-1],), rows.joint_codes(between[:-1])))
+        choices.append(Later((between[-1],), rows.joint_codes(between[:-1])))
     laws = Laws.after(rows, schema, place)
     return Targets(tuple(outcomes), tuple(choices), unavailable_from, enough, recurs, laws)
 
@@ -159,7 +148,12 @@ def targets_within(rows: Rows, names: tuple[str, ...]) -> Targets:
     return Targets((Later(names, rows.together),), ())
 
 
-def _may_be_unavailable(rows: Rows, names: tuple[str, ...], choice: Later, least: float) -> bool:
+def may_be_avoided(rows: Rows, names: tuple[str, ...], choice: Later, least: float) -> bool:
+    """Return whether a decision value may be avoided in any part of the rows.
+
+    A part that lacks the value is a union of joint values of `names` that lack it, so their weight
+    bounds that of the part.
+    """
     strata = int(choice.strata.max(initial=0)) + 1
     state = np.unique(rows.joint_codes(names) * strata + choice.strata, return_inverse=True)[1]
     decided = rows.codes(choice.names[0])
@@ -171,32 +165,38 @@ def _may_be_unavailable(rows: Rows, names: tuple[str, ...], choice: Later, least
     without, made = np.zeros((strata, size)), np.zeros((strata, size))
     np.add.at(without, of_state, (table == 0) * table.sum(axis=1, keepdims=True))
     np.add.at(made, of_state, table)
-    expected = without * made / np.maximum(made.sum(axis=1, keepdims=True), 1e-300)
-    return bool((expected >= least).any())
+    return bool((_surprise(without, made, made.sum(axis=1, keepdims=True)) >= least).any())
 
 
-def has_unavailable_choice(
-    rows: Rows, names: tuple[str, ...], choice: Later, least: float
+def avoided(
+    rows: Rows, names: Sequence[str], choice: Later, least: float | None
 ) -> Bools:  # [names]
-    """Return which variables have a value at which a decision value is unavailable.
+    """Return which variables have a value at which a decision value was avoided.
 
-    It was never seen there although, by the shares of the two values, at least `least` steps with
-    both were expected.
+    It was never taken there although, by its share at the other values, chance would leave it out
+    with a probability of at most exp(-least); by default, `AVOIDED` for all tests of a variable.
     """
     found = contingency(rows, names, choice.names, choice.strata)
-    counts = found.counts  # [strata, cells, choices]
-    own = counts.sum(axis=2, keepdims=True)
-    choices = np.add.reduceat(counts, found.left.starts, axis=1)  # [strata, names, choices]
-    total = np.maximum(choices.sum(axis=2, keepdims=True), 1e-300)
-    expected = own * (choices / total)[:, found.left.owner]
-    unavailable = ((counts == 0) & (expected >= least)).any(axis=(0, 2))  # [cells]
-    return np.logical_or.reduceat(unavailable, found.left.starts)
+    counts, starts, owner = found.counts, found.left.starts, found.left.owner
+    own = counts.sum(axis=2, keepdims=True)  # [strata, cells, 1]
+    made = np.add.reduceat(counts, starts, axis=1)[:, owner]  # [strata, cells, choices]
+    surprise = _surprise(own, made, made.sum(axis=2, keepdims=True))
+    if least is None:
+        tests = np.add.reduceat((own > 0) * (made > 0).sum(axis=2, keepdims=True), starts, axis=1)
+        surprise -= np.log(np.maximum(tests.sum(axis=0), 1) / AVOIDED)[owner]
+    lacks = (counts == 0) & (surprise >= (least or 0.0))
+    return np.logical_or.reduceat(lacks.any(axis=(0, 2)), starts)
 
 
-def decision_counts(rows: Rows, name: str, choice: Later) -> list[Array]:
-    """Return a table [values, choices] for each stratum, over the values that occur."""
-    found = contingency(rows, (name,), choice.names, choice.strata)
-    return list(found.counts[:, found.left_weights > 0])
+def _surprise(own: Array, made: Array, total: Array) -> Array:
+    """Return -log of the probability that `own` of `total` steps all lack a value made elsewhere.
+
+    By its share `made` of the steps elsewhere. It is about how often the value was expected.
+    """
+    share = made / np.maximum(total - own, 1e-300)
+    with np.errstate(divide="ignore", invalid="ignore"):  # where own is 0 and the share is 1
+        surprise = -own * np.log1p(-np.minimum(share, 1.0))
+    return np.asarray(np.where((own > 0) & (made > 0), surprise, 0.0))
 
 
 def outcome_counts(rows: Rows, name: str, target: Later) -> tuple[Ints, Array, Ints]:

@@ -14,7 +14,7 @@ import numpy as np
 from rspmn.data.distinct import distinct_integers
 from rspmn.learn.structure.contingency import xlogx
 from rspmn.learn.structure.rows import Rows
-from rspmn.learn.structure.targets import Targets, decision_counts, law_differs, outcome_counts
+from rspmn.learn.structure.targets import Targets, law_differs, outcome_counts
 from rspmn.types import Array, Bools, Ints
 
 #: Up to so many values are first compared all with each other at once.
@@ -39,22 +39,10 @@ def outcome_table(rows: Rows, name: str, targets: Targets, alpha: float) -> "Out
         np.hstack(tables),
         np.concatenate(blocks),
         np.concatenate(owners),
-        choice_tables(rows, name, targets),
         alpha,
-        targets.unavailable_from,
         targets.enough,
         targets.laws.tables(rows, name),
     )
-
-
-def choice_tables(rows: Rows, name: str, targets: Targets) -> list[Array]:  # [values, choices]
-    """Count the decisions made at each value, where any may be unavailable."""
-    return [
-        counts
-        for choice in targets.choices
-        if targets.may_be_unavailable(rows, (name,), choice)
-        for counts in decision_counts(rows, name, choice)
-    ]
 
 
 @dataclass(eq=False)
@@ -64,9 +52,7 @@ class OutcomeTable:
     counts: Array  # [values, cells]
     block: Ints  # [cells]; the (stratum, variable) of each cell
     owner: Ints  # [cells]; the variable of each cell
-    choices: list[Array]  # [values, choices] each
     alpha: float  # the level of the tests
-    unavailable_from: float = 10.0
     enough: float = 0.0  # a value observed less often with a decision is not called the same
     laws: list[Array] = field(default_factory=list)  # [values, 2], see `Laws.tables`
 
@@ -99,22 +85,16 @@ class OutcomeTable:
         order = np.argsort(-self.counts.sum(axis=1), kind="stable")
         group = np.zeros(len(order), dtype=np.int64)
         sums = np.zeros_like(self.counts)  # of the groups so far
-        chosen = [np.zeros_like(table) for table in self.choices]
         lawful = [np.zeros_like(table) for table in self.laws]
         count = 0
         for value in order:
-            own = [table[value] for table in self.choices]
-            p_values = self.p_values(
-                self.counts[value], own, sums[:count], [table[:count] for table in chosen]
-            )
+            p_values = self.p_values(self.counts[value], sums[:count])
             p_values[~self.observed_enough(self.counts[value], sums[:count])] = 0.0
             for table, of_groups in zip(self.laws, lawful, strict=True):
                 p_values[law_differs(table[value], of_groups[:count])] = 0.0
             found = int(np.argmax(p_values)) if count and p_values.max() > 0 else count
             count = max(count, found + 1)
             sums[found] += self.counts[value]
-            for table, row in zip(chosen, own, strict=True):
-                table[found] += row
             for table, of_groups in zip(self.laws, lawful, strict=True):
                 of_groups[found] += table[value]
             group[value] = found
@@ -140,8 +120,8 @@ class OutcomeTable:
     def observed_enough(self, counts: Array, groups: Array) -> Bools:  # [groups]
         """Return which groups were observed often wherever they or the value were at all.
 
-        A decision that only one of them was seen with, although it was to be expected with the
-        other, is a habit of the logger: it says nothing, if there are others to compare.
+        A decision that only one of them was seen with was not compared, however often: whoever
+        acts by what matters takes other decisions in other states.
         """
         return self.often_enough(self._by_block(counts), self._by_block(groups))
 
@@ -149,21 +129,7 @@ class OutcomeTable:
         """Return what `observed_enough` does, given the counts of blocks."""
         often = (own >= self.enough) & (others >= self.enough)
         neither = (own == 0) & (others == 0)
-        fine = (often | neither).all(axis=1)
-        some = often.any(axis=1) & ~fine
-        if some.any():
-            fine |= some & (often | neither | self._is_habit(own, others)).all(axis=1)
-        return np.asarray(fine)
-
-    def _is_habit(self, own: Array, others: Array) -> Bools:  # [.., blocks]
-        """Return in which blocks only one of two was seen, although the other was expected."""
-        totals = [side @ self.owned @ self.owned.T for side in (own, others)]  # of the variable
-        share = (own + others) / np.maximum(sum(totals), 1e-300)
-        lacks = [
-            (side == 0) & (total * share >= self.unavailable_from)
-            for side, total in zip((own, others), totals, strict=True)
-        ]
-        return np.asarray(lacks[0] | lacks[1])
+        return np.asarray((often | neither).all(axis=1))
 
     def _by_block(self, rows: Array) -> Array:  # [.., cells] -> [.., blocks]
         """Add up the cells of each block."""
@@ -190,33 +156,18 @@ class OutcomeTable:
         return self._pair_p_value(one, other)
 
     def _pair_p_value(self, one: list[int], other: list[int]) -> float:
-        return float(
-            self.p_values(
-                self.counts[one].sum(axis=0),
-                [table[one].sum(axis=0) for table in self.choices],
-                self.counts[other].sum(axis=0, keepdims=True),
-                [table[other].sum(axis=0, keepdims=True) for table in self.choices],
-            )[0]
-        )
+        own, others = self.counts[one].sum(axis=0), self.counts[other].sum(axis=0, keepdims=True)
+        return float(self.p_values(own, others)[0])
 
-    def p_values(
-        self, counts: Array, choices: list[Array], groups: Array, group_choices: list[Array]
-    ) -> Array:  # [groups]
+    def p_values(self, counts: Array, groups: Array) -> Array:  # [groups]
         """Return the p-values of equal outcomes with each of some groups; 0 if distinguished.
 
-        It is the smallest p-value of all variables times their number. A group with other
-        available decisions is distinguished.
+        It is the smallest p-value of all variables times their number.
         """
         if self.alpha >= 1:
             return np.zeros(len(groups))
-        return self.judged(self._same_outcomes(counts, groups), choices, group_choices)
-
-    def judged(self, p: Array, choices: list[Array], group_choices: list[Array]) -> Array:
-        """Return p-values of outcomes, 0 where these, or the choices, distinguish a group."""
-        p[p < self.alpha] = 0.0
-        for own, others in zip(choices, group_choices, strict=True):
-            p[_choices_differ(own, others, self.unavailable_from)] = 0.0
-        return p
+        p = self._same_outcomes(counts, groups)
+        return np.where(p < self.alpha, 0.0, p)
 
     def _same_outcomes(self, counts: Array, groups: Array) -> Array:  # [groups]
         """Test rows of counts against others, for each variable over its strata.
@@ -270,12 +221,3 @@ class Compared:
 def _pairs(count: int) -> tuple[Ints, Ints]:
     """Return all pairs of so many numbers; few, so that they are kept."""
     return np.triu_indices(count, 1)
-
-
-def _choices_differ(own: Array, others: Array, least: float) -> Bools:  # [groups]
-    """Return which groups have a decision that is unavailable at the value, or the reverse."""
-    a, b = own.sum(), others.sum(axis=1, keepdims=True)
-    expected_own = a * (own + others) / np.maximum(a + b, 1e-300)
-    expected_other = b * (own + others) / np.maximum(a + b, 1e-300)
-    lacks = ((own == 0) & (expected_own >= least)) | ((others == 0) & (expected_other >= least))
-    return np.asarray(lacks.any(axis=1))
