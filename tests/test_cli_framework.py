@@ -1,5 +1,6 @@
 """What all commands have: examples that work, pipes, colours, tables that fit, exit codes."""
 
+import gzip
 import io
 import json
 import shlex
@@ -93,6 +94,37 @@ def test_standard_input_and_output(
     code, out, err = run(capsys, "learn", "-", "--schema", folder / "schema.toml", "-o", "-")
     assert (code, out) == (2, "")
     assert err.startswith("rspmn: standard input: no ")
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "log.csv", "log.tsv"])
+def test_standard_input_may_be_compressed(
+    name: str, folder: Path, tmp_path: Path, capsys: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, schema = tmp_path / name, folder / "schema.toml"
+    assert run(capsys, "generate", "FrozenLake", "--episodes", 50, "-o", log)[0] == 0
+    written = []
+    for content in (log.read_bytes(), gzip.compress(log.read_bytes())):
+        monkeypatch.setattr(sys, "stdin", Piped(content))
+        code, out, err = run(capsys, "learn", "-", "--schema", schema, "-o", "-", "--quiet")
+        assert (code, err) == (0, "")
+        written.append(out)
+    assert written[0] == written[1] != ""
+    monkeypatch.setattr(sys, "stdin", Piped(gzip.compress(log.read_bytes())[:40]))
+    code, _, err = run(capsys, "learn", "-", "--schema", schema, "-o", "-")
+    assert code == 2
+    assert err.startswith("rspmn: standard input: ")
+
+
+def test_standard_output_takes_one_file(tmp_path: Path, capsys: Run) -> None:
+    words = ["generate", "FrozenLake", "--episodes", 9, "-o", "-"]
+    assert run(capsys, *words, "--schema", "-") == (
+        2, "", "rspmn: standard output takes one file: name the others\n",
+    )  # fmt: skip
+    assert run(capsys, *words, "--files", 3) == (
+        2, "", "rspmn: --files: expected 1 for standard output, found 3: name a file\n",
+    )  # fmt: skip
+    code, out, _ = run(capsys, *words, "--schema", tmp_path / "s.toml")
+    assert (code, out.splitlines()[0]) == (0, "episode,time,cell,action,reward,terminated")
 
 
 def test_quiet_answers_are_answers_only(folder: Path, capsys: Run) -> None:

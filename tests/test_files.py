@@ -1,11 +1,13 @@
 """Files are written whole or not at all, and nothing that a killed process left stays."""
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -93,6 +95,32 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
         fail()
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_files_are_written_where_folders_cannot_be_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on Windows, which has no locks of this kind either, and writes out no read-only files."""
+    opened, synced = os.open, os.fsync
+
+    def refuse_folders(path: str, flags: int, *mode: int, **of: Any) -> int:
+        if Path(path).is_dir() and not of:  # `shutil.rmtree` does it otherwise on Windows
+            raise PermissionError(13, "Permission denied")
+        return opened(path, flags, *mode, **of)
+
+    def refuse_read_only(file: int) -> None:
+        if fcntl.fcntl(file, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+            raise OSError(9, "Bad file descriptor")
+        synced(file)
+
+    monkeypatch.setattr("rspmn.files.fcntl", None)
+    monkeypatch.setattr(os, "open", refuse_folders)
+    monkeypatch.setattr(os, "fsync", refuse_read_only)
+    left = tmp_path / ".model.json.abcdefgh.part"
+    left.mkdir()
+    write_atomically(tmp_path / "model.json", b"new")
+    assert (tmp_path / "model.json").read_bytes() == b"new"
+    assert len(list(tmp_path.iterdir())) == 2, "what may be another process's stays"
 
 
 def test_folders_of_processes_that_live_stay(tmp_path: Path) -> None:

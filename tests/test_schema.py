@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rspmn import Kind, Schema
+from rspmn.cli import main
 from rspmn.errors import SchemaError
 
 
@@ -79,7 +80,7 @@ def test_saved_and_loaded(
 ) -> None:
     *state, utility = found
     choice = st.sampled_from(state)
-    decisions = data.draw(st.lists(choice, unique=True))
+    decisions = data.draw(st.lists(choice, min_size=1, unique=True))
     kinds = data.draw(st.dictionaries(choice, st.sampled_from(["boolean", "integer"])))
     schema = Schema([[name] for name in state], decisions, utility, kinds)
     path = tmp_path_factory.mktemp("schema") / "schema.toml"
@@ -114,6 +115,25 @@ def test_wrong_files_are_refused(message: str, tmp_path: Path) -> None:
         Schema.load(path)
     assert message in str(caught.value)
     assert str(path) in str(caught.value)
+
+
+def test_a_file_without_decisions_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every command that reads a schema.toml says the same."""
+    path, log = tmp_path / "schema.toml", str(tmp_path / "log.csv")
+    path.write_text(f'order = [["offer sent", "segment"]]\n{REST}')
+    Path(log).write_text("episode,time,offer sent,segment,u\n0,0,mail,new,1\n")
+    learned = ["--schema", str(path), "-o", str(tmp_path / "model.json")]
+    for command in (
+        ["check", str(path)], ["doctor", log, "--schema", str(path)],
+        ["doctor", log, "--single", "--schema", str(path)],
+        ["learn", log, *learned], ["learn-spmn", log, *learned],
+    ):  # fmt: skip
+        assert main(command) == 2
+        said = capsys.readouterr().err
+        assert said.startswith(f"rspmn: {path}: no decisions: expected at least one variable that")
+        assert said.endswith("the variables are 'offer sent', 'segment'\n")
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

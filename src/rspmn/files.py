@@ -12,9 +12,15 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from rspmn.errors import ModelFileError, RspmnError
+
+#: None on Windows.
+fcntl: Any = import_module("fcntl") if find_spec("fcntl") else None
 
 #: How the names of folders end that are removed with their process, and what is before that.
 PART = ".part"
@@ -45,9 +51,9 @@ def written_whole(path: str | Path, error: type[RspmnError] = ModelFileError) ->
             with part.open("rb") as file, target.open("wb") as stream:
                 shutil.copyfileobj(file, stream)
             return
-        part.chmod(_mode(target))
-        with part.open("rb") as file:
+        with part.open("rb+") as file:  # Windows writes out only what is open for writing
             os.fsync(file.fileno())
+        part.chmod(_mode(target))
         part.replace(target)
 
 
@@ -100,7 +106,7 @@ def _locked_folder(parent: str | Path, prefix: str) -> tuple[Path, int]:
     while True:
         folder = Path(tempfile.mkdtemp(dir=parent, prefix=prefix, suffix=PART))
         with suppress(FileNotFoundError):  # another process took it for one that was left
-            lock = os.open(folder, os.O_RDONLY)
+            lock = _opened(folder)
             _lock(lock, wait=True)
             if folder.exists():
                 return folder, lock
@@ -110,7 +116,7 @@ def _locked_folder(parent: str | Path, prefix: str) -> tuple[Path, int]:
 def _remove_if_left(path: Path) -> None:
     """Remove a folder or a file, unless a process holds its lock."""
     with suppress(OSError):  # it is gone, or not ours
-        lock = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        lock = _opened(path)
         try:
             if _lock(lock, wait=False):
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -118,13 +124,18 @@ def _remove_if_left(path: Path) -> None:
             os.close(lock)
 
 
+def _opened(path: Path) -> int:
+    """Return the descriptor of a folder; of the null device where folders cannot be opened."""
+    if fcntl is None:
+        return os.open(os.devnull, os.O_RDONLY)
+    return os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+
+
 def _lock(descriptor: int, wait: bool) -> bool:
     """Lock what is open; return whether that could be done, which some file systems cannot."""
-    try:
-        import fcntl
-    except ModuleNotFoundError:  # Windows
-        return False
     with suppress(OSError):
+        if fcntl is None:
+            return False
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         return True
     return False

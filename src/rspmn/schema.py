@@ -22,6 +22,9 @@ from rspmn.files import write_atomically
 from rspmn.log_format import LogFormat, LogOptions
 from rspmn.values import is_name
 
+#: So many variables are listed in a message.
+LISTED = 10
+
 #: What a utility is computed from, see `Schema`: words with values; all that it can be.
 Worths = Mapping[str, Mapping[str, float]]
 Utility = str | Worths | Sequence[str | Worths]
@@ -197,6 +200,15 @@ class Schema:
             )
         return self.variables[: self.variables.index(decision)]
 
+    def check_decides(self, where: str = "") -> None:
+        """Refuse a schema without decisions."""
+        if not self.decisions:
+            names = ", ".join(map(repr, self.state_variables[:LISTED])) or "none"
+            raise SchemaError(
+                f"{where}no decisions: expected at least one variable that can be chosen, in a "
+                f"group of its own in 'order' and listed in 'decisions'; the variables are {names}"
+            )
+
     def with_kinds(self, kinds: Mapping[str, Kind | str]) -> "Schema":
         """Return the same schema with more kinds known."""
         known = {**self.kinds, **kinds}
@@ -276,8 +288,13 @@ class Schema:
 
     @classmethod
     def load(cls, path: str | Path) -> "Schema":
-        """Read a `schema.toml`, with the format of the log that it describes in `[log]`."""
-        return cls.from_dict(_read_toml(path), where=str(path))
+        """Read a `schema.toml`, with the format of the log that it describes in `[log]`.
+
+        It must name a decision: without one, there is nothing to ask a model.
+        """
+        schema = cls.from_dict(_read_toml(path), where=str(path))
+        schema.check_decides(f"{path}: ")
+        return schema
 
     def save(self, path: str | Path) -> None:
         """Write a `schema.toml` atomically."""

@@ -131,6 +131,26 @@ def test_numbers_between_interface_nodes(opened: Any, tmp_path: Path) -> None:
     assert page.inner_text("h3") == "a: right"
 
 
+def test_values_that_differ_in_case_and_booleans(opened: Any, tmp_path: Path) -> None:
+    """The page asks for the value that was chosen, and shows the state that it begins with."""
+    rows = [(segment, new, a) for segment in ("Loyal", "loyal") for new in (False, True)
+            for a in "lr"] * 30  # fmt: skip
+    log: dict[str, Any] = {"episode": [*range(240)], "time": [0] * 240}
+    log |= dict(zip(("segment", "new", "a"), map(list, zip(*rows, strict=True)), strict=True))
+    log["u"] = [float((a == "l") == (segment == "Loyal") != new) for segment, new, a in rows]
+    schema = Schema([["segment", "new"], ["a"]], ["a"], "u")
+    model, _ = learn_rspmn(windows(log, schema, ending="end"))
+    page = page_of(opened, tmp_path, model, 1)
+    assert page.input_value("#ask-segment") in ("Loyal", "loyal")
+    assert page.input_value("#ask-new") in ("false", "true")
+    for segment in ("Loyal", "loyal"):
+        for new in (False, True):
+            page.select_option("#ask-segment", segment)
+            page.select_option("#ask-new", str(new).lower())
+            made = model.policy(1).act({"segment": segment, "new": new})
+            assert page.inner_text("h3") == f"a: {made}"
+
+
 @pytest.mark.parametrize("seed", [0, 2])
 def test_soft_borders_and_ties(opened: Any, tmp_path: Path, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -84,6 +84,11 @@ def test_out_and_in_again() -> None:
         assert decoded(again) == EXPECTED
         assert again.endings.tolist() == episodes.endings.tolist()
     assert [tuple(step.values()) for step in episodes[-1]] == EXPECTED[-1]
+    assert decoded(episodes[1:]) == EXPECTED[1:]
+    assert decoded(episodes[::-2]) == EXPECTED[::-2]
+    assert episodes[1:].endings.tolist() == episodes.endings[1:].tolist()
+    assert episodes[1:].ids.tolist() == episodes.ids[1:].tolist()
+    assert (len(episodes[:0]), episodes[:0].num_steps) == (0, 0)
 
 
 def wide_rows() -> list[list[Any]]:

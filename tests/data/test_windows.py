@@ -4,10 +4,12 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import rspmn
 from rspmn import Episodes, Followed, Schema, Windows, windows
 from rspmn.data.cut_steps import CutSteps, cut_steps_that_differ
 from rspmn.errors import DataError
@@ -135,6 +137,16 @@ def test_starts_and_many_columns() -> None:
     assert windows.starts.sum() == 20
     assert (windows.followed == Followed.END).sum() == 20
     assert repr(windows) == "Windows(100 distinct of 100)"
+
+
+def test_a_log_without_decisions_is_counted_by_engines_too() -> None:
+    """A last row without a utility is a state."""
+    log: dict[str, Any] = {"episode": [0, 0, 0], "time": [0, 1, 2], "x": [0, 1, 0]}
+    log["u"] = [1.0, 2.0, None]
+    schema = Schema([["x"]], [], "u")
+    windows = rspmn.windows(pl.DataFrame(log), schema, ending="cut")
+    assert same(windows, Windows.from_episodes(Episodes.from_long(log, schema, ending="cut")))
+    assert windows.followed.tolist() == [Followed.STATE] * 2
 
 
 def test_only_windows_of_one_schema_add_up() -> None:

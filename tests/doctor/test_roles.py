@@ -1,6 +1,12 @@
 """Roles of columns by their names: a name alone does not make words a time."""
 
-from rspmn.doctor import examine
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rspmn.data.sources.open import open_source
+from rspmn.doctor import Proposal, examine, propose, survey_log
 
 COPIES = 60
 SHOP = {
@@ -49,3 +55,80 @@ def test_episodes_may_be_short() -> None:
     }
     schema = examine(log).schema
     assert (schema.log.episode, schema.order) == ("hand_id", (("sum",), ("action",)))
+
+
+def proposal(log: dict[str, Any]) -> Proposal:
+    with open_source(log) as source:
+        return propose(*survey_log(source))
+
+
+@pytest.mark.parametrize("name", ["offer sent", "Offer Sent", "offer-sent", "offerSent", "OFFER"])
+def test_names_are_spelled_in_several_ways(name: str) -> None:
+    log = {**SHOP, name: SHOP["order"], "Time Step": SHOP["week"]}
+    del log["order"], log["week"]
+    found = proposal(log)
+    assert (found.decisions, found.log.time) == ((name,), "Time Step")
+
+
+def test_what_is_called_otherwise_than_it_is_used_is_said() -> None:
+    """One of three decisions is found, and a result is among the state: both are said."""
+    log = {
+        **SHOP,
+        "discount offer": SHOP["week"],
+        "daily dose": SHOP["stock"],
+        "sold": SHOP["week"],
+    }
+    found = proposal(log)
+    assert found.decisions == ("order",)
+    assert found.state == ("stock", "discount offer", "daily dose", "sold")
+    lines = found.toml().splitlines()
+    for name in ("discount offer", "daily dose"):
+        assert f"# {name} is named as decisions are: if it was chosen, make it a decision" in lines
+    assert sum(line.startswith("# sold is named as what follows a decision") for line in lines) == 1
+    assert "stock is" not in found.toml()
+
+
+def test_an_income_and_a_cost_are_both_in_the_utility() -> None:
+    log = {**SHOP, "revenue": SHOP["profit"], "order cost (EUR)": [0.5] * 360}
+    del log["profit"]
+    assert proposal(log).utility == "revenue - `order cost (EUR)`"
+    assert examine(log).schema.state_variables == ("stock",)
+    del log["order cost (EUR)"]
+    assert proposal(log).utility == "revenue"
+
+
+def walks(jump: Any, names: Any) -> dict[str, Any]:
+    """Return 400 episodes of 8 steps, each from another of 400 places, written by their `names`."""
+    rng = np.random.default_rng(0)
+    places = [np.arange(400)]
+    for _ in range(7):
+        places.append(jump(rng, places[-1]))
+    log = {"episode": np.repeat(np.arange(400), 8), "time": np.tile(np.arange(8), 400)}
+    log |= {"place": names[np.stack(places, axis=1).ravel()], "action": rng.integers(0, 2, 3200)}
+    return log | {"reward": rng.integers(0, 2, 3200)}
+
+
+CODES = np.random.default_rng(1).permutation(400)
+
+
+@pytest.mark.parametrize(
+    ("jump", "names", "kind", "said"),
+    [
+        # each place is followed by one of 9, close ones: a number, unless places have codes
+        (lambda rng, x: (x + rng.integers(-4, 5, len(x))) % 400, np.arange(400), "continuous",
+         "an amount, as neighbours are followed by similar values; if it is a code, write "),
+        (lambda rng, x: (x + rng.integers(-4, 5, len(x))) % 400, CODES, "categorical",
+         "codes, as neighbours are followed by different values; if it is an amount, write "),
+        # nothing tells what follows: the log cannot show what the numbers mean
+        (lambda rng, x: rng.integers(0, 400, len(x)), np.arange(400), "continuous",
+         "an amount, but CHECK THIS; if it is a code, write "),
+    ],
+)  # fmt: skip
+def test_codes_are_no_amounts(jump: Any, names: Any, kind: str, said: str) -> None:
+    found = proposal(walks(jump, names))
+    assert dict(found.kinds)["place"] == kind
+    other = "categorical" if kind == "continuous" else "continuous"
+    line = f'# place has 400 whole numbers, 0 to 399: {said}"place" = "{other}" under [kinds]'
+    assert line in found.toml().splitlines()
+    scarce = [f for f in examine(walks(jump, names)).findings if f.about == "cardinality"]
+    assert not [f for f in scarce if "continuous" in f.line]

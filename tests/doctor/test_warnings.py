@@ -141,6 +141,21 @@ def test_what_gives_no_reward_away() -> None:
     assert "leak" not in {f.about for f in found}
 
 
+def test_values_that_differ_only_in_case_or_spaces() -> None:
+    """A line with a condition makes them one; decisions have to be mended in the log."""
+    seen = ["Loyal ", "new", "loyal", "new"] * len(WARD["age"])
+    table = WARD | {"segment": seen[: len(WARD["age"])]}
+    found = finding(table, schema("fever", "segment"), "spelling")
+    assert found.found.startswith("'segment' has values that differ only in case or spaces: 'Loy")
+    assert found.line == """order = [["fever", "segment in ('Loyal ', loyal)"], ["treatment"]]"""
+    order = tomllib.loads(found.line)["order"]
+    mended = Schema(order, ["treatment"], "-cost", log=schema().log)
+    assert "spelling" not in {f.about for f in examine(pl.DataFrame(table), mended).findings}
+    chosen = ["Drug" if k % 5 == 0 else word for k, word in enumerate(WARD["treatment"])]
+    said = finding(WARD | {"treatment": chosen}, schema("fever"), "spelling")
+    assert (said.advice, said.line) == ("If they are the same, write them alike in the log", "")
+
+
 def test_text_among_numbers() -> None:
     found = finding(WARD, schema("fever", "lactate"), "text")
     odd = WARD["lactate"].count("<0.5")

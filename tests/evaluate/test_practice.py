@@ -1,18 +1,22 @@
 """Current practice: max nodes as sums, and the recommendation beside it."""
 
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from rspmn import RSPMN, Episodes, Followed, Schema, learn_rspmn
+from rspmn import RSPMN, Episodes, Followed, Schema, Windows, learn_rspmn
 from rspmn.circuit import Max, Sum
 from rspmn.envs.domains import DOMAINS
-from rspmn.errors import EvidenceError
+from rspmn.errors import DataError, EvidenceError
 from rspmn.evaluate import Cloned, compare, practice, practice_network
 from rspmn.evaluate.practice import practice_value
 from rspmn.infer.bellman import Future, pessimistic
 from rspmn.infer.evaluation import evaluate
+from rspmn.learn.em import em
 
 SCHEMA = Schema([["x"], ["a"]], ["a"], "u")
 
@@ -114,6 +118,18 @@ def test_a_log_that_does_what_is_recommended() -> None:
     found = compare(learn_rspmn(log)[0], log, draws=20)
     assert (found.agreement, found.better) == (1.0, 0.5)
     assert abs(found.difference.value) < 1e-9
+
+
+def test_tables_are_no_episodes() -> None:
+    model, log = lake()
+    table: Any = pd.DataFrame(log.to_long())
+    asked: list[Callable[[], Any]] = [
+        lambda: compare(model, table, 8), lambda: model.log_likelihood(table),
+        lambda: Windows.from_episodes(table), lambda: em(model, table, 1),
+    ]  # fmt: skip
+    for ask in asked:
+        with pytest.raises(DataError, match="expected Episodes, found DataFrame: for a table or a"):
+            ask()
 
 
 def test_what_cannot_be_compared_is_refused() -> None:

@@ -26,6 +26,7 @@ from rspmn import Policy, Schema, learn_rspmn, learn_spmn, windows
 from rspmn.cli import main
 from rspmn.data.sources.connect import quoted
 from rspmn.envs.frozen_lake import frozen_lake
+from rspmn.envs.paper_grid import paper_grid
 from rspmn.envs.sys_admin import sys_admin
 from rspmn.errors import EvidenceError
 from rspmn.export import to_csv, to_json, to_python, to_sql, to_tree
@@ -448,6 +449,29 @@ def test_computed_variables_are_asked_for_in_a_python_file() -> None:
     assert [act({"v > 1": True}), act({"v > 1": False})] == ["r", "l"]
     with pytest.raises(LookupError, match="give 'v > 1': it is not computed from 'v' here"):
         act({"v": 3})
+
+
+def test_a_python_file_refuses_what_is_no_variable(finite: Finite) -> None:
+    policy, made = finite
+    state, expected = next((state, expected) for state, expected in made if state and expected)
+    act = run_python(policy)
+    assert act({**state, "episode": 3}) == expected
+    with pytest.raises(LookupError, match="unknown variable 'stat': expected some of '"):
+        act({**state, "stat": 1})
+
+
+def test_a_table_for_a_python_file_has_the_columns_of_states(tmp_path: Path) -> None:
+    """As for `act_many`, it may have others."""
+    path = tmp_path / "decide.py"
+    path.write_text(to_python(paper_grid().policy(horizon=4)))
+
+    def run(table: str) -> tuple[str, str]:
+        done = subprocess.run([sys.executable, path], input=table, capture_output=True, text=True,
+                              check=False)  # fmt: skip
+        return done.stdout, done.stderr
+
+    assert run("id,x,y\n7,0,0\n") == ("id,x,y,action\n7,0,0,down\n", "")
+    assert run("x,yy\n0,0\n") == ("", "no column 'y' in the table: it has ['x', 'yy']\n")
 
 
 def test_nan_is_missing_in_a_python_file() -> None:

@@ -184,6 +184,27 @@ def test_one_value_is_no_answer_for_two_decisions() -> None:
         policy.act_many({"x": [7]}, otherwise=2)
 
 
+def test_what_to_do_otherwise_is_said_for_decisions_only() -> None:
+    b = NetworkBuilder()
+    both = b.max("a", {0: b.max("b", {0: b.utility("u", 1.0)})})
+    network = b.build(b.product([b.leaf("x", Categorical.certain(0)), both]))
+    model = SPMN(Schema([["x"], ["a"], ["b"]], ["a", "b"], "u"), network)
+    said = r"otherwise: expected values for \['a', 'b'\], found {'"
+    for wrong in ({"nonsense": 7}, {"a": 1}, {"a": 1, "b": 2, "c": 3}):
+        with pytest.raises(EvidenceError, match=said):
+            model.policy(otherwise=wrong)
+        with pytest.raises(EvidenceError, match=said):
+            model.policy().act_many({"x": [7]}, otherwise=wrong)
+    b = NetworkBuilder()
+    decided = b.max("a", {0: b.utility("u", 1.0)})
+    network = b.build(b.product([b.leaf("x", Categorical.certain(0)), decided]))
+    single = SPMN(Schema([["x"], ["a"]], ["a"], "u"), network)
+    with pytest.raises(EvidenceError, match="otherwise: expected one value, found {'nonsense': 7}"):
+        single.policy().act_many({"x": [7]}, otherwise={"nonsense": 7})
+    assert single.policy(otherwise={"a": 9}).act({"x": 7}) == 9
+    assert single.policy(otherwise={"a": 9}).act_many({"x": [0, 7]}).tolist() == [0, 9]
+
+
 def test_a_single_shot_model_is_a_recurrent_one_of_one_step() -> None:
     b = NetworkBuilder()
     left = b.product([b.leaf("x", Categorical.certain(0)), b.max("a", {0: b.utility("u", 1.0)})])

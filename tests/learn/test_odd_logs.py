@@ -8,7 +8,7 @@ import pytest
 
 from effort import seeds
 from rspmn import RSPMN, Episodes, Followed, Schema, Windows
-from rspmn.errors import DataError, EvidenceError
+from rspmn.errors import DataError, EvidenceError, SchemaError
 from rspmn.evaluate.baselines import Tabular
 from rspmn.learn import LearnConfig, em, learn_rspmn, refit
 
@@ -31,7 +31,7 @@ def test_a_log_without_states() -> None:
 
 def test_a_schema_without_decisions_is_refused() -> None:
     schema = Schema([["x"]], [], "u")
-    with pytest.raises(DataError, match="no decisions"):
+    with pytest.raises(SchemaError, match="no decisions: expected"):
         learn_rspmn(log_of([[{"x": 0, "u": 1.0}] * 3], schema))
 
 

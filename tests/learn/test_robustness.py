@@ -189,6 +189,22 @@ def test_budgets_are_checked() -> None:
         LearnConfig(bins=1)
 
 
+@pytest.mark.parametrize(
+    ("name", "wrong", "said"),
+    [
+        ("numbers", "sotf", "numbers 'sotf': did you mean 'soft'?"),
+        ("successor", "next", "successor 'next': expected one of 'state', 'tuple'"),
+        ("availability", "declraed", "availability 'declraed': did you mean 'declared'?"),
+        ("successors", "factord", "successors 'factord': did you mean 'factored'?"),
+        ("successors", 3, "successors must be one of ['factored', 'counts'] or a function"),
+    ],
+)
+def test_words_of_settings_are_checked(name: str, wrong: Any, said: str) -> None:
+    with pytest.raises(DataError) as refused:
+        LearnConfig(**{name: wrong})
+    assert str(refused.value).startswith(f"LearnConfig: {said}")
+
+
 def test_time_that_runs_out_between_tests_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock stands still until the looks given another variable, which are the last tests."""
     readings = iter([0.0, *[100.0] * 1000])

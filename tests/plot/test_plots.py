@@ -75,8 +75,14 @@ def test_coverage_counts_logged_steps(policy: Policy) -> None:
 def test_learning_curves_and_calibration(policy: Policy) -> None:
     axes: Any = plot_learning_curve(LOG, 8, [50, 300])
     assert axes.lines[0].get_ydata()[1] == pytest.approx(policy.honest_value().point)
-    with pytest.raises(DataError, match="at most 300 episodes"):
-        plot_learning_curve(LOG, 8, [50, 301])
+    again: Any = plot_learning_curve(LOG, 8, np.array([300, 50]))
+    assert again.lines[0].get_ydata() == pytest.approx(axes.lines[0].get_ydata())
+    for wrong in ([50, 301], [0, 50], []):
+        with pytest.raises(DataError, match="sizes: expected numbers of episodes, 1 to 300, found"):
+            plot_learning_curve(LOG, 8, wrong)
+    table: Any = LOG.to_long()
+    with pytest.raises(DataError, match="expected Episodes, found dict: for a table or a file"):
+        plot_learning_curve(table, 8)
     found = [policy.honest_value()] * 2
     axes = plot_calibration(found, [true_value(LAKE, policy, 8), found[0].high + 1])
     assert axes.get_title(loc="left").endswith("of 2 intervals contain the true value")

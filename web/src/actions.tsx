@@ -147,8 +147,7 @@ export function NodeLink(props: { id: number; here?: number }) {
 
 function Notes(props: { actions: Any[] }) {
   const noted: [Value, string][] = props.actions.flatMap((action) =>
-    action.notes.filter((note) => note !== "not offered")
-      .map((note) => [action.value, note] as [Value, string]));
+    action.notes.map((note) => [action.value, note] as [Value, string]));
   if (!noted.length) return null;
   return (
     <ul class="warnings">

@@ -54,9 +54,9 @@ function firstState(): Record<string, string> {
   const visited = [...report.nodes].sort((a, b) => b.visits - a.visits)[0];
   const found: Record<string, string> = {};
   for (const variable of report.variables) {
-    const text = visited?.state[variable.name];
-    if (variable.part === "state" && text && parsed(variable, text) !== null) {
-      found[variable.name] = text;
+    const value = parsed(variable, visited?.state[variable.name] ?? "");
+    if (variable.part === "state" && value !== null && (variable.values?.includes(value) ?? true)) {
+      found[variable.name] = shown(value);
     }
   }
   return found;
@@ -73,10 +73,12 @@ function fields(known: State): Variable[] {
 }
 
 function parsed(variable: Variable, text: string): Value | null {
+  const exact = variable.values?.find((value) => shown(value) === text);
+  if (exact !== undefined) return exact;
   const trimmed = text.trim();
   if (trimmed === "") return null;
-  const listed = variable.values?.find((value) => shown(value).toLowerCase() === trimmed.toLowerCase());
-  if (listed !== undefined) return listed;
+  const alike = variable.values?.filter((value) => shown(value).toLowerCase() === trimmed.toLowerCase());
+  if (alike?.length === 1) return alike[0]!;
   const number = Number(trimmed);
   if (Number.isFinite(number)) return number;
   return variable.values ? trimmed : null;

@@ -10,7 +10,7 @@ interface Explained {
   actions: {
     value: Value; utility: number | null; now: number | null; low: number | null;
     high: number | null; best: number | null; steps: number; supported: number;
-    next: { node: number; probability: number }[]; notes: string[];
+    available: number; next: { node: number; probability: number }[]; notes: string[];
   }[];
   ties: Value[];
   places: { node: number; probability: number }[];
@@ -20,14 +20,13 @@ interface Explained {
 function asAnswer(found: Explained): Answer {
   return {
     decision: found.decision,
-    actions: found.actions.filter((action) => !action.notes.includes("not offered"))
-      .map((action, k) => ({
-        value: action.value, utility: action.utility, now: action.now, low: action.low,
-        high: action.high, probability: action.best, steps: action.steps,
-        supported: action.supported, notes: action.notes, available: 1, known: 1, delay: 0,
-        taken: k === 0 && found.decided !== null, best: found.ties.includes(action.value),
-        leads: action.next.map(({ node, probability }) => [node, probability] as [number, number]),
-      })),
+    actions: found.actions.map((action, k) => ({
+      value: action.value, utility: action.utility, now: action.now, low: action.low,
+      high: action.high, probability: action.best, steps: action.steps,
+      supported: action.supported, notes: action.notes, available: action.available, known: 1,
+      delay: 0, taken: k === 0 && found.decided !== null, best: found.ties.includes(action.value),
+      leads: action.next.map(({ node, probability }) => [node, probability] as [number, number]),
+    })),
     places: found.places.map(({ node, probability }) => ({ node, probability })),
     leftOut: 0,
     certain: true, // its intervals are those of the state

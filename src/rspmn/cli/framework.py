@@ -21,7 +21,7 @@ import click
 
 from rspmn import __version__
 from rspmn.cli.console import ExitCode, styled
-from rspmn.cli.streams import KEPT, OutputFile, with_streams
+from rspmn.cli.streams import OutputFile, is_printed, with_streams
 from rspmn.errors import RspmnError, did_you_mean
 from rspmn.files import refuse_unwritable
 
@@ -156,11 +156,13 @@ class Command(click.Command):
     @contextmanager
     def _standard_output(self, ctx: click.Context) -> Iterator[None]:
         """Print the file that stands for standard output; what is said goes to standard error."""
-        outputs = self._outputs(ctx)
-        printed = next((p for p in outputs if p.parent.name.startswith(KEPT)), None)
-        if printed is None:
+        several = [path for path in self._outputs(ctx) if is_printed(path)]
+        if not several:
             yield
             return
+        if len(several) > 1:
+            raise click.ClickException("standard output takes one file: name the others")
+        (printed,) = several
         if sys.stdout is None:
             raise click.ClickException("standard output is closed: give a file instead of -")
         with redirect_stdout(io.StringIO()) as said:

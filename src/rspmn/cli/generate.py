@@ -14,6 +14,7 @@ import numpy as np
 import rspmn
 from rspmn.cli.console import print_table
 from rspmn.cli.framework import Arguments
+from rspmn.cli.streams import is_printed
 from rspmn.data.sources.engine import shown
 from rspmn.data.write import write_episodes
 from rspmn.envs.domains import WORLDS
@@ -91,6 +92,8 @@ def _paths(output: str, files: int) -> list[str]:
     if files == 1:
         return [output]
     path = Path(output)
+    if is_printed(path):
+        raise DataError(f"--files: expected 1 for standard output, found {files}: name a file")
     digits = len(str(files - 1))
     return [str(path.with_stem(f"{path.stem}-{k:0{digits}}")) for k in range(files)]
 

@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -233,8 +232,14 @@ def log_options(arguments: Arguments) -> "LogOptions":
     if arguments.drop_duplicates is not None:
         found["duplicates"] = "drop" if arguments.drop_duplicates else "error"
     if arguments.step is not None:
-        is_number = re.fullmatch(r"[\d.]*\d", arguments.step)
-        found["step"] = float(arguments.step) if is_number else arguments.step
+        found["step"] = _number_or_text(arguments.step)
     if arguments.wide is not None:
         found["wide"] = arguments.wide
     return found
+
+
+def _number_or_text(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text

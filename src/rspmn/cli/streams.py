@@ -5,6 +5,7 @@ import io
 import re
 import sys
 import tempfile
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,11 @@ class InputFile(click.ParamType):  # type: ignore[type-arg] # generic since Clic
         return click.Path().shell_complete(ctx, param, incomplete)
 
 
+def is_printed(path: Path) -> bool:
+    """Return whether a file stands for standard output."""
+    return path.parent.name.startswith(KEPT)
+
+
 def with_streams(message: str) -> str:
     """Return a message that speaks of standard input, not of the file in which it is kept."""
     folder = re.escape(tempfile.gettempdir())
@@ -53,14 +59,22 @@ def with_streams(message: str) -> str:
 
 def _ending(content: bytes) -> str:
     """Return the ending of a file with this content."""
-    first = content.split(b"\n", 1)[0]
     if content[:2] == b"\x1f\x8b":
-        return ".csv.gz"
+        return f"{_ending(_unzipped_start(content))}.gz"
+    first = content.split(b"\n", 1)[0]
     if content[:4] == b"PAR1":
         return ".parquet"
     if first.startswith(b"{"):  # a model is one object, JSON lines are many
         return ".jsonl"
     return ".tsv" if b"\t" in first and b"," not in first else ".csv"
+
+
+def _unzipped_start(content: bytes) -> bytes:
+    """Return the first bytes of what is compressed; empty if that cannot be read."""
+    try:
+        return zlib.decompressobj(wbits=31).decompress(content, max_length=10_000)
+    except zlib.error:  # said when the file is read
+        return b""
 
 
 class OutputFile(InputFile):

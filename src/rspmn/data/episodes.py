@@ -1,10 +1,10 @@
 """Episodes: logged steps of many sequences of different lengths, in flat columns (Sec. 3.1)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,8 +78,36 @@ class Episodes:
         after[self.offsets[1:] - 1] = self.endings
         return after
 
-    def __getitem__(self, episode: int) -> list[dict[str, Value | None]]:
+    @overload
+    def __getitem__(self, episode: int) -> list[dict[str, Value | None]]: ...
+
+    @overload
+    def __getitem__(self, episode: slice) -> "Episodes": ...
+
+    def __getitem__(self, episode: int | slice) -> "list[dict[str, Value | None]] | Episodes":
+        """Return the decoded steps of an episode or, for a slice, some of the episodes.
+
+        >>> schema = Schema([["a"]], ["a"], "u")
+        >>> steps = [[{"a": k, "u": 0.0}] for k in range(5)]
+        >>> log = Episodes.from_steps(steps, schema, [Followed.END] * 5)
+        >>> log[1], log[3:].ids.tolist(), log[::-2][0]
+        ([{'a': 1, 'u': 0.0}], [3, 4], [{'a': 4, 'u': 0.0}])
+        """
+        if isinstance(episode, slice):
+            return self._some(np.arange(len(self))[episode])
         return self.steps(range(len(self))[episode])
+
+    def _some(self, episodes: Ints) -> "Episodes":
+        """Return some of the episodes."""
+        offsets = np.concatenate([[0], np.cumsum(self.lengths[episodes])])
+        shift = np.repeat(self.offsets[episodes] - offsets[:-1], np.diff(offsets))
+        rows = np.arange(offsets[-1]) + shift
+        return replace(
+            self,
+            columns={name: column.take(rows) for name, column in self.columns.items()},
+            offsets=offsets, endings=self.endings[episodes], ids=self.ids[episodes],
+            finals={name: column.take(episodes) for name, column in self.finals.items()},
+        )  # fmt: skip
 
     def steps(self, episode: int) -> list[dict[str, Value | None]]:
         """Return the steps of one episode, decoded."""
@@ -225,3 +253,12 @@ class Episodes:
             if not isinstance(ending, Followed):
                 raise DataError(f"endings: expected Followed.END and the like, found {ending!r}")
         return assemble_steps(episodes, schema, endings)
+
+
+def check_episodes(log: object) -> None:
+    """Refuse a table or a file where episodes are expected."""
+    if not isinstance(log, Episodes):
+        raise DataError(
+            f"expected Episodes, found {type(log).__name__}: for a table or a file, use "
+            "Episodes.from_log(log, schema)"
+        )

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rspmn.data.columns import Column, narrowest, same_domain
 from rspmn.data.distinct import distinct_counts, is_countable
-from rspmn.data.episodes import Episodes, Followed
+from rspmn.data.episodes import Episodes, Followed, check_episodes
 from rspmn.data.keys import Keys, column_keys, join, joint_groups
 from rspmn.errors import DataError, did_you_mean
 from rspmn.schema import Schema
@@ -108,6 +108,7 @@ class Windows:
             length of the longest episodes, if some of them ended, some were truncated, and none has
             a final state; 0 means no limit.
         """
+        check_episodes(episodes)
         schema = episodes.schema
         names = successor_variables(schema, successor)
         fair = fair_endings(episodes.lengths, episodes.endings, time_limit)

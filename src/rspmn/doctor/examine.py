@@ -28,6 +28,7 @@ from rspmn.doctor.step_findings import (
     coverage_of,
     far_findings,
     leak_findings,
+    spelling_findings,
     step_findings,
 )
 from rspmn.errors import DataError
@@ -150,6 +151,7 @@ def _surveyed(
         columns, stats = survey_log(source, log)
         schema = propose(columns, stats, log).schema
     schema = schema_of_log(schema, options)
+    schema.check_decides()
     findings = []
     if not schema.log.says_why_episodes_ended(source.names):
         advice = "Declare it; below, all episodes count as truncated"
@@ -194,12 +196,13 @@ def _look_at_steps(found: Diagnosis, source: Engine) -> None:
     found.balance = balance_of(windows)
     config = LearnConfig()
     two = wrap(windows, config)
-    if windows.schema.decisions and (windows.followed != Followed.UNKNOWN).any():
+    if (windows.followed != Followed.UNKNOWN).any():
         found.aside = irrelevant_variables(two, config)[0]
         found.findings += habit_findings(two, found.aside, config)
     matters = without_variables(windows, [*found.aside])  # states differ by nothing else
     found.coverage = coverage_of(matters)
     found.findings += step_findings(matters, found.coverage)
+    found.findings += spelling_findings(windows)
     found.findings += leak_findings(windows)
     found.findings += far_findings(windows)
 

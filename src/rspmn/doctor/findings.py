@@ -144,7 +144,8 @@ def _state_findings(
             without,
         )
     elif column.is_scarce(rows):
-        yield _scarce(column, rows, without)
+        is_code = stats.are_codes.get(name, False)
+        yield _scarce(column, column.is_fine(rows) and not is_code, rows, without)
     elif column.kind is Kind.INTEGER and column.distinct > MANY_INTEGERS:
         yield _many_integers(column)
     if stats.is_constant(name) and not column.is_constant:
@@ -184,13 +185,13 @@ def _dates(column: SurveyedColumn, is_time: bool, without: str) -> Finding:
     )
 
 
-def _scarce(column: SurveyedColumn, rows: int, without: str) -> Finding:
+def _scarce(column: SurveyedColumn, is_amount: bool, rows: int, without: str) -> Finding:
     """Return what is found about a variable of many values that are rarely seen."""
     what = (
         f"{column.name!r} has {column.distinct} values, each seen {rows / column.distinct:.1f} "
         "times on average"
     )
-    if column.is_fine(rows):
+    if is_amount:
         line = f'{json.dumps(column.name, ensure_ascii=False)} = "continuous"'
         advice = "Declare it as continuous, so that states with similar values are treated alike"
         return Finding("warning", "cardinality", what, advice, line, "kinds")

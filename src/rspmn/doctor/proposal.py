@@ -11,7 +11,15 @@ import tomli_w
 from rspmn.data.sources.column_stats import Survey, SurveyedColumn, survey
 from rspmn.data.sources.engine import Engine
 from rspmn.data.sources.episode_stats import EpisodeStats, episode_by_times, episode_stats
-from rspmn.doctor.roles import is_cost, keys_of, roles_of, written
+from rspmn.doctor.roles import (
+    is_called_decision,
+    is_called_outcome,
+    is_cost,
+    keys_of,
+    roles_of,
+    spelled,
+    written,
+)
 from rspmn.errors import DataError
 from rspmn.log_format import LogFormat
 from rspmn.schema import Kind, Schema
@@ -40,6 +48,7 @@ class Proposal:
     left_out: tuple[tuple[str, str], ...]  # columns, and why
     kinds: tuple[tuple[str, Kind], ...]
     alike: tuple[tuple[str, str], ...] = ()  # of the state, what looks like a decision beside it
+    codes: tuple[str, ...] = ()  # what is said of whole numbers that may be codes
     outcomes: tuple[str, ...] = ()  # examples of values for words that say how episodes end
 
     @property
@@ -62,6 +71,7 @@ class Proposal:
         lines = [
             "# A schema proposed from the columns' names and values: check it before use.",
             "# order: groups of variables as they are observed; each decision is its own group.",
+            "# What is before a decision must be known when it is made, and must not be chosen.",
             tomli_w.dumps({"order": order}, multiline_strings=False).strip(),
             "# The decisions: the variables that can be chosen."
             + ("" if decided else " NAME THEM HERE: no column looks like it."),
@@ -77,6 +87,8 @@ class Proposal:
                 f"# {name} has the same values as {other}: if it was chosen, make it a decision"
                 for name, other in self.alike
             ),
+            *self._doubts(),
+            *(f"# {said}" for said in self.codes),
             *(f"# left out: {name}: {why}" for name, why in self.left_out),
             *(
                 f"# To reward how episodes end: utility = [{json.dumps(self.utility)}, {worths}]"
@@ -101,6 +113,17 @@ class Proposal:
             "",
         ]
         return "\n".join(lines)
+
+    def _doubts(self) -> Iterator[str]:
+        """Return a comment for each state variable that is called as something else."""
+        for name in self.state:
+            if is_called_decision(name):
+                yield f"# {name} is named as decisions are: if it was chosen, make it a decision"
+            elif is_called_outcome(name):
+                yield (
+                    f"# {name} is named as what follows a decision: if it is not known before, "
+                    "remove it from order"
+                )
 
     def _log(self) -> dict[str, Any]:
         """Return the format of the log, with what was found although it is the default."""
@@ -144,7 +167,7 @@ def propose(
         log.override(**roles.known, **changes),
         frozenset(roles.known),
         roles.decisions,
-        None if roles.utility is None else _worth(found[roles.utility], stats),
+        _worth([found[name] for name in roles.utility], stats),
         tuple(column.name for column in state),
         tuple(c.name for c in state if stats is not None and stats.is_constant(c.name)),
         (
@@ -152,17 +175,40 @@ def propose(
             *((column.name, _why_not(column, found.rows)) for column in others),
         ),
         tuple(
-            (c.name, Kind.CONTINUOUS if c.name in numbers or c.is_fine(found.rows) else c.kind)
+            (c.name, Kind.CONTINUOUS if c.name in numbers else _kind(c, c.kind, found.rows, stats))
             for c in (*state, *(found[name] for name in roles.decisions))
             if c.kind is not None
         ),
         tuple(_alike(found, state, roles.decisions)),
+        tuple(_said_of_codes(c, stats) for c in state if c.is_fine(found.rows)),
         tuple(
             _worths(name, words)
             for name, words in roles.outcomes.items()
             if found[name].kind is Kind.CATEGORICAL
         ),
     )
+
+
+def _kind(column: SurveyedColumn, stored: Kind, rows: int, stats: EpisodeStats | None) -> Kind:
+    """Return the kind of a column: whole numbers of many values are amounts, or codes."""
+    if not column.is_fine(rows):
+        return stored
+    is_code = stats is not None and stats.are_codes.get(column.name)
+    return Kind.CATEGORICAL if is_code else Kind.CONTINUOUS
+
+
+def _said_of_codes(column: SurveyedColumn, stats: EpisodeStats | None) -> str:
+    """Return why whole numbers are taken for numbers or for codes, and how to change that."""
+    name = json.dumps(column.name, ensure_ascii=False)
+    what = f"{column.name} has {column.distinct} whole numbers, {column.least} to {column.most}"
+    is_code = None if stats is None else stats.are_codes.get(column.name)
+    if is_code:
+        return (
+            f"{what}: codes, as neighbours are followed by different values; if it is an amount, "
+            f'write {name} = "continuous" under [kinds]'
+        )
+    why = "as neighbours are followed by similar values" if is_code is False else "but CHECK THIS"
+    return f'{what}: an amount, {why}; if it is a code, write {name} = "categorical" under [kinds]'
 
 
 def _alike(
@@ -177,13 +223,17 @@ def _alike(
                     yield column.name, decision.name
 
 
-def _worth(column: SurveyedColumn, stats: EpisodeStats | None) -> str:
-    """Return the utility of a column: costs with a minus, 0 where most steps have none."""
-    sign = "-" if is_cost(column.name) else ""
-    if stats is not None and column.missing > stats.episodes:
-        filled = f"{written(column.name)} or 0"
-        return f"-({filled})" if sign else filled
-    return f"-{written(column.name)}" if sign else column.name
+def _worth(columns: Sequence[SurveyedColumn], stats: EpisodeStats | None) -> str | None:
+    """Return the sum of columns: costs with a minus, 0 where most steps have none; None of none."""
+    terms = []
+    for column in columns:
+        name, sign = written(column.name), "-" if is_cost(column.name) else ""
+        if stats is not None and column.missing > stats.episodes:
+            filled = f"{name} or 0"
+            terms.append(f"{sign}({filled})" if sign or len(columns) > 1 else filled)
+        else:
+            terms.append(f"{sign}{name}" if sign or len(columns) > 1 else column.name)
+    return " + ".join(terms).replace(" + -", " - ") or None
 
 
 def _worths(name: str, words: Sequence[str]) -> str:
@@ -201,7 +251,7 @@ def _why_not(column: SurveyedColumn, rows: int) -> str:
     """Return why a column is not a state variable; empty if it is one."""
     if column.kind is None:
         return f"contains {column.stored}"
-    if column.name.lower() in ASIDE:
+    if spelled(column.name) in ASIDE:
         return "describes the log, not the state"
     if column.is_constant and column.missing:
         return f"is {column.examples[0]!r} or missing" if column.examples else "is always missing"

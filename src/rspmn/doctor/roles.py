@@ -1,5 +1,6 @@
 """The roles of the columns of a log: found by their names, and by what episodes show."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,8 @@ from rspmn.data.sources.episode_stats import EpisodeStats
 from rspmn.log_format import LogFormat
 from rspmn.schema import Kind
 
-#: Names by which the role of a column is recognized; the first that the table has is used.
+#: Names, as `spelled` writes them, by which the role of a column is recognized; the first that the
+#: table has is used.
 EPISODES = [
     "episode", "episode_id", "trajectory", "traj", "trajectory_id", "patient", "patient_id",
     "subject", "stay", "admission", "encounter", "session", "session_id", "user_id", "machine_id",
@@ -17,7 +19,7 @@ EPISODES = [
 ]  # fmt: skip
 TIMES = [
     "time", "t", "step", "timestep", "time_step", "date", "datetime", "timestamp", "day", "hour",
-    "minute", "minutes", "week", "month", "visit", "seq", "order",
+    "minute", "minutes", "week", "month", "visit", "seq", "order", "date_time", "time_stamp",
 ]  # fmt: skip
 TERMINATED = ["terminated", "terminal", "done", "is_terminal", "end", "ended"]
 #: Those of decisions, a group of words at a time: the first group that the table has is used.
@@ -41,6 +43,14 @@ DECISIONS = [
 UTILITIES = [
     "reward", "utility", "payoff", "return", "outcome", "score", "profit", "r", "u",
 ]  # fmt: skip
+#: Names of what is earned before costs; also as the last word of a name.
+INCOMES = ["revenue", "revenues", "income", "earnings", "gain", "gains", "sales", "turnover"]
+#: Words of what often follows a decision.
+OUTCOMES = [
+    "reward", "payoff", "profit", "outcome", "result", "response", "responded", "accepted",
+    "bought", "purchased", "sold", "paid", "clicked", "converted", "conversion", "won", "lost",
+    "recovered", "survived",
+]  # fmt: skip
 #: Names of what is the better the less it is; also as the last word of a name.
 COSTS = ["cost", "costs", "price", "penalty", "loss", "expense", "expenses", "charge", "fee"]
 #: Units of money, which may follow a name: cost_eur.
@@ -52,14 +62,14 @@ class Roles:
     """The columns that are no state variables."""
 
     known: Any  # fields of the format of the log, with the columns that were found for them
-    utility: str | None
+    utility: tuple[str, ...]  # a reward; or an income, a cost, or both
     decisions: tuple[str, ...]
     outcomes: Mapping[str, Sequence[Any]]  # what says how an episode ended besides the flag
 
     @property
     def taken(self) -> set[str | None]:
         """The columns that have a role."""
-        return {*self.known.values(), self.utility, *self.decisions, *self.outcomes}
+        return {*self.known.values(), *self.utility, *self.decisions, *self.outcomes}
 
 
 def roles_of(found: Survey, stats: EpisodeStats | None, log: LogFormat) -> Roles:
@@ -68,8 +78,8 @@ def roles_of(found: Survey, stats: EpisodeStats | None, log: LogFormat) -> Roles
     if stats is not None:
         episode = stats.episode
     taken = {episode, time, log.flag}
-    utility = _utility(found, taken)
-    taken.add(utility)
+    utility = _utility([c for c in found.columns if c.name not in taken])
+    taken |= set(utility)
     decisions = _decisions([c for c in found.columns if c.name not in taken])
     taken |= set(decisions)
     only_last = {} if stats is None else stats.only_last
@@ -84,7 +94,7 @@ def roles_of(found: Survey, stats: EpisodeStats | None, log: LogFormat) -> Roles
 
 def keys_of(found: Survey, log: LogFormat) -> tuple[str | None, str | None]:
     """Return the columns of episodes and of times: those named, or those that look like it."""
-    names = {column.name.lower(): column for column in found.columns}
+    names = {spelled(column.name): column for column in found.columns}
     episode = log.episode if log.episode in found.names else _named(names, EPISODES)
     if episode is None:
         episode = next((c.name for c in found.columns if _repeats_an_id(c, found.rows)), None)
@@ -98,15 +108,13 @@ def keys_of(found: Survey, log: LogFormat) -> tuple[str | None, str | None]:
 
 def _repeats_an_id(column: SurveyedColumn, rows: int) -> bool:
     """Return whether a column is called an identifier, and several rows have each of them."""
-    is_id = column.name.lower().endswith(("_id", " id", "-id")) or column.name.endswith(
-        ("Id", "ID")
-    )
+    is_id = spelled(column.name).endswith("_id") or column.name.endswith("ID")
     return is_id and 1 < column.distinct < rows and not column.is_unique(rows)
 
 
 def _end(found: Survey, only_last: Mapping[str, Sequence[Any]], log: LogFormat) -> str | None:
     """Return the column or the rule that says that an episode ended."""
-    names = {column.name.lower(): column for column in found.columns}
+    names = {spelled(column.name): column for column in found.columns}
     if log.terminated in found.names or log.terminated not in (None, LogFormat.terminated):
         return log.terminated
     flags = [name for name in only_last if found[name].kind is not Kind.CATEGORICAL]
@@ -131,13 +139,23 @@ def written(name: str) -> str:
     return name if name.isidentifier() else f"`{name}`"
 
 
+def spelled(name: str) -> str:
+    """Return a column's name in lower case, its words joined by underscores.
+
+    >>> spelled("offer sent"), spelled("OfferSent"), spelled("Offer-Sent (EUR)")
+    ('offer_sent', 'offer_sent', 'offer_sent_eur')
+    """
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    return re.sub(r"[\W_]+", "_", apart).strip("_").lower()
+
+
 def without_unit(name: str) -> str:
-    """Return a column's name in lower case, without a unit of money at its end.
+    """Return a column's name as `spelled` writes it, without a unit of money at its end.
 
     >>> without_unit("Cost_EUR"), without_unit("net profit USD"), without_unit("euro")
     ('cost', 'net_profit', 'euro')
     """
-    words = name.lower().replace(" ", "_").split("_")
+    words = spelled(name).split("_")
     return "_".join(words[:-1] if len(words) > 1 and words[-1] in MONEY else words)
 
 
@@ -146,19 +164,44 @@ def is_cost(name: str) -> bool:
     return without_unit(name).split("_")[-1] in COSTS
 
 
-def _utility(found: Survey, taken: Iterable[str | None]) -> str | None:
-    """Return the column that looks like the utility: by its name, a cost if there is no reward."""
-    names = {without_unit(column.name): column for column in found.columns}
-    costs = [name for name in names if is_cost(name)]
-    for name in (*UTILITIES, *costs):
-        utility = _named(names, [name], taken)
-        if utility is not None and found[utility].kind not in (Kind.CATEGORICAL, None):
-            return utility
-    return None
+def is_income(name: str) -> bool:
+    """Return whether a column is called as what is earned before costs."""
+    return without_unit(name).split("_")[-1] in INCOMES
+
+
+def is_called_decision(name: str) -> bool:
+    """Return whether a word of a column's name is one of decisions.
+
+    >>> is_called_decision("daily dose"), is_called_decision("daily mean")
+    (True, False)
+    """
+    words = {word for group in DECISIONS for word in group if len(word) > 1}
+    return not words.isdisjoint(spelled(name).split("_"))
+
+
+def is_called_outcome(name: str) -> bool:
+    """Return whether a column is called as what often follows a decision: rewards, costs, results.
+
+    >>> is_called_outcome("revenue_eur"), is_called_outcome("test result"), is_called_outcome("age")
+    (True, True, False)
+    """
+    is_money = is_cost(name) or is_income(name)
+    return is_money or not set(OUTCOMES).isdisjoint(spelled(name).split("_"))
+
+
+def _utility(columns: Iterable[SurveyedColumn]) -> tuple[str, ...]:
+    """Return the columns that look like the utility: a reward, or else an income and a cost."""
+    numbers = [c.name for c in columns if c.kind not in (Kind.CATEGORICAL, None)]
+    names = {without_unit(name): name for name in numbers}
+    rewards = [names[word] for word in UTILITIES if word in names]
+    if rewards:
+        return tuple(rewards[:1])
+    incomes, costs = (list(filter(of, numbers)) for of in (is_income, is_cost))
+    return (*incomes[:1], *costs[:1])
 
 
 def _named(
-    names: dict[str, SurveyedColumn], wanted: Iterable[str], taken: Iterable[str | None] = ()
+    names: Mapping[str, SurveyedColumn], wanted: Iterable[str], taken: Iterable[str | None] = ()
 ) -> str | None:
     """Return the first column that has one of the names."""
     used = set(taken)
@@ -168,7 +211,7 @@ def _named(
 def _decisions(columns: Sequence[SurveyedColumn]) -> list[str]:
     """Return the columns that are named as decisions are, numbered ones too."""
     named = [column for column in columns if column.kind is not Kind.CONTINUOUS]
-    several = ([c.name for c in named if _is_called(c.name.lower(), group)] for group in DECISIONS)
+    several = ([c.name for c in named if _is_called(spelled(c.name), group)] for group in DECISIONS)
     return next(filter(None, several), [])
 
 

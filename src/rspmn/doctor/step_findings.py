@@ -12,7 +12,7 @@ from rspmn.data.episodes import Followed
 from rspmn.data.keys import joint_groups
 from rspmn.data.windows import Windows, distinct_states
 from rspmn.doctor.findings import Finding, order_without
-from rspmn.doctor.roles import written
+from rspmn.doctor.roles import end_rule, written
 from rspmn.schema import Kind
 from rspmn.types import Array, Bools, Ints
 from rspmn.values import LARGEST_UTILITY
@@ -25,6 +25,8 @@ SAME = 0.999
 MAX_WORTHS = 20
 #: A variable with more numbers than this is better known by conditions, where steps are few.
 MANY_NUMBERS = 10
+#: So many groups of values that are spelled alike are listed, or told apart by conditions.
+MAX_SPELLINGS = 5
 #: Of distinct steps, a share above this leaves nothing to compare.
 MOSTLY = 0.9
 #: Fewer steps than this may agree by chance.
@@ -213,6 +215,33 @@ def _coverage_findings(coverage: Coverage) -> Iterator[Finding]:
             "steps, but no decision was logged in them",
             "They have the value of the worst state",
         )
+
+
+def spelling_findings(windows: Windows) -> Iterator[Finding]:
+    """Return variables with values that differ only in case or spaces."""
+    schema = windows.schema
+    for name in (*schema.state_variables, *schema.decisions):
+        column = windows.columns[name]
+        if column.kind is not Kind.CATEGORICAL:
+            continue
+        alike: dict[str, list[str]] = {}
+        for value in column.domain:
+            alike.setdefault("".join(str(value).split()).casefold(), []).append(str(value))
+        twice = [values for values in alike.values() if len(values) > 1]
+        if not twice:
+            continue
+        shown = "; ".join(", ".join(map(repr, values)) for values in twice[:MAX_SPELLINGS])
+        advice, line = "If they are the same, write them alike in the log", ""
+        if name in schema.state_variables and len(alike) <= MAX_SPELLINGS:
+            groups = sorted(alike.values(), key=len, reverse=True)
+            conditions = [end_rule(name, values) for values in groups[: max(1, len(groups) - 1)]]
+            order = [[*group] for group in schema.order]
+            place = next(group for group in order if name in group)
+            place[place.index(name) : place.index(name) + 1] = conditions
+            advice += ", or use conditions that hold for all spellings"
+            line = f"order = {json.dumps(order, ensure_ascii=False)}"
+        found = f"{name!r} has values that differ only in case or spaces: {shown}"
+        yield Finding("warning", "spelling", found, advice, line)
 
 
 def leak_findings(windows: Windows) -> Iterator[Finding]:

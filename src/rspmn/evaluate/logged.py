@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.data.columns import Column, same_domain
-from rspmn.data.episodes import Episodes, Followed
+from rspmn.data.episodes import Episodes, Followed, check_episodes
 from rspmn.data.keys import joint_groups
 from rspmn.data.windows import time_limit_of
 from rspmn.errors import DataError, EvidenceError
@@ -97,6 +97,7 @@ class LoggedSteps:
 
 def logged_steps(model: RSPMN, log: Episodes) -> LoggedSteps:
     """Return the steps of a log, in terms of a model."""
+    check_episodes(log)
     schema = model.schema
     if schema.state_variables != schema.information_sets[0]:
         later = [n for n in schema.state_variables if n not in schema.information_sets[0]]

@@ -141,7 +141,7 @@ def _reason(sure: ActionInterval, follows: Follows | None) -> ActionReason:
     now, following = follows or (math.nan, ())
     return ActionReason(
         action.value, action.utility, now, action.utility - now, sure.low, sure.high, sure.best,
-        action.steps, action.supported, following, sure.notes,
+        action.steps, action.supported, action.available, following, sure.notes,
     )  # fmt: skip
 
 

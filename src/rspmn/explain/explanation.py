@@ -38,6 +38,7 @@ class ActionReason:
     best: float  # the probability that it is the best; NaN likewise
     steps: float  # logged steps behind it
     supported: float  # the share that is known to the end
+    available: float  # the probability that it is available; 0 if it is not
     next: tuple[NextState, ...] = ()  # the likeliest first
     notes: tuple[str, ...] = ()  # why not to trust it
 

@@ -44,10 +44,14 @@ def _file(policy: BasePolicy, head: str, data: str, code: str) -> str:
         if name not in known
     }
     text = sorted(name for name, kind in schema.kinds.items() if kind is Kind.CATEGORICAL)
+    first = [name for name in schema.information_sets[0] if name not in known]
     facts = (
         f"DECISION = {schema.decisions[0]!r}  # the first\n"
         f"COMPUTED = {computed!r}  # the columns that variables are computed from\n"
         f"TEXT = {text!r}  # variables of text\n"
+        f"VARIABLES = {list(schema.variables[:-1])!r}\n"
+        f"FIRST = {first!r}  # those known before the first decision\n"
+        f"ASIDE = {sorted(schema.about_log)!r}  # columns of the log that are no variables\n"
     )
     return f"{head}\n{data}{facts}\n{code}{CHECKED}\n\n{MAIN}"
 

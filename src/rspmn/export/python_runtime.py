@@ -45,6 +45,11 @@ def _checked(state):
         given = [column for column in columns if column in state]
         if name not in state and given:
             raise LookupError(f"give {name!r}: it is not computed from {given[0]!r} here")
+    valid = {*VARIABLES, *ASIDE}.union(*COMPUTED.values())
+    for name in state:
+        if name not in valid:
+            listed = ", ".join(map(repr, VARIABLES))
+            raise LookupError(f"unknown variable {name!r}: expected some of {listed}")
     return {name: None if value != value else value for name, value in state.items()}  # NaN
 """
 
@@ -66,9 +71,12 @@ MAIN = """if __name__ == "__main__":  # reads a CSV file of states, writes the d
                 pass
         return text
 
-    writer = None
-    for row in csv.DictReader(sys.stdin):
-        made = act({name: _read(name, text) for name, text in row.items()})
+    writer, rows = None, csv.DictReader(sys.stdin)
+    for name in FIRST:
+        if name not in (rows.fieldnames or ()):
+            sys.exit(f"no column {name!r} in the table: it has {rows.fieldnames}")
+    for row in rows:
+        made = act({name: _read(name, row[name]) for name in VARIABLES if name in row})
         row |= made if isinstance(made, dict) else {DECISION: made}
         if writer is None:
             writer = csv.DictWriter(sys.stdout, list(row))

@@ -11,7 +11,7 @@ expected utility, `RSPMN.meu`: missing variables will be observed before the dec
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,6 @@ from rspmn.infer.compiled.state_index import StateIndex
 from rspmn.infer.criterion import MEU, Criterion
 from rspmn.infer.meu import ExpectedUtility
 from rspmn.model import RSPMN
-from rspmn.schema import Schema
 from rspmn.types import Array
 from rspmn.values import Value
 
@@ -76,7 +75,7 @@ class BasePolicy:
         self.allow_untried = allow_untried and model.untried is not None
         self._observed = model  # without what is extrapolated
         self.model = model.with_untried() if allow_untried else model
-        _check_otherwise(otherwise, model.schema)
+        _by_decision(otherwise, model.schema.decisions)
         self.otherwise, self.criterion = otherwise, criterion
         self._planned = planner(self.model, horizon, discount, criterion)
         self.horizon, self.discount = self._planned.horizon, discount
@@ -105,12 +104,11 @@ class BasePolicy:
         made now.
         """
         known = self._answers.known(state)
-        made = self._answers.decisions(known, t)
+        names = self.model.schema.decisions
+        made = self._answers.decisions(known, t) or _by_decision(self.otherwise, names)
         if not made:
-            if self.otherwise is None:
-                self._answers.refuse_unseen(known)
-            return self.otherwise
-        return dict(made) if len(self.model.schema.decisions) > 1 else next(iter(made.values()))
+            self._answers.refuse_unseen(known)
+        return dict(made) if len(names) > 1 else next(iter(made.values()))
 
     def action_values(self, state: object = None, t: int = 0) -> list[ActionValue]:
         """Return the expected utility of every value of the next decision, with its support.
@@ -151,7 +149,7 @@ class BasePolicy:
                 f"act_many takes states only, {list(self.index.names)}: with decisions made or "
                 "variables observed after them call act for each row"
             )
-        fallback = self._fallback(self.otherwise if otherwise is None else otherwise)
+        fallback = _by_decision(self.otherwise if otherwise is None else otherwise, names)
         routes = self.index.routes(table)
         for t in times:
             found = decisions_of_rows(self._answers, routes, t, fallback)
@@ -220,16 +218,15 @@ class BasePolicy:
         first = self._planned.offers.first[[node]]
         return shown_share(float(self._planned.best(first, self._planned.after(t))[2][0]))
 
-    def _fallback(self, otherwise: Otherwise) -> Mapping[str, Value] | None:
-        """Return what to do where the model knows nothing by decision; None if not given."""
-        if otherwise is None or isinstance(otherwise, Mapping):
-            return otherwise
-        _check_otherwise(otherwise, self.model.schema)
-        return {self.model.schema.decisions[0]: otherwise}
 
-
-def _check_otherwise(otherwise: Otherwise, schema: Schema) -> None:
-    several = len(schema.decisions) > 1
-    if otherwise is not None and several != isinstance(otherwise, Mapping):
-        expected = f"values for {list(schema.decisions)}" if several else "one value"
-        raise EvidenceError(f"otherwise: expected {expected}, found {otherwise!r}")
+def _by_decision(otherwise: Otherwise, decisions: Sequence[str]) -> Mapping[str, Value]:
+    """Return what to do where the model knows nothing; empty if not given."""
+    if otherwise is None:
+        return {}
+    if not isinstance(otherwise, Mapping):
+        if len(decisions) == 1:
+            return {decisions[0]: otherwise}
+    elif set(otherwise) == set(decisions):
+        return otherwise
+    expected = "one value" if len(decisions) == 1 else f"values for {list(decisions)}"
+    raise EvidenceError(f"otherwise: expected {expected}, found {otherwise!r}")

@@ -20,10 +20,13 @@ if TYPE_CHECKING:
     from rspmn.learn.successors.transitions import Successors
 
 
-#: The weighings of successors that have a name.
-WEIGHINGS = "factored", "counts"
-#: What says which decisions a state offers.
-AVAILABILITIES = "declared", "observed"
+#: The fields that are words, and what they may be.
+WORDS = {
+    "availability": ("declared", "observed"),
+    "numbers": ("soft", "intervals"),
+    "successors": ("factored", "counts"),
+    "successor": ("state", "tuple"),
+}
 
 
 @dataclass(frozen=True)
@@ -93,21 +96,16 @@ class LearnConfig:
             limit = getattr(self, name)
             if limit is not None and not limit >= 0:
                 raise DataError(f"LearnConfig: {name} must be at least 0, found {limit!r}")
-        if isinstance(self.successors, str) and self.successors not in WEIGHINGS:
-            raise DataError(
-                f"LearnConfig: successors {self.successors!r}: "
-                f"{did_you_mean(self.successors, WEIGHINGS)}"
-            )
-        if not isinstance(self.successors, str) and not callable(self.successors):
-            raise DataError(
-                f"LearnConfig: successors must be one of {list(WEIGHINGS)} or a function of "
-                f"transitions, found {self.successors!r}"
-            )
-        if self.availability not in AVAILABILITIES:
-            raise DataError(
-                f"LearnConfig: availability {self.availability!r}: "
-                f"{did_you_mean(self.availability, AVAILABILITIES)}"
-            )
+        for name, words in WORDS.items():
+            given = getattr(self, name)
+            if name == "successors" and not isinstance(given, str):
+                if not callable(given):
+                    raise DataError(
+                        f"LearnConfig: successors must be one of {list(words)} or a function of "
+                        f"transitions, found {given!r}"
+                    )
+            elif given not in words:
+                raise DataError(f"LearnConfig: {name} {given!r}: {did_you_mean(given, words)}")
         for name, family in self.leaves.items():
             if not (isinstance(family, type) and issubclass(family, Distribution)):
                 raise DataError(

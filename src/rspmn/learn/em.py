@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rspmn.data.episodes import Episodes
+from rspmn.data.episodes import Episodes, check_episodes
 from rspmn.data.keys import group_weights
 from rspmn.data.windows import fair_endings
 from rspmn.errors import DataError
@@ -67,6 +67,7 @@ def em(
     """
     if passes < 1:
         raise DataError(f"em: expected 1 or more passes, found {passes}")
+    check_episodes(episodes)
     info = EMInfo()
     episodes = replace(episodes, endings=fair_endings(episodes.lengths, episodes.endings))
     before: Array | None = None

@@ -252,8 +252,7 @@ def _windows(log: "Episodes | Windows | StoredWindows", config: LearnConfig) -> 
         windows = Windows.from_episodes(log, config.successor)
     else:
         windows = log if isinstance(log, Windows) else log.read()
-    if not windows.schema.decisions:
-        raise DataError("the schema has no decisions: expected at least one")
+    windows.schema.check_decides()
     return windows
 
 

@@ -1,12 +1,11 @@
 """What a model rests on: logged steps, its growth with the log, and how its intervals hold."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rspmn.data.episodes import Episodes
+from rspmn.data.episodes import Episodes, check_episodes
 from rspmn.errors import DataError
 from rspmn.explain.picture import CHOSEN, OTHER, new_axes
 from rspmn.infer.act_many import policy_table
@@ -60,7 +59,7 @@ def plot_coverage(policy: Policy, *, most: int = 30, axes: "Axes | None" = None)
 
 
 def plot_learning_curve(
-    log: Episodes, horizon: int, sizes: Sequence[int] | None = None, *,
+    log: Episodes, horizon: int, sizes: Iterable[int] | None = None, *,
     truth: Callable[[Policy], float] | None = None, config: LearnConfig | None = None,
     axes: "Axes | None" = None,
 ) -> "Axes":  # fmt: skip
@@ -81,13 +80,15 @@ def plot_learning_curve(
     axes
         Where to draw; by default in a new figure.
     """
-    sizes = sizes or sorted({max(1, len(log) >> k) for k in range(6)})
-    if sizes[-1] > len(log):
-        raise DataError(f"sizes: expected at most {len(log)} episodes, found {sizes[-1]}")
+    check_episodes(log)
+    wanted = {max(1, len(log) >> k) for k in range(6)} if sizes is None else sizes
+    sizes = sorted(int(size) for size in wanted)
+    if not sizes or not 1 <= sizes[0] <= sizes[-1] <= len(log):
+        raise DataError(f"sizes: expected numbers of episodes, 1 to {len(log)}, found {sizes}")
     axes = axes or new_axes(6.0, 3.6)
     promises, points, low, high, true = [], [], [], [], []
     for size in sizes:
-        model, _ = learn_rspmn(_first(log, size), config)
+        model, _ = learn_rspmn(log[:size], config)
         policy = model.policy(horizon)
         found = policy.honest_value()
         promises.append(found.promise)
@@ -109,17 +110,6 @@ def plot_learning_curve(
     axes.set_ylabel(f"value, {log.schema.utility}")
     axes.legend(frameon=False)
     return plain(axes)
-
-
-def _first(log: Episodes, size: int) -> Episodes:
-    """Return the first episodes of a log."""
-    rows, each = np.arange(log.offsets[size]), np.arange(size)
-    return replace(
-        log,
-        columns={name: column.take(rows) for name, column in log.columns.items()},
-        offsets=log.offsets[: size + 1], endings=log.endings[:size], ids=log.ids[:size],
-        finals={name: column.take(each) for name, column in log.finals.items()},
-    )  # fmt: skip
 
 
 def plot_calibration(

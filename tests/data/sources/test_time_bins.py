@@ -13,6 +13,7 @@ import pytest
 import rspmn
 from effort import mostly_soak
 from rspmn import Episodes, Followed, LogFormat, Schema, Windows
+from rspmn.cli import main
 from rspmn.errors import DataError, SchemaError
 from same_windows import assert_same
 
@@ -105,7 +106,7 @@ def test_rows_of_the_same_time(how: str, tmp_path: Path) -> None:
             read(SOURCES[how](other, tmp_path), once)
 
 
-def test_lengths_of_steps() -> None:
+def test_lengths_of_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for text, seconds in (("4 hours", 14400), ("day", 86400), ("1.5 h", 5400), ("30s", 30)):
         assert LogFormat(step=text).step_length == (seconds, True)
     assert LogFormat(step=2).step_length == (2.0, False)
@@ -113,6 +114,13 @@ def test_lengths_of_steps() -> None:
     for step in wrong:
         with pytest.raises(DataError, match="step: expected a number above 0, or a duration"):
             LogFormat(step=step)
+    SCHEMA.save(tmp_path / "s.toml")
+    schema, model = str(tmp_path / "s.toml"), str(tmp_path / "m.json")
+    words = ["learn", "log.csv", "--schema", schema, "-o", model]
+    for text in ("1.5.2", "nan", "-1"):
+        assert main([*words, "--step", text]) == 2
+        said = capsys.readouterr().err
+        assert said.startswith("rspmn: --step: expected a number above 0, or a duration"), said
     with pytest.raises(DataError, match="rows in order have no time"):
         LogFormat(step=1, time=None)
     with pytest.raises(SchemaError, match="duplicates 'dorp': did you mean 'drop'"):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 
 from rspmn.data.sources.column_stats import Survey, SurveyedColumn, only_row
 from rspmn.data.sources.engine import Engine, Frame
@@ -16,11 +17,18 @@ from rspmn.data.sources.engine_columns import (
     plain_column,
 )
 from rspmn.schema import Kind
+from rspmn.types import Array
 
 #: Only columns with at most this many values can say that an episode ended.
 MAX_ENDS = 20
 #: Values are of last rows only if chance would give that with a probability below exp(-SURE).
 SURE = 14.0
+#: Whether columns of more whole numbers than this are codes is not looked at.
+MAX_CODES = 100_000
+#: What happens more often than by chance does so by this many standard deviations.
+CLEAR = 5.0
+#: Values are near those that they follow if the correlation is larger.
+NEAR = 0.25
 #: Columns while rows are grouped.
 LAST, ROWS = "rspmn: last", "rspmn: rows"
 
@@ -39,6 +47,8 @@ class EpisodeStats:
     gaps: int = 0  # rows of whole-number times that the next one does not follow at once
     usual_gap: float = 0.0  # the mean of all differences of times
     episode: str | None = None  # the column of episodes
+    #: Columns of many whole numbers, and whether they are codes: None if the log does not show it.
+    are_codes: Mapping[str, bool | None] = field(default_factory=dict)
 
     def is_constant(self, name: str) -> bool:
         """Return whether a column has one value in each of several episodes."""
@@ -73,7 +83,12 @@ def episode_stats(
     stored = [c.name for c in found.columns if c.kind is not None and not c.is_computed]
     repeated = _repeated(source, keys, stored)
     gaps = _gaps(source, rows, episode, time, types)
-    return EpisodeStats(episodes, changing, only_last, *repeated, *gaps, episode)
+    are_codes = {
+        column.name: _are_codes(source, rows, f"c{k}", episode, time)
+        for k, column in enumerate(chosen)
+        if column.is_fine(found.rows) and column.distinct <= MAX_CODES
+    }
+    return EpisodeStats(episodes, changing, only_last, *repeated, *gaps, episode, are_codes)
 
 
 def episode_by_times(source: Engine, found: Survey, time: str) -> str | None:
@@ -145,6 +160,53 @@ def _only_last(source: Engine, rows: Frame, name: str, share: float) -> tuple[An
     found = {value: number for value, number in last.items() if value not in inside}
     is_sure = share < 1 and -math.log(share) * max(found.values(), default=0) > SURE
     return tuple(found) if is_sure else ()
+
+
+def _are_codes(source: Engine, rows: Frame, name: str, episode: str, time: str) -> bool | None:
+    """Return whether whole numbers are codes, by the values that follow each; staying is aside."""
+    now, then = nw.col("now"), nw.col("then")
+    after = nw.col(name).shift(-1).over(episode, order_by=time)
+    moves = rows.select(nw.col(name).alias("now"), after.alias("then")).filter(then != now)
+    table = source.read(moves.group_by("now", "then").agg(nw.len().alias(ROWS)))
+    return are_codes(*(table.cells(column).present for column in ("now", "then", ROWS)))
+
+
+def are_codes(now: Array, then: Array, counts: Array) -> bool | None:
+    """Return whether whole numbers are codes; None if what follows them hardly depends on them.
+
+    Given are values, values that follow, and how often. An amount is near the one that it follows.
+    Otherwise, the share of two steps from the same value that have the same successor is compared
+    with that of any two steps: it is larger if what follows depends on the value; and with that of
+    two steps from neighbours: for an amount it is similar, for a code it is that of any two steps.
+
+    >>> steps = np.random.default_rng(0).integers(0, 10, (2, 4000))  # +0 to +9, from 400 values
+    >>> now = np.arange(4000) % 400
+    >>> codes = np.random.default_rng(1).permutation(410)
+    >>> for x, y in [(now, now + steps[0]), (codes[now], codes[now + steps[0]]), (now, steps[1])]:
+    ...     print(are_codes(x, y, np.ones(4000)))
+    False
+    True
+    None
+    """
+    from scipy.sparse import coo_array
+
+    if len(now) < 2:
+        return None
+    x, y = now - np.average(now, weights=counts), then - np.average(then, weights=counts)
+    squares = float(np.average(x * x, weights=counts) * np.average(y * y, weights=counts))
+    near = abs(float(np.average(x * y, weights=counts))) / math.sqrt(squares or 1.0)
+    if near > max(NEAR, CLEAR / math.sqrt(counts.sum())):
+        return False
+    here, there = (np.unique(x, return_inverse=True)[1] for x in (now, then))
+    table = coo_array((counts.astype(float), (here, there))).tocsr()
+    n, ends = table.sum(axis=1), table.sum(axis=0)
+    of_any = float(((ends / ends.sum()) ** 2).sum())
+    pairs, beside = float((n * (n - 1)).sum()) / 2, float((n[1:] * n[:-1]).sum())
+    same = float((table.multiply(table).sum() - n.sum()) / 2)
+    if same - of_any * pairs < CLEAR * (1 + math.sqrt(of_any * pairs)):
+        return None
+    excess = float(table[1:].multiply(table[:-1]).sum()) / max(beside, 1.0) - of_any
+    return bool(excess < (same / pairs - of_any) / 2)
 
 
 def _gaps(

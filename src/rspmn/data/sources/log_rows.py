@@ -149,14 +149,10 @@ def row_code(rows: Frame, asked: LogQuery) -> nw.Expr:
 
 
 def state_or_step(rows: Frame, asked: LogQuery, state: nw.Expr, step: nw.Expr) -> nw.Expr:
-    """Return one expression for states, which lack utility and decisions, another for steps.
-
-    The utility is tested first: few rows lack it.
-    """
+    """Return one expression for states, which lack utility and decisions, another for steps."""
     types, (here, _) = dict(rows.collect_schema()), pair_columns(asked)
-    *decisions, utility = (is_missing(types, here[name]) for name in asked.chosen)
-    lacking = nw.all_horizontal(*decisions, ignore_nulls=False)
-    return nw.when(utility).then(nw.when(lacking).then(state).otherwise(step)).otherwise(step)
+    lacking = (is_missing(types, here[name]) for name in asked.chosen)
+    return nw.when(nw.all_horizontal(*lacking, ignore_nulls=False)).then(state).otherwise(step)
 
 
 def flag_code(rows: Frame, asked: LogQuery) -> nw.Expr:

@@ -16,7 +16,7 @@ import numpy as np
 
 from rspmn.circuit import Distribution, Leaf, Network
 from rspmn.circuit.distributions import as_numbers
-from rspmn.data.episodes import Episodes, Followed
+from rspmn.data.episodes import Episodes, Followed, check_episodes
 from rspmn.data.tables import as_table
 from rspmn.errors import EvidenceError
 from rspmn.infer.compiled.forward_backward import Abreast, Kernel, kernel_of
@@ -142,6 +142,7 @@ def episode_log_likelihoods(
     `smoothed` is the weight of more general estimates in steps; True is one. A model without
     visits, such as one written by hand, is not smoothed.
     """
+    check_episodes(episodes)
     weight = _weight(smoothed)
     kernel = kernel_of(model, episodes)
     smoothing = _Smoothing(model, kernel, episodes, weight) if weight and model.visits else None
