@@ -19,7 +19,14 @@ from rspmn.learn import LearnConfig, learn_rspmn
 
 HEAD = (
     "| domain | steps | optimum | MEU, mean and deviation | MEU, least and most | true value of "
-    "the policy, least | interface nodes | nodes | seconds | fresh log-likelihood per episode |"
+    "the policy, least | interface nodes | nodes | seconds | fresh log-likelihood per episode | "
+    "the same, no states merged |"
+)
+
+
+SIZES = (
+    "| padded log | interface nodes | nodes, each part counted at each place | nodes stored | "
+    "interface nodes, paper's learner | nodes, each part counted at each place | nodes stored |"
 )
 
 
@@ -44,8 +51,9 @@ def main() -> None:
             lines += rows(
                 "Taxi, one variable", sized(taxi(one_variable=True)), asked.seeds, (mdp.horizon,)
             )
-    sizes = [unshared(sized(DOMAINS[name]())) for name in ("GridUniverse", "FrozenLake")]
-    text = "\n".join(lines) + "\n\n" + "\n".join(sizes) + "\n"
+    lines += ["", SIZES, "|" + "---|" * (SIZES.count("|") - 1)]
+    lines += [unshared(sized(make())) for make in DOMAINS.values()]
+    text = "\n".join(lines) + "\n"
     if asked.output:
         asked.output.write_text(INTRODUCTION + text, encoding="utf-8")
     print(text)
@@ -65,7 +73,7 @@ def rows(name: str, mdp: MDP, seeds: int, horizons: tuple[int, ...]) -> list[str
     """Return a line for each horizon."""
     meus: dict[int, list[float]] = {h: [] for h in horizons}
     worths: dict[int, list[float]] = {h: [] for h in horizons}
-    nodes, sizes, seconds, fresh = [], [], [], []
+    nodes, sizes, seconds, fresh, apart = [], [], [], [], []
     for seed in range(seeds):
         log = mdp.generate(mdp.episodes, mdp.horizon, seed, "final")
         start = perf_counter()
@@ -75,26 +83,28 @@ def rows(name: str, mdp: MDP, seeds: int, horizons: tuple[int, ...]) -> list[str
         sizes.append(len(model.template))
         other = mdp.generate(2000, mdp.horizon, 1000 + seed, "final")
         fresh.append(float(model.log_likelihood(other).mean()))
+        exact, _ = learn_rspmn(log, LearnConfig.exact())
+        apart.append(float(exact.log_likelihood(other).mean()))
         for horizon in horizons:
             meus[horizon].append(float(model.meu(horizon=horizon)))
             worths[horizon].append(true_value(mdp, model.policy(horizon), horizon))
     return [
         f"| {name} | {h} | {mdp.optimum(h):.4f} | {np.mean(meus[h]):.4f} ± {np.std(meus[h]):.4f} | "
         f"{min(meus[h]):.4f} to {max(meus[h]):.4f} | {min(worths[h]):.4f} | {max(nodes)} | "
-        f"{max(sizes)} | {np.median(seconds):.2f} | {np.mean(fresh):.3f} |"
+        f"{max(sizes)} | {np.median(seconds):.2f} | {np.mean(fresh):.3f} | "
+        f"{np.mean(apart):.3f} |"
         for h in horizons
     ]
 
 
 def unshared(mdp: MDP) -> str:
-    """Say how large the template is if each part counts once for each place, as in the paper."""
+    """Return how large the template is if a part counts once for each place, as in the paper."""
     log = mdp.generate(mdp.episodes, mdp.horizon, 0, "padded")
-    found = {
-        "default": learn_rspmn(log)[0].template,
-        "paper": learn_rspmn(log, LearnConfig.paper())[0].template,
-    }
-    counts = ", ".join(f"{way} {_size(n)} ({len(n)} stored)" for way, n in found.items())
-    return f"{mdp.name}, padded log, template nodes counted at each place: {counts}."
+    cells = []
+    for config in (LearnConfig(), LearnConfig.paper()):
+        model, info = learn_rspmn(log, config)
+        cells += [info.interfaces, _size(model.template), len(model.template)]
+    return f"| {mdp.name} | " + " | ".join(map(str, cells)) + " |"
 
 
 def _size(network: Network) -> int:

@@ -194,6 +194,19 @@ def test_notes_are_kept(tmp_path: Path) -> None:
         RSPMN.load(tmp_path / "broken.json")
 
 
+def test_where_laws_forbid_everything_a_single_decision_is_worth_nothing_known() -> None:
+    """On floor 0 neither action is lawful, and all were taken on floor 1."""
+    log = {"floor": [0, 1, 1] * 50, "a": ["lift", "lift", "wait"] * 50, "u": [1.0, 2.0, 1.0] * 50}
+    model, _ = learn_spmn(log, Schema([["floor"], ["a"]], ["a"], "u"))
+    laws = {"lift": "floor > 0", "wait": "floor > 0"}
+    model = replace(model, schema=Schema([["floor"], ["a"]], ["a"], "u", available=laws))
+    found = model.meu({"floor": 0})
+    assert np.isnan(found)
+    assert found.supported == 0.0
+    assert model.meu({"floor": 1}) == pytest.approx(2.0)
+    assert model.best_decisions({"floor": 0}) == []
+
+
 def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = lift_log()
     log.to_parquet(tmp_path / "log.parquet")

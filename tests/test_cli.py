@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,7 +92,7 @@ def test_what_a_decision_is_made_without(grid: str, capsys: pytest.CaptureFixtur
     _, out, _ = run(capsys, "act", grid, "--state", "x=0", "--horizon", "4")
     assert out.splitlines()[-1] == "not given: y; averaged over logged values"
     _, out, _ = run(capsys, "act", grid, "--state", "x=0", "--horizon", "4", "--json")
-    assert {tuple(action["averaged_over"]) for action in json.loads(out)} == {("y",)}
+    assert {tuple(action["averaged_over"]) for action in json.loads(out)["actions"]} == {("y",)}
     _, out, _ = run(capsys, "act", grid, "--state", "x=0", "y=0", "--horizon", "4")
     assert "not given" not in out
 
@@ -102,7 +103,7 @@ def test_json(grid: str, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, "meu", grid, "--given", "x=9", "--horizon", "4", "--json")
     assert json.loads(out)["meu"] is None
     _, out, _ = run(capsys, "act", grid, "--state", "x=0", "y=0", "--horizon", "4", "--json")
-    best, *rest = json.loads(out)
+    best, *rest = json.loads(out)["actions"]
     assert (best["value"], best["utility"], best["best"]) == ("down", 16.0, True)
     assert len(rest) == 4
     _, out, _ = run(capsys, "info", grid, "--json")
@@ -278,6 +279,33 @@ def test_interrupted(
     code, out, err = run(capsys, "meu", grid)
     assert (code, out) == (130, "")
     assert err == "rspmn: interrupted; no file was left incomplete\n"
+
+
+def test_the_honest_value_of_computed_variables(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A state may be given by the columns that its variables are computed from."""
+    steps = 400
+    table: dict[str, Any] = {
+        "episode": [k // 4 for k in range(steps)],
+        "time": [k % 4 for k in range(steps)],
+        "map": [50 + k * 7 % 30 for k in range(steps)],
+        "a": ["press" if k % 3 else "rest" for k in range(steps)],
+    }
+    table["u"] = [
+        float((m < 65) == (a == "press")) for m, a in zip(table["map"], table["a"], strict=True)
+    ]
+    schema = Schema([["map < 65"], ["a"]], ["a"], "u")
+    path = str(tmp_path / "model.json")
+    learn_rspmn(Episodes.from_long(table, schema, ending="cut"))[0].save(path)
+    for command in ("act", "meu"):
+        found = []
+        for state in ("map=55", "map < 65=yes"):
+            words = [command, path, "--state", state, "--horizon", "2"]
+            code, out, _ = run(capsys, *words)
+            assert (code, out.split()[:2]) == (0, ["honest", "value"])
+            found.append(json.loads(run(capsys, *words, "--json")[1])["honest"])
+        assert found[0] == found[1]
 
 
 def test_the_honest_value_comes_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

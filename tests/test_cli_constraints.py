@@ -31,7 +31,7 @@ def test_how_sure(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "too close to call: up may be as good" in out
     assert "90 % interval" in out.splitlines()[2]
     assert "best with probability" in out.splitlines()[2]
-    facts = json.loads(run(capsys, *words, "--json")[1])
+    facts = json.loads(run(capsys, *words, "--json")[1])["actions"]
     assert facts[0]["sure"]["low"] <= facts[0]["sure"]["mean"] <= facts[0]["sure"]["high"]
     assert facts[3]["sure"]["low"] is None
     assert facts[3]["sure"]["notes"] == ["unsupported: the successors are unknown"]
@@ -71,6 +71,12 @@ def test_tables_and_samples(
     out = ["--horizon", 4, "--episodes", 5, "-o", tmp_path / "drawn.csv"]
     assert run(capsys, "sample", model, *out, "--best", "--only", "up")[0] == 0
     assert set((tmp_path / "drawn.csv").read_text().split()[1].split(",")) >= {"up"}
+    for option, value in (("--only", "up"), ("--forbid", "up"), ("--discount", 0.9)):
+        code, _, err = run(capsys, "sample", model, *out, "--force", option, value)
+        assert (code, err) == (2, f"rspmn: {option} needs --best: other decisions are random\n")
+    code, _, err = run(capsys, *words, "--sure")
+    assert code == 2
+    assert err == "rspmn: --table and --sure cannot be combined: use --sure with --state\n"
 
 
 def test_caution(model: Path, capsys: pytest.CaptureFixture[str]) -> None:

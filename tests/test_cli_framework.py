@@ -148,7 +148,7 @@ def test_all_decisions_of_a_step_are_shown(tmp_path: Path, capsys: Run) -> None:
     lines = run(capsys, *words)[1].splitlines()
     assert "with drug = 1:" in lines
     assert lines[lines.index("with drug = 1:") + 1].startswith("* dose = 1")
-    facts = json.loads(run(capsys, *words, "--json")[1])
+    facts = json.loads(run(capsys, *words, "--json")[1])["actions"]
     assert [(f["decision"], f.get("after")) for f in facts if f["best"]] == [
         ("drug", None),
         ("dose", {"drug": 1}),

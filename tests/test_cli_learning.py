@@ -43,7 +43,7 @@ def test_learn_and_ask(oil: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "decide", model, "--given", "test=yes", "result=closed")
     assert out.splitlines()[0].split()[:4] == ["*", "drill", "=", "yes"]
     code, out, _ = run(capsys, "decide", model, "--given", "test=yes", "result=none", "--json")
-    best = next(a for a in json.loads(out) if a["best"])
+    best = next(a for a in json.loads(out)["actions"] if a["best"])
     assert (best["decision"], best["value"]) == ("drill", "no")
     code, out, _ = run(capsys, "info", model, "--json")
     assert json.loads(out)["kind"] == "spmn"

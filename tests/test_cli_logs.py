@@ -71,7 +71,7 @@ def test_asking(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "meu", model, "--horizon", 100, "--json")
     assert json.loads(out)["meu"] == pytest.approx(float(learned.meu(horizon=100)))
     code, out, _ = run(capsys, "act", model, "--state", "cell=14", "--horizon", 100, "--json")
-    best = next(answer for answer in json.loads(out) if answer["best"])
+    best = next(answer for answer in json.loads(out)["actions"] if answer["best"])
     assert best["value"] == learned.policy(100).act({"cell": 14})
     assert run(capsys, "check", model)[0] == 0
     assert json.loads(run(capsys, "info", model, "--json")[1])["interface nodes"] == 11

@@ -86,8 +86,8 @@ def learn_bcq(
 def _dataset(d3rlpy: Any, log: Episodes, mdp: MDP, shown: Array) -> Any:
     """Return the log as a d3rlpy data set."""
     schema = mdp.schema
-    at = _numbered(log, mdp.states, schema.information_sets[0])
-    made = _numbered(log, mdp.actions, schema.decisions)
+    at = numbered(log, mdp.states, schema.information_sets[0])
+    made = numbered(log, mdp.actions, schema.decisions)
     last = log.offsets[1:] - 1
     over, cut = np.zeros((2, log.num_steps), dtype=np.float32)
     over[last] = log.endings == Followed.END
@@ -103,7 +103,7 @@ def _dataset(d3rlpy: Any, log: Episodes, mdp: MDP, shown: Array) -> Any:
     )
 
 
-def _numbered(
+def numbered(
     log: Episodes, known: tuple[tuple[Value, ...], ...], names: tuple[str, ...]
 ) -> Ints:  # [num_steps]
     """Return the index of each step's values among those known."""

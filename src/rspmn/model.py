@@ -220,7 +220,26 @@ class RSPMN:
     def unfold(self, steps: int) -> Network:
         """Return the explicit SPMN over `steps` steps, variable x of step t named `x@t`.
 
-        By Theorem 1 it is valid. It is for tests and pictures; no query needs it.
+        By Theorem 1 it is valid. It is for tests and pictures; no query needs it. A frontier, a
+        state in which no decision was logged, is unknown in it: `rspmn.infer.meu` leaves it out of
+        the mean, where `RSPMN.meu` counts it as the worst interface node with as many steps to go.
+        That is a rule of planning, not a node: no network over the logged decisions has this value
+        and the likelihood of the log.
+
+        Examples
+        --------
+        Two moves at -1, after which one of two episodes ends and the other is in a new state:
+
+        >>> from rspmn import Episodes, Followed, Schema, learn_rspmn
+        >>> from rspmn.infer.meu import meu
+        >>> moves = [{"x": 0, "go": "on", "u": -1.0}, {"x": 1, "go": "on", "u": -1.0}]
+        >>> schema, endings = Schema([["x"], ["go"]], ["go"], "u"), [Followed.STATE, Followed.END]
+        >>> log = Episodes.from_steps([[*moves, {"x": 2}], moves], schema, endings)
+        >>> model, _ = learn_rspmn(log)
+        >>> model.meu(horizon=3)  # -2, and half of the time the worst of one more step, -1
+        -2.5 (supported 0.5, from 2 logged steps)
+        >>> meu(model.unfold(3))  # -2, in the half that is known
+        -2.0 (supported 0.5)
         """
         return unfold(self.top, self.template, steps)
 
@@ -329,8 +348,10 @@ class RSPMN:
         -------
         ExpectedUtility
             A float with the attributes `supported`, the probability of those futures that are
-            known, and `steps`, the number of logged steps. It is the value over the known futures;
-            NaN if there are none.
+            known, and `steps`, the number of logged steps. It is the value over the known futures,
+            NaN if there are none. Futures that lead to a frontier, a state in which no decision
+            was logged, are not supported; there the value is the lowest of all interface nodes with
+            as many steps to go (see `RSPMN.unfold` for an example).
         """
         from rspmn.infer.constraints import Constraints
         from rspmn.infer.criterion import MEU

@@ -147,7 +147,8 @@ class SPMN:
         -------
             The decision, under its own name, or None where the laws of the schema allow none; its
             expected `utility` and its standard `error`; and `usual`, the proportion of logged
-            contexts that are not more likely than the row. If it is 0, the answer is a guess.
+            contexts that are not more likely than the row. If it is 0, the answer is a guess. A
+            column whose name the decision has ends in an underscore.
 
         Examples
         --------

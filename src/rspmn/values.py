@@ -6,7 +6,7 @@ affair of the arrays (`rspmn.data.columns`) and are made and undone at their bor
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from enum import Enum
 from typing import Any, Final, Literal
 
@@ -79,6 +79,17 @@ def is_missing(raw: object) -> bool:
 def is_name(found: object) -> bool:
     """Tell a name: text that is not empty."""
     return is_string(found) and found != ""
+
+
+def unused(name: str, taken: Container[str]) -> str:
+    """Return a name for a column beside others: with `_` behind it as long as it is taken.
+
+    >>> unused("value", ["x", "value"])
+    'value_'
+    """
+    while name in taken:
+        name += "_"
+    return name
 
 
 def is_string(found: object) -> bool:

@@ -92,6 +92,48 @@ def test_a_hidden_direction_is_found() -> None:
     assert "add 'x' of the previous step" in found.findings[0].advice
 
 
+def stays(episodes: int, *, missing: float = 0.0, returns: float = 0.0) -> Episodes:
+    """Return steps of a thing that stays in nine of ten steps, else goes anywhere of four places.
+
+    `missing`: the share of places that are not logged. `returns`: how often, in places 0 and 2, it
+    goes on if it was there before, too.
+    """
+    rng, steps = np.random.default_rng(0), []
+    for _ in range(episodes):
+        before = x = int(rng.integers(4))
+        episode: list[dict[str, Any]] = []
+        for _ in range(10):
+            place = None if rng.random() < missing else x
+            episode.append({"x": place, "a": str(rng.choice(["l", "r"])), "u": float(x == 0)})
+            goes = rng.random() < 0.1 or (before % 2 == 0 and rng.random() < returns)
+            before, x = x, int(rng.integers(4)) if goes else x
+        steps.append(episode)
+    return Episodes.from_steps(steps, SCHEMA, [Followed.UNKNOWN] * len(steps))
+
+
+def test_what_is_missing_hides_no_cause() -> None:
+    """Where a place is not logged the one before tells it: that is no fault of the state."""
+    log = stays(1000, missing=0.1)
+    found = markov_test(log)
+    assert found.dependences == ()
+    place = ~log.columns["x"].missing.reshape(1000, 10)
+    assert found.steps == (place[:, :-2] & place[:, 1:-1] & place[:, 2:]).sum()
+    nothing = markov_test(stays(20, missing=1.0))
+    assert nothing.not_tested == "no episode has three steps with nothing missing"
+
+
+def test_a_dependence_that_explains_next_to_nothing_is_no_alarm(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In a large log the least is significant: here p is below 1e-5, and 0.5 % is explained."""
+    log = stays(3000, returns=0.1)
+    assert markov_test(log).dependences == ()
+    monkeypatch.setattr("rspmn.doctor.markov.LEAST_SHARE", 0.0)
+    _, _, p, share = markov_test(log).dependences[0]
+    assert p < 1e-5
+    assert 0 < share < 0.01
+
+
 def test_every_fault_is_found() -> None:
     table = walk()
     rows = len(table["x"])

@@ -55,6 +55,8 @@ def test_as_node_by_node(seed: int, classes: int) -> None:
                 assert all(answer.available == 0 for answer in plain)
                 continue
             mine = {answer.value: answer for answer in found.answers(0, compiled.missing(known))}
+            for answer in (*plain, *mine.values()):  # a probability, whatever was rounded
+                assert 0.0 <= answer.available <= 1.0
             assert len(mine) == len(plain)
             for answer in plain:
                 other = mine[answer.value]

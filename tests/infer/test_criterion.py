@@ -9,6 +9,7 @@ import pytest
 from effort import seeds
 from random_models import random_rspmn, random_setting
 from rspmn.circuit import Categorical, Leaf, Max, Network, NetworkBuilder, Product, Sum
+from rspmn.end_nodes import weighted_top
 from rspmn.errors import EvidenceError
 from rspmn.infer import Branches, MaximumExpectedUtility, action_values, best_decisions, meu
 from rspmn.infer.bellman import Future, update
@@ -271,6 +272,45 @@ def test_one_node_and_many_by_the_same_rule(seed: int) -> None:
         assert best[k] == max((mine[i] for i in tied), default=-np.inf)
         if tied:
             assert chosen[k] - start == soonest(tied, delays[part].tolist())
+
+
+class MostTried:
+    """Allows the action of a node that was logged most often."""
+
+    def scores(self, worth: Array, branches: Branches) -> Array:
+        most = np.maximum.reduceat(branches.steps, branches.starts)
+        return np.where(branches.steps == most[branches.node], worth, np.nan)
+
+
+def tried_in_two_states() -> RSPMN:
+    """In state 0 "go" was logged 5 times and "stay" 3 times; "jump", in state 1 only, 9 times."""
+    tried = [{"stay": (7.0, 3), "go": (1.0, 5)}, {"go": (2.0, 4), "jump": (3.0, 9)}]
+    b, schema = NetworkBuilder(), Schema([["x"], ["a"]], ["a"], "u")
+    roots = []
+    for x, actions in enumerate(tried):
+        made = {
+            name: b.product([b.utility("u", mean, count), b.latent(0)])
+            for name, (mean, count) in actions.items()
+        }
+        roots.append(b.product([b.leaf("x", Categorical.certain(x)), b.max("a", made)]))
+    return RSPMN(schema, weighted_top([0.5, 0.5]), b.build(*roots), (8.0, 13.0))
+
+
+def test_a_criterion_compares_the_actions_on_offer_alone() -> None:
+    """How often "jump" was logged elsewhere says nothing of state 0, where nobody can jump."""
+    model = tried_in_two_states()
+    policy = model.policy(1, criterion=MostTried())
+    states = [{"x": 0}, {"x": 1}]
+    assert [policy.act(state) for state in states] == ["go", "jump"]
+    assert policy.act_many({"x": [0, 1]}).tolist() == ["go", "jump"]
+    for state, best in zip(states, ["go", "jump"], strict=True):
+        assert [a.value for a in policy.action_values(state) if a.best] == [best]
+        plain = best_decisions(model.from_anywhere, state, criterion=MostTried())
+        assert [a.value for a in plain] == [best]
+    # Where the state is not known each action is what was logged in both: "go" 5 + 4 times, as
+    # often as "jump". Of "jump" less is known, as it is on offer in 13 of 21 steps only.
+    assert policy.act({}) == policy.act_many({"x": [None]})[0] == "go"
+    check_criterion(MostTried(), model)
 
 
 def test_the_checks_find_what_is_wrong() -> None:

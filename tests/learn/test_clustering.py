@@ -98,6 +98,22 @@ def test_k_means_divides_by_distance() -> None:
     assert len(parts) == 2
 
 
+def test_k_means_takes_numbers_as_they_are() -> None:
+    """x is 1 or 3, y is 0, 5 or 10, all six pairs equally often.
+
+    Divided by y, what is left of the variance is 1 in x and 2/3 · 6.25 = 4.2 in y; divided by x it
+    is 50/3 in y. In standard deviations it would be 1 + 1/4 by y, and 1 by x.
+    """
+    schema = Schema([["x", "y"], ["a"]], ["a"], "u")
+    table = {"x": [1, 3] * 30, "y": [0, 0, 5, 5, 10, 10] * 10, "a": [0] * 60, "u": np.zeros(60)}
+    rows, _ = read_rows(table, schema, bins=10)
+    rng = np.random.default_rng(0)
+    parts = KMeansClustering()(rows, ["x", "y"], targets_within(rows, ("x", "y")), rng)
+    assert groups_of(parts, "x") == {frozenset({1, 3})}
+    one, other = groups_of(parts, "y")
+    assert not one & other
+
+
 def test_what_is_enough_reaches_the_clustering() -> None:
     """Values seen 20 times each are merged if 10 observations are enough, and not if 30 are."""
     x = np.repeat(np.arange(4), 20)

@@ -118,6 +118,16 @@ def test_rdc_finds_what_is_there() -> None:
     assert given.dependent.tolist() == [[True, False]]
 
 
+def test_rdc_does_not_order_finite_values() -> None:
+    """Integers are as dependent as names for them are: y says whether x is the middle value."""
+    x = np.tile(np.arange(5), 200)
+    y = (x == 2).astype(int)
+    for seen in ({"x": x, "y": y}, {"x": np.array([*"cadbe"])[x], "y": np.array([*"no"])[y]}):
+        rows = rows_of(**seen)
+        test = RDC()(rows, ["x"], ["y"], np.zeros(len(rows), np.int64), np.random.default_rng(0))
+        assert test.strength[0, 0] == pytest.approx(1)  # y is a function of x
+
+
 def test_rdc_of_a_log_twice_is_that_of_the_log() -> None:
     """Names of more values than there are waves, so that it matters how far apart they are."""
     rng = np.random.default_rng(5)

@@ -24,7 +24,9 @@ STEPS = 6
 KEPT = 1.0, 0.8, 0.0, 0.0, 1.0, 0.8, 0.0, 1.0
 
 
-def corridor(episodes: int, columns: int = 0, matters: float = 0.0, seed: int = 0) -> Windows:
+def corridor(
+    episodes: int, columns: int = 0, matters: float = 0.0, seed: int = 0, decision: str = "a"
+) -> Windows:
     """Return a log of a corridor of three places; a step that ends at the right earns 1.
 
     Columns are attributes of the episode, keep their value in four of five steps or are drawn anew,
@@ -32,7 +34,7 @@ def corridor(episodes: int, columns: int = 0, matters: float = 0.0, seed: int = 
     variable "site" is 1 in, right and left are exchanged.
     """
     rng = np.random.default_rng(seed)
-    log: dict[str, list[Any]] = {n: [] for n in ("episode", "time", "x", "site", "a", "u")}
+    log: dict[str, list[Any]] = {n: [] for n in ("episode", "time", "x", "site", decision, "u")}
     log |= {f"z{k}": [] for k in range(columns)}
     for episode in range(episodes):
         x, site, swapped = int(rng.integers(3)), int(rng.integers(2)), rng.random() < matters
@@ -48,7 +50,9 @@ def corridor(episodes: int, columns: int = 0, matters: float = 0.0, seed: int = 
                 z if rng.random() < KEPT[k % len(KEPT)] else _fresh(k, rng)
                 for k, z in enumerate(noise)
             ]
-    schema = Schema([["x", "site", *(f"z{k}" for k in range(columns))], ["a"]], ["a"], "u")
+    schema = Schema(
+        [["x", "site", *(f"z{k}" for k in range(columns))], [decision]], [decision], "u"
+    )
     return rspmn.windows(log, schema, ending="cut")
 
 
@@ -96,6 +100,11 @@ def test_a_few_events_that_only_one_variable_explains_keep_it() -> None:
     windows = corridor(200, 4)
     assert "site" in _noise(windows)
     assert "site" not in _noise(corridor(200, 4, matters=0.02))
+
+
+def test_a_decision_of_any_name() -> None:
+    assert "z3" in _noise(corridor(200, 4))
+    assert _noise(corridor(200, 4, decision="change")) == _noise(corridor(200, 4))
 
 
 def test_what_matters_only_given_two_others_is_kept() -> None:

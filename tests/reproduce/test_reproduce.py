@@ -74,6 +74,11 @@ def test_the_lake_has_three_horizons() -> None:
     assert found[1][2] == "0.0189"
 
 
+def test_bcq_is_trained_on_all_domains() -> None:
+    cells = Campaign(baselines=("bcq",)).cells()
+    assert {cell.domain for cell in cells if cell.way == "bcq-tuned"} == {*DOMAINS}
+
+
 def test_every_kept_cell_is_used_again(report: Path) -> None:
     """A second run finds all of it, and runs nothing."""
     told: list[tuple[int, int]] = []

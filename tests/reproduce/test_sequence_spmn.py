@@ -2,6 +2,7 @@
 
 import pytest
 
+from reproductions.paper_tables.histories import plan_of_histories
 from reproductions.paper_tables.sequence_spmn import learn_sequence_spmn
 from rspmn.envs.domains import DOMAINS
 from rspmn.errors import DataError
@@ -15,6 +16,23 @@ def test_sequences_by_enumeration() -> None:
     assert float(model.meu()) == pytest.approx(grid.optimum(2))
     assert info.stopped_by == ""
     assert model.schema.decisions == ("action@0", "action@1")
+
+
+def test_the_paper_s_spmn_is_the_best_plan_by_logged_histories() -> None:
+    """Nearly each of 4⁸ sequences of actions was logged once at most: the luckiest are chosen."""
+    lake = DOMAINS["FrozenLake"]()
+    log = lake.generate(300, 8, 0, "padded")
+    model, _ = learn_sequence_spmn(log, LearnConfig.paper())
+    promised, worth = plan_of_histories(log, lake)
+    assert float(model.meu()) == pytest.approx(promised)
+    assert promised > 2 * lake.optimum(8)
+    assert worth < lake.optimum(8)
+
+
+def test_a_plan_by_histories_that_were_all_logged_is_exact() -> None:
+    grid = DOMAINS["GridUniverse"]()
+    found = plan_of_histories(grid.generate(3000, 3, 0, "padded"), grid)
+    assert found == pytest.approx((grid.optimum(3), grid.optimum(3)))
 
 
 def test_budgets_and_lengths() -> None:

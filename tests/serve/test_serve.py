@@ -183,6 +183,8 @@ def test_pages_and_descriptions(client: Client) -> None:
         ("lake/simulate", {"episodes": 10_000, "horizon": 10_000}, 422, "at most 100000 steps"),
         ("lake/batch", {"states": [{"cell": 1}, {"zell": 1}]}, 422, "unknown variable 'zell'"),
         ("lake/batch", {"states": [], "columns": {}}, 422, "found both"),
+        ("lake/batch", {"columns": {"cell": [1] * 100_001}}, 422, "at most 100000 items"),
+        ("lake/batch", {"states": [{}] * 100_001}, 422, "at most 100000 items"),
         ("lake/act", {"state": {"cell": "0"}}, 422, "its values are numbers, found '0'"),
         ("lake/nothing", {}, 404, "Not Found"),
         (f"{'x' * 100_000}/act", {}, 404, "no model 'xxx"),

@@ -61,7 +61,10 @@ def show_actions(arguments: Arguments) -> int:
     found = _answered(model, state, arguments)
     code = ExitCode.ANSWERED if found[0].best else ExitCode.UNSUPPORTED
     if arguments.json:
-        print(json.dumps([facts for each in found for facts in _facts(each)]))
+        honest = honest_in(model, state, arguments) if found[0].best else None
+        more = {} if honest is None else {"honest": _honest_facts(honest)}
+        actions = [facts for each in found for facts in _facts(each)]
+        print(json.dumps({"actions": actions, **more}))
     elif not found[0].best:
         print(_forbidden(found[0].answers) or unsupported(model, state))
     elif arguments.quiet:

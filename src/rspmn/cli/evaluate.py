@@ -17,7 +17,7 @@ from rspmn.model import RSPMN
 from rspmn.model_file import load_rspmn
 from rspmn.schema import Kind, Schema
 from rspmn.types import Array
-from rspmn.values import plain, short, show
+from rspmn.values import plain, short, show, unused
 
 
 def evaluate(arguments: Arguments) -> None:
@@ -90,9 +90,8 @@ def _show_comparison(found: Comparison, arguments: Arguments) -> None:
 
 
 def _table(nodes: Sequence[NodeComparison], episodes: int) -> dict[str, list[Any]]:
-    names = list(nodes[0].state)
-    return {
-        **{name: [show(node.state[name]) for node in nodes] for name in names},
+    states = {name: [show(node.state[name]) for node in nodes] for name in nodes[0].state}
+    facts: dict[str, list[Any]] = {
         "visits": [round(node.visits) for node in nodes],
         "practice": [f"{node.practice} ({node.practice_share:.0%})" for node in nodes],
         "recommended": [node.recommended for node in nodes],
@@ -100,6 +99,7 @@ def _table(nodes: Sequence[NodeComparison], episodes: int) -> dict[str, list[Any
         "gain per visit": [node.gain_per_visit(episodes) for node in nodes],
         "per episode": [node.gain for node in nodes],
     }
+    return states | {unused(name, states): column for name, column in facts.items()}
 
 
 # ---- any policy -------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from rspmn.cli.streams import write_table
 from rspmn.data.tables import as_table
 from rspmn.errors import DataError, EvidenceError
 from rspmn.files import write_atomically
+from rspmn.infer.act_many import node_table
 from rspmn.infer.policy import Policy
 from rspmn.model import RSPMN
 from rspmn.model_file import load, load_rspmn
@@ -35,12 +37,13 @@ def show_policy(arguments: Arguments) -> None:
     if arguments.to is not None:
         _write_out(policy, arguments)
         return
-    table = policy.table(arguments.t)
+    nodes = node_table(policy, arguments.t)
+    table = nodes.columns()
     if arguments.output:
         write_table(arguments.output, table)
         if not arguments.json and not arguments.quiet:
             what = "parts" if isinstance(model, SPMN) else "interface nodes"
-            print(f"{arguments.output}: {len(table['node'])} {what}")
+            print(f"{arguments.output}: {len(nodes.node)} {what}")
         if not arguments.json:
             return
     if arguments.json:
@@ -48,7 +51,8 @@ def show_policy(arguments: Arguments) -> None:
         rows = zip(*table.values(), strict=True)
         print(json.dumps([dict(zip(names, map(plain, row), strict=True)) for row in rows]))
         return
-    table |= {name: [round(steps) for steps in table[name]] for name in ("visits", "steps")}
+    visits, steps = ([round(n) for n in column] for column in (nodes.visits, nodes.steps))
+    table = replace(nodes, visits=[*visits], steps=[*steps]).columns()
     if arguments.quiet:
         print_table(table)
         return
@@ -57,7 +61,7 @@ def show_policy(arguments: Arguments) -> None:
         print(f"{honest_line(honest)} from the start; promise (MEU) {short(honest.promise)}")
     print_table(table)
     print_doubts(honest)
-    taken = {(name, made) for name in model.schema.decisions for made in table[name]}
+    taken = {(name, made) for name, column in nodes.decisions.items() for made in column}
     notes = [n for n in model.never_taken if (n.decision, n.value) in taken]
     for never in notes[:NOTES]:
         print(f"{never.decision} = {never.value}: {never}")
@@ -80,6 +84,8 @@ def decide_table(arguments: Arguments) -> int:
     """Write or print what to do in each row of a table."""
     if arguments.state is not None:
         raise EvidenceError("--table and --state cannot be combined")
+    if arguments.sure:
+        raise EvidenceError("--table and --sure cannot be combined: use --sure with --state")
     model, table = load(arguments.model), as_table(arguments.table)
     found: dict[str, Any]
     if isinstance(model, SPMN):
@@ -116,12 +122,12 @@ def _recurrent(model: RSPMN, table: object, arguments: Arguments) -> dict[str, A
 def sample(arguments: Arguments) -> None:
     """Sample episodes from a model."""
     model = load_rspmn(arguments.model)
-    untried = arguments.allow_untried
-    best = None
-    if arguments.best:
-        best = model.policy(**options(model, arguments))
-    elif untried:
-        raise DataError("--allow-untried needs --best")
+    asked = options(model, arguments)
+    default = {"horizon": arguments.horizon, "discount": 1.0, "allow_untried": False}
+    for name, value in asked.items() if not arguments.best else ():
+        if value != default.get(name):
+            raise DataError(f"--{name.replace('_', '-')} needs --best: other decisions are random")
+    best = model.policy(**asked) if arguments.best else None
     log = model.sample(arguments.episodes, arguments.horizon, arguments.seed, best)
     table = log.to_long()
     write_table(arguments.output, table)

@@ -10,6 +10,7 @@ from rspmn.cli.console import warn
 from rspmn.cli.framework import Arguments
 from rspmn.errors import ConvergenceError, EvidenceError
 from rspmn.infer import log_likelihood
+from rspmn.infer.evidence import as_state
 from rspmn.infer.meu import show_share
 from rspmn.infer.policy import Policy
 from rspmn.model import RSPMN
@@ -144,7 +145,7 @@ def honest_in(
     """Return the honest value of a state; None where it is not defined."""
     if not isinstance(model, RSPMN) or arguments.allow_untried:
         return None
-    if any(name not in model.schema.information_sets[0] for name in state or ()):
+    if not as_state(state or {}, model.schema).keys() <= set(model.schema.information_sets[0]):
         return None  # in the middle of a step
     return honest_of(model.policy(**options(model, arguments)), state)
 

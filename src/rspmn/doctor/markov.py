@@ -5,7 +5,7 @@ variable. The test is the stratified G-test of learning: the variables of step t
 step t+1 and the utility of step t, given the state and the decisions of step t.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,13 +19,16 @@ from rspmn.types import Ints
 
 #: The probability that a log of a Markov process fails the test.
 ALPHA = 0.01
+#: A dependence that explains less than this share of what is open is not worth a variable: in a
+#: large log the least of them is significant.
+LEAST_SHARE = 0.01
 
 
 @dataclass(frozen=True)
 class MarkovTest:
     """The result of the test."""
 
-    steps: int  # with one before and one after
+    steps: int  # with one before and one after, nothing missing in the three
     tests: int
     #: The dependences: (variable before, variable after, p-value, share of the entropy explained).
     dependences: tuple[tuple[str, str, float, float], ...]
@@ -64,16 +67,13 @@ def markov_test(log: Episodes, without: Collection[str] = ()) -> MarkovTest:
     if numbers:
         # given a bin of a number, its exact value still matters: the test would always find that
         return MarkovTest(0, 0, (), f"continuous variables: {', '.join(numbers)}")
-    inside = np.ones(log.num_steps, dtype=bool)
-    inside[log.offsets[:-1]] = False
-    inside[log.offsets[1:] - 1] = False
-    now = np.flatnonzero(inside)
-    if not len(now):
-        return MarkovTest(0, 0, (), "no episode has three steps")
     given = [*state, *schema.decisions]
+    known_first = [name for name in schema.information_sets[0] if name in state]
+    now = _whole(log, [*given, schema.utility], known_first)
+    if not len(now):
+        return MarkovTest(0, 0, (), "no episode has three steps with nothing missing")
     columns = {f"now {name}": log.columns[name].take(now) for name in given}
     before = {f"before {n}": log.columns[n].take(now - 1) for n in (*given, schema.utility)}
-    known_first = [name for name in schema.information_sets[0] if name in state]
     after = {f"after {n}": log.columns[n].take(now + 1) for n in known_first}
     after[f"now {schema.utility}"] = log.columns[schema.utility].take(now)
     decisions = [f"now {name}" for name in schema.decisions]
@@ -85,12 +85,28 @@ def markov_test(log: Episodes, without: Collection[str] = ()) -> MarkovTest:
     dependences = []
     for i, one in enumerate(before):
         for j, other in enumerate(after):
-            if p_values[i, j] < level:
-                excess = float(statistics.g[i, j] - statistics.freedom[i, j])
-                share = _share(rows, other, strata, excess)
+            if p_values[i, j] >= level:
+                continue
+            excess = float(statistics.g[i, j] - statistics.freedom[i, j])
+            share = _share(rows, other, strata, excess)
+            if share >= LEAST_SHARE:
                 dependences.append((_name(one), _name(other), float(p_values[i, j]), share))
     dependences.sort(key=lambda found: -found[3])
     return MarkovTest(len(now), p_values.size, tuple(dependences))
+
+
+def _whole(log: Episodes, given: Sequence[str], after: Sequence[str]) -> Ints:
+    """Return the steps between two others, nothing missing in the three.
+
+    Where a value is missing, the step before tells what it was.
+    """
+    inside = np.ones(log.num_steps, dtype=bool)
+    inside[log.offsets[:-1]] = False
+    inside[log.offsets[1:] - 1] = False
+    now = np.flatnonzero(inside)
+    known = ~np.any([log.columns[name].missing for name in given], axis=0)
+    seen = ~np.any([log.columns[name].missing for name in after], axis=0) if after else known
+    return np.asarray(now[known[now - 1] & known[now] & seen[now + 1]])
 
 
 def _name(column: str) -> str:

@@ -18,6 +18,7 @@ from rspmn.evaluate.logged import Joint, LoggedSteps, logged_steps
 from rspmn.evaluate.model_value import OwnWorld, draws_of, recentred, worths_of
 from rspmn.evaluate.practice import check_draws, estimate_of, practice_value
 from rspmn.evaluate.target_policies import AskedStates, Planned
+from rspmn.infer.act_many import node_table
 from rspmn.infer.bellman import check_steps
 from rspmn.infer.compiled.planned import Plan
 from rspmn.infer.criterion import MEU
@@ -188,18 +189,18 @@ def _by_node(
         np.add.at(taken, (state, made), 1.0)
         np.add.at(told, state, chances[state])
         np.add.at(agrees, state, chances[state, made])
-    table = policy.table()
-    names = [n for n in model.schema.information_sets[0] if n not in model.set_aside]
+    table = node_table(policy)
+    states = {n: c for n, c in table.states.items() if n not in model.set_aside}
     of_nodes = [situations.places.in_groups(each) for each in (taken, told, agrees)]
     found = []
-    for row, node in enumerate(table["node"]):
+    for row, node in enumerate(table.node):
         did, should, agreed = (each[node] for each in of_nodes)
         visits = float(did.sum())
         if not visits:
             continue
         found.append(
             NodeComparison(
-                {name: table[name][row] for name in names}, visits,
+                {name: column[row] for name, column in states.items()}, visits,
                 _named(situations.decisions[int(did.argmax())]), float(did.max() / visits),
                 _named(situations.decisions[int(should.argmax())]) if should.any() else "",
                 float(agreed / visits), float(gains[node]),

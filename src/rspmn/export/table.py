@@ -6,7 +6,7 @@ import io
 import numpy as np
 
 from rspmn.export.state_tables import Stage, is_finite, stages_of
-from rspmn.infer.act_many import policy_table
+from rspmn.infer.act_many import node_table
 from rspmn.infer.base_policy import BasePolicy
 
 
@@ -22,7 +22,10 @@ def to_csv(policy: BasePolicy, t: int = 0) -> str:
     >>> print(to_csv(paper_grid().policy(horizon=4)).splitlines()[:2])
     ['x,y,action', '0,0,down']
     """
-    table = known_states(stages_of(policy, t)[0]) if is_finite(policy) else policy_table(policy, t)
+    if is_finite(policy):
+        table = known_states(stages_of(policy, t)[0])
+    else:
+        table = node_table(policy, t).columns()
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table)

@@ -1,6 +1,7 @@
 """The decisions of a plan in all rows of a table of states, and in all interface nodes."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,19 +12,19 @@ from rspmn.infer.answers import Answers
 from rspmn.infer.compiled.beliefs import Routes
 from rspmn.infer.compiled.mixture import decide_all
 from rspmn.types import Ints, objects
-from rspmn.values import Value
+from rspmn.values import Value, unused
 
 if TYPE_CHECKING:
     from rspmn.infer.base_policy import BasePolicy
 
 
 def decisions_of_rows(
-    answers: Answers, routes: Routes, t: int, fallback: Mapping[str, Value] | None
+    answers: Answers, routes: Routes, t: int, fallback: Mapping[str, Value]
 ) -> dict[str, NDArray[Any]]:
     """Return the decisions in each row of a table at time t, an array for each decision.
 
-    `fallback` has the decisions in states that the model never saw; without it such a state is an
-    error.
+    `fallback` has the decisions in states that the model never saw; if it is empty, such a state is
+    an error.
     """
     planned, schema = answers.planned, answers.model.schema
     codes, is_open = decide_all(planned, routes, planned.after(t))
@@ -42,11 +43,11 @@ def decisions_of_rows(
     }
     lost = ~is_open & (codes < 0).any(axis=0) & used
     lost[[k for k, made in asked.items() if not made]] = True
-    if lost.any() and fallback is None:
+    if lost.any() and not fallback:
         answers.refuse_unseen(routes.known(int(row[np.argmax(lost)])))
     found = {}
     for name in schema.decisions:
-        values = [*planned.offers.values(name), (fallback or {}).get(name), None]
+        values = [*planned.offers.values(name), fallback.get(name), None]
         code = np.full(len(used), len(values) - 1)
         if name in planned.together:
             code = codes[planned.together.index(name)]
@@ -75,32 +76,51 @@ def _array(values: list[Any]) -> NDArray[Any]:
     return objects(values)
 
 
-def policy_table(policy: "BasePolicy", t: int = 0) -> dict[str, list[Any]]:
-    """Return the states of each interface node, the best decisions, what they are worth.
+@dataclass(frozen=True, eq=False)
+class NodeTable:
+    """What a policy does in the states of each interface node; each column has a row for a node.
 
-    `visits` are the logged steps in the node, `steps` those of them with these decisions; 0 where
-    they were never tried. A node in which no decision was ever tried has none, and its value is
-    NaN; so is, before the last step, that of a node in which it is not known what follows any
-    decision. `supported` is the share of the value that is known to the end; it is left out where
-    everything is.
+    A node in which no decision was ever tried has none, and its value is NaN; so is, before the
+    last step, that of a node in which it is not known what follows any decision.
     """
+
+    node: list[int]
+    states: dict[str, list[Any]]
+    decisions: dict[str, list[Value | None]]
+    value: list[float]
+    visits: list[float]  # the logged steps in the node
+    steps: list[float]  # those of them with these decisions; 0 where they were never tried
+    supported: list[float]  # the share of the value that is known to the end
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return one table; `supported` is left out where everything is.
+
+        Where a variable has the name of another column, that one is called `value_`, for instance.
+        """
+        variables = {**self.states, **self.decisions}
+        rows: dict[str, list[Any]] = {unused("node", variables): self.node, **variables}
+        names = ["value", "visits", "steps"]
+        if any(share != 1 for share in self.supported):
+            names.append("supported")
+        return rows | {unused(name, variables): getattr(self, name) for name in names}
+
+
+def node_table(policy: "BasePolicy", t: int = 0) -> NodeTable:
+    """Return the states of each interface node, the best decisions, what they are worth."""
     model = policy.model
     schema, states = model.schema, model.state_index.node_values
     visits = model.visits or (0.0,) * model.num_interfaces
-    names = (*schema.information_sets[0], *schema.decisions, "value", "visits", "steps")
-    rows: dict[str, list[Any]] = {name: [] for name in ("node", *names)}
+    names = schema.information_sets[0]
     nodes = [n for n in range(model.num_interfaces) if n not in (model.end, model.unknown)]
     first, after = policy.planned.offers.first[nodes], policy.planned.after(t)
-    supported = list(map(shown_share, policy.planned.best(first, after)[2].tolist()))
-    for node in nodes:
-        made, value = policy.choices(node, t)
-        rows["node"].append(node)
-        for name in schema.information_sets[0]:
-            rows[name].append(states[node].get(name, ""))
-        for name in schema.decisions:
-            rows[name].append(made.get(name))
-        rows["value"].append(value)
-        rows["visits"].append(visits[node])
+    choices = [policy.choices(node, t) for node in nodes]
     steps = policy.planned.steps(first, after).tolist()
-    rows["steps"] = [round(of_node, 9) for of_node in steps]  # sums of shares are not whole
-    return rows if all(share == 1 for share in supported) else {**rows, "supported": supported}
+    return NodeTable(
+        nodes,
+        {name: [states[node].get(name, "") for node in nodes] for name in names},
+        {name: [made.get(name) for made, _ in choices] for name in schema.decisions},
+        [value for _, value in choices],
+        [visits[node] for node in nodes],
+        [round(of_node, 9) for of_node in steps],  # sums of shares are not whole
+        list(map(shown_share, policy.planned.best(first, after)[2].tolist())),
+    )

@@ -108,15 +108,17 @@ def action_values(
         chosen = {**known, decision: value}
         result = evaluate(network, chosen, future, criterion, within)[network.root]
         answers.append(
-            ActionValue(decision, value, result.utility, available, result.logged_steps,
-                        delay=result.delay, averaged_over=averaged,
+            ActionValue(decision, value, result.utility, shown_share(available),
+                        result.logged_steps, delay=result.delay, averaged_over=averaged,
                         error=math.sqrt(result.variance),
                         known=shown_share(available * result.known),
                         supported=shown_share(available * result.supported))
         )  # fmt: skip
-    worth = np.array([answer.utility for answer in answers])
-    branches = branches_of_values(network, reached, [answer.value for answer in answers])
-    return judged(answers, scored(criterion, worth, branches).tolist(), within)
+    scores = np.array([answer.utility for answer in answers])
+    offered = np.array([answer.available > 0 for answer in answers], dtype=bool)
+    branches = branches_on_offer(network, reached, [a.value for a in answers if a.available > 0])
+    scores[offered] = scored(criterion, scores[offered], branches)
+    return judged(answers, scores.tolist(), within)
 
 
 def shown_share(share: float) -> float:
@@ -276,27 +278,23 @@ def available_values(network: Network, reached: Reached) -> dict[Value, float]:
     return {value: flow for value, flow in available.items() if not isinstance(value, Mark)}
 
 
-def branches_of_values(
-    network: Network,
-    reached: Reached,
-    values: Sequence[Value],
-) -> Branches:
+def branches_on_offer(network: Network, reached: Reached, values: Sequence[Value]) -> Branches:
     """Return actions as branches: each is those of all max nodes in which it may be chosen."""
 
     def edges() -> tuple[Ints, Ints]:
         found: list[int] = []
         first = []
         for value in values:
-            mine = {
-                index: int(network.arrays.starts[index]) + node.values.index(value)
-                for index in reached
-                if isinstance(node := network.nodes[index], Max) and value in node.values
-            }
             first.append(len(found))
-            found += [e for index, e in mine.items() if reached[index][0] > 0] or mine.values()
+            for index, (flow, possible) in reached.items():
+                node = network.nodes[index]
+                assert isinstance(node, Max)
+                if flow > 0 and value in node.values and possible[node.values.index(value)]:
+                    found.append(int(network.arrays.starts[index]) + node.values.index(value))
         return np.array(found, dtype=np.int64), np.array(first, dtype=np.int64)
 
-    return Branches(Context(network), np.zeros(1, np.int64), len(values), edges)
+    starts = np.zeros(min(1, len(values)), np.int64)
+    return Branches(Context(network), starts, len(values), edges)
 
 
 def _walk_to_decisions(

@@ -278,8 +278,8 @@ class Answers:
         best = best_values(*found[:3], scores, 2 * planned.bound)
         return [
             ActionValue(situation.decision, value, worth if worth > -math.inf else math.nan,
-                        offered, 0.0 if math.isinf(n) else n, best=k in best, delay=late,
-                        averaged_over=unseen, known=shown_share(share),
+                        shown_share(offered), 0.0 if math.isinf(n) else n, best=k in best,
+                        delay=late, averaged_over=unseen, known=shown_share(share),
                         supported=shown_share(supported))
             for k, (value, n, offered, share, worth, late, supported)
             in enumerate(zip(values, steps.tolist(), *found, strict=True))

@@ -19,7 +19,7 @@ import numpy as np
 from rspmn.data.tables import as_table
 from rspmn.display import table_html
 from rspmn.errors import EvidenceError
-from rspmn.infer.act_many import decisions_of_rows
+from rspmn.infer.act_many import decisions_of_rows, node_table
 from rspmn.infer.actions import ActionValue, shown_share
 from rspmn.infer.answers import Answers
 from rspmn.infer.compiled.mixture import Situation
@@ -158,11 +158,11 @@ class BasePolicy:
     def table(self, t: int = 0) -> dict[str, list[Any]]:
         """Return one row per interface node: its states, the best decisions and their values.
 
-        Use `pandas.DataFrame(policy.table())` for a data frame.
+        `visits` are the logged steps in the node, `steps` those of them with these decisions. Where
+        a variable has the name of another column, that one ends in an underscore. Use
+        `pandas.DataFrame(policy.table())` for a data frame.
         """
-        from rspmn.infer.act_many import policy_table
-
-        return policy_table(self, t)
+        return node_table(self, t).columns()
 
     # ---- interface nodes -----------------------------------------------------------
 

@@ -95,6 +95,8 @@ class Side(NamedTuple):
 
 def scored(criterion: Criterion, worth: Array, branches: Branches) -> Array:  # [branches]
     """Return the scores of branches; END and UNKNOWN are not the criterion's to refuse."""
+    if not len(worth):
+        return worth
     scores = criterion.scores(worth, branches)
     if scores is worth:
         return worth

@@ -3,7 +3,8 @@
 All that comes before a decision will be observed before it is made. What an action is worth that is
 chosen now is a different question: see `rspmn.infer.actions`.
 
-An answer is the value over what is supported, with the share that is.
+An answer is the value over what is supported, with the share that is; a recurrent model has a value
+for frontiers, too (see `rspmn.infer.bellman`).
 """
 
 import math
@@ -30,7 +31,8 @@ class ExpectedUtility(float):
     """A number that knows how far it can be trusted; NaN when nothing supports it."""
 
     #: The share of it that is known: the probability, given the evidence, of being in states with
-    #: known decisions and successors until the end. The number is that of the share; 0, which is
+    #: known decisions and successors until the end. The number is that of the share, and of those
+    #: that a recurrent model gives the lowest value, as no decision in them was logged. 0, which is
     #: false, if the evidence is impossible.
     supported: float
     #: How many logged steps support it: of the choices made in this step.
@@ -95,7 +97,9 @@ def recurrent_meu(
     """Return the maximum expected utility over so many steps, or in the limit of many.
 
     From the start distribution, or from a state observed at any time of an episode. The state
-    may be partial, and may hold decisions already made in this step.
+    may be partial, and may hold decisions already made in this step. Later states in which no
+    decision was logged have the lowest value (see `rspmn.infer.bellman`); `meu` of the unfolded
+    network leaves them out.
     """
     given = None if state is None else known_values(as_state(state, model.schema), model.template)
     left = None if horizon is None else check_steps(horizon, least=1) - 1

@@ -4,6 +4,7 @@ Where nothing but what precedes a decision is known, a compiled form of the netw
 contexts at once (`rspmn.infer.compiled.decisions`); otherwise the network does, node by node.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -24,6 +25,7 @@ from rspmn.infer.meu import ExpectedUtility, meu
 from rspmn.model import Evidence
 from rspmn.spmn import SPMN
 from rspmn.types import Array, Bools, objects
+from rspmn.values import unused
 
 
 def known_of(model: SPMN, state: object) -> Known:
@@ -38,8 +40,10 @@ def best_utility(model: SPMN, state: object, criterion: Criterion | None) -> Exp
     asked = _next_decision(model, known)
     is_whole = asked is not None and set(known) == set(model.schema.known_before(asked))
     if criterion is None and found.supported and is_whole:
-        best = best_among(values_of_actions(model, known, None))[0]
-        return ExpectedUtility(best.utility, best.supported, best.steps)
+        best = best_among(values_of_actions(model, known, None))
+        if not best:  # laws forbid all
+            return ExpectedUtility(math.nan, 0.0, 0.0)
+        return ExpectedUtility(best[0].utility, best[0].supported, best[0].steps)
     return found
 
 
@@ -82,11 +86,12 @@ def decide(model: SPMN, table: object) -> dict[str, NDArray[Any]]:
     place = np.where(forbidden, len(found.values), found.best)
     values = (*found.values, None) if forbidden.any() else found.values
     alike = len({type(value) for value in values}) == 1
+    decision = compiled.decision
     return {
-        compiled.decision: (np.array(values) if alike else objects(values))[place],
-        "utility": np.where(forbidden, np.nan, found.utility[each]),
-        "error": np.where(forbidden, np.nan, np.sqrt(found.variance[each])),
-        "usual": _usual(model, found, whole),
+        decision: (np.array(values) if alike else objects(values))[place],
+        unused("utility", [decision]): np.where(forbidden, np.nan, found.utility[each]),
+        unused("error", [decision]): np.where(forbidden, np.nan, np.sqrt(found.variance[each])),
+        unused("usual", [decision]): _usual(model, found, whole),
     }
 
 

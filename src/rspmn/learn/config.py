@@ -117,7 +117,10 @@ class LearnConfig:
 
     @classmethod
     def paper(cls) -> "LearnConfig":
-        """Learn as the paper's code does: RDC over all rows alike, and k-means with k = 2."""
+        """Learn as the paper's code does: RDC over all rows alike, and k-means with k = 2.
+
+        RDC has an indicator for each value of a finite variable, and k-means takes raw numbers.
+        """
         return cls(
             RDC(), KMeansClustering(), given_decisions=False, classes=0, shrink=False,
             successor="tuple",

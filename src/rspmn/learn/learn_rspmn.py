@@ -12,6 +12,7 @@ import numpy as np
 
 from rspmn.data.episodes import Episodes
 from rspmn.data.windows import Windows
+from rspmn.end_nodes import uniform_top
 from rspmn.errors import DataError
 from rspmn.learn.config import LearnConfig, Report, progress_bar
 from rspmn.learn.em import em
@@ -119,7 +120,8 @@ def _learn(
     info.sized("final", model.template)
     info.sized("top", model.top)
     if keep_stages:
-        info.keep(steps.stages(Learner(config, rng, two.rows), model))
+        utility = two.primed.get(two.schema.utility)  # of the second step, if it is known
+        info.keep(steps.stages(Learner(config, rng, two.rows, utility), model))
     return model, info
 
 
@@ -138,7 +140,8 @@ class _Steps:
         """Return the networks of all steps; the successors of Step 1 are learned for it."""
         return Stages(
             two_step_network(self.two, self.grown, learner), self.grown.network,
-            self.template.explicit(), final.template, tied_network(self.one_step, self.found),
+            uniform_top(final.num_interfaces), self.template.explicit(), final.template,
+            tied_network(self.one_step, self.found),
         )  # fmt: skip
 
 

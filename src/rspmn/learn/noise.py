@@ -40,6 +40,7 @@ from rspmn.learn.structure.rows import Rows, with_columns
 from rspmn.learn.two_step import TwoSteps
 from rspmn.schema import Kind
 from rspmn.types import Array, Bools, Ints
+from rspmn.values import unused
 
 #: The level of all tests together that a variable belongs to the system.
 LEVEL = 0.001
@@ -334,8 +335,9 @@ def _changes(two: TwoSteps, name: str, by: Sequence[str], level: float) -> bool:
     after, rows = two.after_of(name), two.rows
     found: PairStatistics | None
     if after is not None and name in rows.table.binned:
-        rows = with_columns(rows, {"change": _change(rows, name, after)})
-        found = pair_statistics(rows, by, ("change",), rows.strata_of(name))
+        change = unused("change", rows.table.columns)
+        rows = with_columns(rows, {change: _change(rows, name, after)})
+        found = pair_statistics(rows, by, (change,), rows.strata_of(name))
     else:
         found = next_value_statistics(two, name, by)
     return found is not None and bool(found.significant(level).any())

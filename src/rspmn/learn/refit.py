@@ -4,7 +4,7 @@ Windows add up. Those of a new batch are added to the old ones, and everything t
 counted again. The structure and the leaves stay as they are.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,9 +12,10 @@ import numpy as np
 from rspmn.data.columns import Column
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.windows import Windows
-from rspmn.infer.compiled.assign import NOWHERE, SEVERAL, Located
+from rspmn.errors import DataError
+from rspmn.infer.compiled.assign import NOWHERE, SEVERAL, Assigned, Located, assign
 from rspmn.learn.config import LearnConfig
-from rspmn.learn.estimate import Estimated, estimate, whole_steps
+from rspmn.learn.estimate import estimate, whole_steps
 from rspmn.learn.missing.complete import completed
 from rspmn.learn.set_aside import located_without, put_back, take_out, without_variables
 from rspmn.learn.structure.each_state import why_each_state
@@ -24,7 +25,7 @@ from rspmn.learn.successors.unobserved_states import Beyond, beyond_in_model
 from rspmn.learn.two_step import wrap
 from rspmn.model import RSPMN
 from rspmn.schema import Kind
-from rspmn.types import Ints
+from rspmn.types import Array, Bools, Ints
 
 if TYPE_CHECKING:
     from rspmn.learn.numbers.axes import Axis
@@ -101,7 +102,7 @@ def refit(
     windows = log if isinstance(log, Windows) else Windows.from_episodes(log)
     grid = grid_of(model)
     if grid is not None:
-        return _refit_on_grid(windows, config or LearnConfig(), *grid)
+        return _refit_on_grid(model, windows, config or LearnConfig(), *grid)
     narrow, leaves = take_out(model)
     log = completed(without_variables(windows, model.set_aside))
     config = config or LearnConfig()
@@ -109,26 +110,44 @@ def refit(
     found, estimated = estimate(narrow, log, config, located, beyond=beyond)
     located = located_without(found, windows, model.set_aside)
     found = put_back(found, model.schema, leaves)
-    return found, _fit_of(estimated, _no_longer_alike(windows, located, found))
+    info = _without_place(estimated.assigned, estimated.windows).info()
+    apart = _no_longer_alike(windows, located, found)
+    return found, replace(info, apart=apart, future=estimated.info)
 
 
-def _fit_of(estimated: Estimated, apart: list[int]) -> RefitInfo:
-    """Return how many steps have no place, given the nodes whose states no longer behave alike."""
-    assigned, windows = estimated.assigned, estimated.windows
+@dataclass(frozen=True, eq=False)
+class _WithoutPlace:
+    """Which windows the structure has no place for; arrays are [num_windows]."""
+
+    counts: Array  # the steps of each
+    states: Bools  # in, or to, a state of no interface node
+    decisions: Bools  # with decisions that are not in its interface node
+    ends: Bools  # that ended, where the model knows no end
+    doubtful: Bools  # in, or to, a state that may be in several nodes
+
+    def info(self) -> RefitInfo:
+        """Return how many steps there are of each kind."""
+        return RefitInfo(
+            steps=whole_steps(self.counts),
+            new_states=whole_steps(self.counts[self.states]),
+            new_decisions=whole_steps(self.counts[self.decisions]),
+            new_ends=whole_steps(self.counts[self.ends]),
+            doubtful=whole_steps(self.counts[self.doubtful]),
+        )
+
+
+def _without_place(assigned: Assigned, windows: Windows) -> _WithoutPlace:
     here, after, counts = assigned.here, assigned.after, windows.counts * assigned.share
     ended = windows.followed == Followed.END
     led = (windows.followed != Followed.UNKNOWN) & (after != SEVERAL) & ~windows.went_on
-    strange = (here == NOWHERE) | ((after == NOWHERE) & led & ~ended)
     reached = np.zeros(len(windows), dtype=bool)
     reached[assigned.window] = True
-    return RefitInfo(
-        steps=whole_steps(counts),
-        new_states=whole_steps(counts[strange]),
-        new_decisions=whole_steps(counts[(here >= 0) & led & ~reached]),
-        new_ends=whole_steps(counts[ended & (after == NOWHERE)]),
-        doubtful=whole_steps(counts[(here == SEVERAL) | (after == SEVERAL)]),
-        apart=apart,
-        future=estimated.info,
+    return _WithoutPlace(
+        counts,
+        states=(here == NOWHERE) | ((after == NOWHERE) & led & ~ended),
+        decisions=(here >= 0) & led & ~reached,
+        ends=ended & (after == NOWHERE),
+        doubtful=(here == SEVERAL) | (after == SEVERAL),
     )
 
 
@@ -145,20 +164,28 @@ def _states_of(
 
 
 def _refit_on_grid(
+    model: RSPMN,
     windows: Windows,
     config: LearnConfig,
     axes: "dict[tuple[str, ...], Axis]",
     categories: list[str],
 ) -> tuple[RSPMN, RefitInfo]:
-    """Estimate what follows soft boxes; numbers beyond their axes are new states."""
+    """Estimate what follows soft boxes from the steps that have a place in them.
+
+    Numbers beyond the axes are new states, too, but are used as those at the ends.
+    """
     from rspmn.learn.numbers.learn_on_grid import estimate_on_grid
 
-    beyond = np.zeros(len(windows), dtype=bool)
+    lacks = _without_place(assign(model, windows), windows)
+    kept = np.flatnonzero(~(lacks.states | lacks.decisions | lacks.ends))
+    beyond = lacks.states.copy()
     for names, axis in axes.items():
-        beyond |= axis.beyond(np.stack([windows.columns[n].numbers() for n in names], axis=1))
-    model = estimate_on_grid(windows, config, axes, categories)
-    steps, new = windows.counts, windows.counts[beyond]
-    return model, RefitInfo(steps=int(steps.sum()), new_states=int(new.sum()))
+        for columns in (windows.columns, windows.next_columns):
+            beyond |= axis.beyond(np.stack([columns[n].numbers() for n in names], axis=1))
+    info = replace(lacks, states=beyond).info()
+    if not len(kept):
+        raise DataError(f"no step fits the model: {'; '.join(info.reasons)}: learn again")
+    return estimate_on_grid(windows.take(kept), config, axes, categories), info
 
 
 def _no_longer_alike(windows: Windows, located: Located, model: RSPMN) -> list[int]:

@@ -23,6 +23,7 @@ class Stages:
 
     two_step: Network  # Step 1; a successor's variable has a prime after its name
     one_step: Network  # Step 2; latent k is the place of the k-th S_L
+    top: Network  # Step 2; all interface nodes alike, END too. Step 4 weighs it: `RSPMN.top`
     initial: Network  # Step 3
     final: Network  # Step 4
     tied: Network | None = None  # Step 1 again, successors being products of shared factors

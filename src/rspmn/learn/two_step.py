@@ -5,21 +5,23 @@ their own, with a prime. One more variable says whether there is a successor at 
 episode ended, the successor's variables are missing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from rspmn.circuit import Network, NetworkBuilder
-from rspmn.circuit.rewrite import graft
+from rspmn.circuit.rewrite import graft, last_step
 from rspmn.data.columns import Column
 from rspmn.data.episodes import Followed
 from rspmn.data.windows import Windows
+from rspmn.end_nodes import end_root, unknown_root
 from rspmn.errors import DataError
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.structure.after_decision import RecurrentOutcome
 from rspmn.learn.structure.each_state import grow_states, why_each_state
 from rspmn.learn.structure.grow import grow_spmn
+from rspmn.learn.structure.learn_spmn import SingleOutcome
 from rspmn.learn.structure.learn_spn import grow_spn
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.leaves import on_number_lines
@@ -43,6 +45,16 @@ class TwoSteps:
     def table(self) -> RowTable:
         """All windows."""
         return self.rows.table
+
+    @property
+    def second(self) -> Schema | None:
+        """The schema of the second step, None if only its state is known."""
+        schema = self.schema
+        if schema.utility not in self.primed:
+            return None
+        order = [[self.primed[name] for name in group] for group in schema.order]
+        decisions = [self.primed[name] for name in schema.decisions]
+        return Schema(order, decisions, self.primed[schema.utility])
 
     def after_of(self, name: str) -> str | None:
         """Return the name of a variable of the successor, None if it does not vary there."""
@@ -128,14 +140,15 @@ def _names(schema: Schema, names: list[str]) -> list[str]:
 def two_step_network(two: TwoSteps, grown: Grown, learner: Learner) -> Network:
     """Return the two-step network of Step 1: the successor's variables in place of the latents.
 
-    Learning needs the successor for its tests only; here it is learned too, for study.
+    Learning needs the successor for its tests only; here it is learned too, for study. A whole
+    tuple has max nodes and a utility, as that of the first step.
     """
     counts, sites, one_step = two.windows.counts.astype(np.float64), grown.sites, grown.network
     if not two.after:  # whatever is done leads to the same state
         roots = [learner.builder.product([]) for _ in sites]
     else:
         rows = [Rows(two.table, site, counts[site]) for site in sites]
-        roots = [grow_spn(learner, part, two.after, 0) for part in rows]
+        roots = [_second_step(two, part, learner) for part in rows]
     successors = learner.builder.build(*roots)
     builder = NetworkBuilder()
     placed = graft(builder, successors, rename=None, latent=lambda _: None)
@@ -143,3 +156,36 @@ def two_step_network(two: TwoSteps, grown: Grown, learner: Learner) -> Network:
     root = graft(builder, one_step, rename=None, latent=at.__getitem__)[one_step.root]
     assert root is not None, "the step's own variables are never left out"
     return builder.build(root)
+
+
+def _second_step(two: TwoSteps, rows: Rows, learner: Learner) -> int:
+    """Add what follows some windows: the state alone or, if it is known, a whole step.
+
+    Where an episode ended, all variables of that step are END. Windows that a state follows in
+    which nothing was decided count only if there are no others: then all are UNKNOWN.
+    """
+    schema, followed = two.second, two.windows.followed[rows.origin]
+    if schema is None:
+        return grow_spn(learner, rows, two.after, 0)
+    whole, over = (rows.where(followed == kind) for kind in (Followed.TUPLE, Followed.END))
+    parts, children = [], []
+    if len(whole):
+        parts.append(whole)
+        children.append(grow_spmn(learner, schema, whole, SingleOutcome(schema.utility)))
+    if len(over) or not len(whole):
+        parts.append(over)
+        children.append(
+            _marked_step(learner.builder, schema, end_root if len(over) else unknown_root)
+        )
+    return children[0] if len(children) == 1 else learner.mixture(parts, children)
+
+
+def _marked_step(
+    builder: NetworkBuilder, schema: Schema, root: Callable[[NetworkBuilder, Schema, int], int]
+) -> int:
+    """Add the interface node of END or of UNKNOWN, without what follows it."""
+    alone = NetworkBuilder()
+    step = last_step(alone.build(root(alone, schema, 0)))
+    placed = graft(builder, step, rename=None)[step.root]
+    assert placed is not None, "nothing is left out"
+    return placed

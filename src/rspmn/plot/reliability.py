@@ -8,7 +8,7 @@ import numpy as np
 from rspmn.data.episodes import Episodes, check_episodes
 from rspmn.errors import DataError
 from rspmn.explain.picture import CHOSEN, OTHER, new_axes
-from rspmn.infer.act_many import policy_table
+from rspmn.infer.act_many import node_table
 from rspmn.infer.policy import Policy
 from rspmn.learn import LearnConfig, learn_rspmn
 from rspmn.plot.worth import plain
@@ -31,22 +31,22 @@ def plot_coverage(policy: Policy, *, most: int = 30, axes: "Axes | None" = None)
     axes
         Where to draw; by default in a new figure.
     """
-    table, planned = policy_table(policy), policy.planned
+    table, planned = node_table(policy), policy.planned
     decision = planned.together[0]
-    order = np.argsort(-np.array(table["visits"], dtype=float), kind="stable")[:most].tolist()
+    order = np.argsort(-np.array(table.visits), kind="stable")[:most].tolist()
     values = planned.offers.values(decision)
     counts = np.zeros((len(order), len(values)))
     branches = planned.offers.branches(decision)
     for k, row in enumerate(order):
-        at = int(planned.offers.first[table["node"][row]])
+        at = int(planned.offers.first[table.node[row]])
         here = branches[at] if at >= 0 else np.full(len(values), -1)
         known = np.flatnonzero(here >= 0)
         steps = planned.steps_of_branches(here[known], planned.after(0))
         counts[k, known] = np.where(np.isfinite(steps), steps, 0.0)
     axes = axes or new_axes(2.6 + 0.75 * len(values), 1.6 + 0.26 * len(order))
     drawn: Any = axes.imshow(np.log10(counts + 1), cmap="Blues", aspect="auto", vmin=0)
-    names = policy.model.schema.information_sets[0]
-    labels = [", ".join(f"{n}={show(table[n][row])}" for n in names) for row in order]
+    states = table.states.items()
+    labels = [", ".join(f"{name}={show(c[row])}" for name, c in states) for row in order]
     axes.set_yticks(range(len(order)), [label[:32] for label in labels], fontsize="small")
     axes.set_xticks(range(len(values)), [show(value) for value in values])
     for k, v in np.ndindex(*counts.shape):

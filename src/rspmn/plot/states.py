@@ -7,7 +7,7 @@ import numpy as np
 from rspmn.errors import EvidenceError
 from rspmn.explain.after_actions import OutcomeFinder
 from rspmn.explain.picture import new_axes
-from rspmn.infer.act_many import policy_table
+from rspmn.infer.act_many import NodeTable, node_table
 from rspmn.infer.compiled.beliefs import Beliefs
 from rspmn.infer.compiled.mixture import Situation
 from rspmn.infer.policy import Policy
@@ -44,26 +44,24 @@ def plot_states(
     """
     if not policy.planned.together:
         raise EvidenceError("the model has no decisions")
-    table = policy_table(policy, t)
-    order = np.argsort(-np.array(table["visits"], dtype=float), kind="stable")[:most]
+    table = node_table(policy, t)
+    order = np.argsort(-np.array(table.visits), kind="stable")[:most]
     rows = order.tolist()
-    nodes = np.array(table["node"])[order]
+    nodes = np.array(table.node)[order]
     chances = _chances(policy, nodes, t)
     places = _places(np.maximum(chances, chances.T))
     side = 3.5 + 1.1 * np.sqrt(len(rows))
     axes = axes or new_axes(float(side) * 1.25, float(side))
     _draw_edges(axes, places, chances, least)
-    values = np.array([table["value"][k] for k in rows], dtype=float)
-    visits = np.array([table["visits"][k] for k in rows], dtype=float)
+    values, visits = np.array(table.value)[order], np.array(table.visits)[order]
     share = visits / max(1.0, visits.max())
     drawn = axes.scatter(
         places[:, 0], places[:, 1], s=150 + 750 * share, c=values, cmap="viridis_r",
         edgecolors="#333333", linewidths=0.8, zorder=3,
     )  # fmt: skip
-    names, decisions = policy.model.schema.information_sets[0], policy.model.schema.decisions
     for (x, y), k in zip(places.tolist(), rows, strict=True):
-        made = ", ".join(show(table[n][k]) for n in decisions if table[n][k] is not None)
-        text = f"{_name(table, names, k)}\n{made or 'unknown'}"
+        made = ", ".join(show(c[k]) for c in table.decisions.values() if c[k] is not None)
+        text = f"{_name(table, k)}\n{made or 'unknown'}"
         axes.annotate(
             text, (x, y), xytext=(0, -15), textcoords="offset points", ha="center", va="top",
             fontsize=7, zorder=4, bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75,
@@ -73,7 +71,7 @@ def plot_states(
     figure.colorbar(drawn, ax=axes, label="value", shrink=0.7)
     axes.margins(0.16)
     axes.set_axis_off()
-    total = len(table["node"])
+    total = len(table.node)
     shown = f"{total} states" if total == len(rows) else f"{len(rows)} of {total} states"
     axes.set_title(
         f"{shown}: best action below each, size by visits", loc="left", fontsize="medium"
@@ -81,8 +79,8 @@ def plot_states(
     return axes
 
 
-def _name(table: dict[str, list[Any]], names: tuple[str, ...], row: int) -> str:
-    parts = [f"{name}={show(table[name][row])}" for name in names if table[name][row] != ""]
+def _name(table: NodeTable, row: int) -> str:
+    parts = [f"{name}={show(c[row])}" for name, c in table.states.items() if c[row] != ""]
     text = ", ".join(parts)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 

@@ -48,7 +48,7 @@ class AboutWorth(Question):
 class Batch(Question):
     """What to do in many states: a column for each variable, or a list of states."""
 
-    columns: dict[str, list[Value]] | None = None
+    columns: dict[str, Annotated[list[Value], Field(max_length=MOST_STATES)]] | None = None
     states: Annotated[list[dict[str, Value]] | None, Field(max_length=MOST_STATES)] = None
     t: Time = 0
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from rspmn.circuit import Categorical, NetworkBuilder
 from rspmn.end_nodes import end_root, weighted_top
+from rspmn.infer.act_many import node_table
 from rspmn.infer.actions import action_values
 from rspmn.infer.bellman import Future, update
 from rspmn.infer.branches import Context
@@ -115,9 +116,8 @@ def _check_queries(criterion: Criterion, model: RSPMN) -> None:
     names, future = model.schema.information_sets[0], Future.nothing(model)
     for horizon in (1, 2, 3):
         policy = model.policy(horizon, criterion=criterion)
-        table = policy.table()
-        for row in range(len(table["node"])):
-            state = {name: table[name][row] for name in names}
+        for row in zip(*node_table(policy).states.values(), strict=True):
+            state = dict(zip(names, row, strict=True))
             answers = {a.value: a for a in policy.action_values(state)}
             network = model.from_anywhere
             plain = action_values(

@@ -11,7 +11,7 @@ import pytest
 
 import rspmn
 from odd_logs import SCHEMA, long_table
-from rspmn import Episodes, Windows
+from rspmn import Episodes, LogFormat, Schema, Windows
 from rspmn.data.tables import as_table
 from rspmn.errors import DataError
 from same_windows import assert_same
@@ -62,6 +62,38 @@ def test_folders_with_names_of_columns(tmp_path: Path) -> None:
         rows.write_parquet(own / "rows.parquet")
     found = rspmn.windows(str(tmp_path / "log/*/*.parquet"), SCHEMA, terminated="done")
     assert_same(found, EXPECTED)
+
+
+@pytest.mark.parametrize("name", ["x", "y", "u", "time"])
+def test_not_a_number_in_parquet_is_missing(name: str, tmp_path: Path) -> None:
+    """Like null. The bounds of a column in the file leave NaN out, so they tell nothing of it."""
+    steps = 120
+    columns: dict[str, Any] = {
+        "episode": [k // 6 for k in range(steps)],
+        "time": [float(k % 6) for k in range(steps)],
+        "x": [float(k % 3) for k in range(steps)],
+        "y": [k / 7 for k in range(steps)],
+        "a": ["l" if k % 5 < 2 else "r" for k in range(steps)],
+        "u": [float(k % 2) for k in range(steps)],
+    }
+    columns[name][4::10] = [float("nan")] * (steps // 10)
+    table = pl.DataFrame(columns)
+    paths = [tmp_path / "nan.parquet", tmp_path / "null.parquet"]
+    table.write_parquet(paths[0])
+    table.with_columns(pl.col(name).fill_nan(None)).write_parquet(paths[1])
+    schema = Schema([["x", "y"], ["a"]], ["a"], "u", log=LogFormat(ending="cut"))
+    found = []
+    for path in paths:
+        examined = rspmn.examine(path, schema)
+        assert examined.survey[name].missing == steps // 10
+        said = [str(finding).replace(path.name, "log") for finding in examined.findings]
+        try:
+            read: object = [repr(c) for c in rspmn.windows(path, schema).columns.values()]
+        except DataError as error:
+            read = str(error).replace(path.name, "log")
+        found.append((examined.survey, said, read))
+    assert found[0] == found[1]
+    assert isinstance(found[0][2], list) == (name in "xy")
 
 
 def test_text_in_json_is_what_it_says(tmp_path: Path) -> None:

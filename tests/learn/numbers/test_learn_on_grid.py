@@ -8,7 +8,7 @@ import pytest
 
 import rspmn
 from number_worlds import corridor
-from rspmn import RSPMN, Schema
+from rspmn import RSPMN, Followed, Schema
 from rspmn.errors import DataError
 from rspmn.learn import LearnConfig, RSPMNInfo, learn_rspmn, refit
 
@@ -119,6 +119,44 @@ def test_refit_reports_numbers_beyond_the_knots(walk: Walk) -> None:
     _, check = refit(model, rspmn.windows(log, schema, terminated="over"))
     assert check.new_states == check.steps > 0
     assert not check.fits
+
+
+@pytest.fixture(scope="module")
+def machines() -> Walk:
+    """A corridor with 40 episodes on machines of two kinds."""
+    return learned(*corridor(40, seed=2, machine=True))
+
+
+@pytest.mark.parametrize(("column", "new"), [("machine", "sideways"), ("a", "stop")])
+def test_refit_leaves_out_what_the_boxes_have_no_place_for(
+    column: str, new: str, machines: Walk
+) -> None:
+    """Steps on a machine of a new kind, or with a new action, are counted and change nothing."""
+    model, info = machines
+    log, schema = corridor(5, seed=3, machine=True)
+    log |= {"x": [0.5] * len(log["a"]), column: [new] * len(log["a"])}
+    strange = rspmn.windows(log, schema, terminated="over")
+    assert info.windows_used is not None
+    again, check = refit(model, info.windows_used + strange)
+    assert again.template == model.template
+    assert again.top == model.top
+    # what a decision leads to is not known in the last step of an episode that was cut
+    led = strange.counts[strange.followed != Followed.UNKNOWN].sum()
+    steps = (len(log["a"]), 0) if column == "machine" else (0, led)
+    assert (check.new_states, check.new_decisions) == steps
+    assert not check.fits
+    with pytest.raises(DataError, match=f"no step fits the model: {sum(steps)} steps"):
+        refit(model, strange.take(np.flatnonzero(strange.followed != Followed.UNKNOWN)))
+
+
+def test_refit_reports_numbers_that_lead_beyond_the_knots(walk: Walk) -> None:
+    """The last step of an episode leads to 5, where no step was ever logged."""
+    model, _ = walk
+    log, schema = corridor(20, seed=3, noise=5)
+    last = log["episode"].index(1) - 1
+    log["x"][last] = 5.0
+    _, check = refit(model, rspmn.windows(log, schema, terminated="over"))
+    assert check.new_states == 2  # the step in 5, and the one that led there
 
 
 def test_saved_and_loaded_it_is_the_same(walk: Walk, tmp_path: Path) -> None:

@@ -241,7 +241,7 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert lines[0].startswith("* reboot = m1")
     assert lines[0].endswith("(never tried here: extrapolated)")
     assert main(["act", path, *ask, "--allow-untried", "--json"]) == 0
-    facts = {a["value"]: a["tried"] for a in json.loads(capsys.readouterr().out)}
+    facts = {a["value"]: a["tried"] for a in json.loads(capsys.readouterr().out)["actions"]}
     assert facts == {"m1": False, "m0": True, "none": True}
     assert main(["meu", path, *ask, "--allow-untried"]) == 0
     assert capsys.readouterr().out.split()[0] == "5"

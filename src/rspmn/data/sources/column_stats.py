@@ -137,8 +137,9 @@ def survey(source: Engine, variables: Sequence[str] = ()) -> Survey:
 
 def _queries(types: dict[str, Any], name: str, k: int) -> Iterator[nw.Expr]:
     """Return what is asked of a column; the names of the answers end in its number."""
-    column = nw.col(name)
-    yield count_where(is_missing(types, name)).alias(f"m{k}")
+    missing = is_missing(types, name)
+    column = nw.when(~missing).then(nw.col(name))
+    yield count_where(missing).alias(f"m{k}")
     yield column.n_unique().alias(f"d{k}")
     if types[name].is_numeric():
         yield column.min().alias(f"a{k}")
@@ -170,11 +171,13 @@ def infer_kinds(
     types = dict(frame.collect_schema())
     found, floats = {}, {}
     for name, several in columns.items():
-        dtype, cells = types[several[0]], [nw.col(column) for column in several]
+        dtype = types[several[0]]
         if dtype == nw.Boolean:
             found[name] = Kind.BOOLEAN
         elif dtype.is_float():
-            floats[name] = [(c != c.floor()) & ~c.is_null() & ~c.is_nan() for c in cells]
+            floats[name] = [
+                (nw.col(c) != nw.col(c).floor()) & ~is_missing(types, c) for c in several
+            ]
         elif dtype.is_numeric():
             found[name] = Kind.INTEGER
         else:

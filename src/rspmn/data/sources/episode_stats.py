@@ -147,7 +147,7 @@ def _only_last(source: Engine, rows: Frame, name: str, share: float) -> tuple[An
 
     `share` is the share of last rows in all rows.
     """
-    groups = rows.filter(~nw.col(name).is_null()).group_by(name, LAST)
+    groups = rows.filter(~(nw.col(name).is_null() | nw.col(LAST).is_null())).group_by(name, LAST)
     table = source.read(groups.agg(nw.len().alias(ROWS)).sort(name))
     counts = zip(*(table.cells(c).present.tolist() for c in (name, LAST, ROWS)), strict=True)
     inside: set[Any] = set()

@@ -68,8 +68,9 @@ class Worths:
         columns = (self.utility[row], self.available[row], self.steps[row], self.variance[row])
         found = [
             ActionValue(
-                self.decision, value, utility, available, steps, averaged_over=averaged_over,
-                error=math.sqrt(variance) if variance > 0 else 0.0, usual=usual,
+                self.decision, value, utility, shown_share(available), steps,
+                averaged_over=averaged_over, usual=usual,
+                error=math.sqrt(variance) if variance > 0 else 0.0,
                 known=shown_share(available),
                 supported=shown_share(available) if usual > 0 else 0.0,
             )

@@ -76,24 +76,24 @@ class Situation:
             [s / total for s in supported],
         )
 
-    def criterion_branches(self) -> Branches:
-        """Return actions as branches: each is those of all max nodes in which it may be chosen."""
-        states, values = len(self.beliefs), len(self.offers.values(self.decision))
+    def on_offer(self, offered: Bools) -> Branches:
+        """Return the actions that are offered as branches, each state a node.
+
+        An action is the branches of all max nodes that it may be taken in. `offered`: which values
+        some max node of each state offers. [states, values]
+        """
+        counts = offered.sum(axis=1)
+        counts = counts[counts > 0]
 
         def edges() -> tuple[Ints, Ints]:
-            found: list[Ints] = []
-            everywhere = self.offers.branches(self.decision)
-            for state in range(states):
-                here = slice(*self.beliefs.starts[state : state + 2].tolist())
-                for value in range(values):
-                    mine = np.unique(self.branches[here, value])
-                    mine = mine[mine >= 0] if (mine >= 0).any() else np.unique(everywhere[:, value])
-                    found.append(self.offers.edges[mine[mine >= 0]])
-            sizes = np.array([len(mine) for mine in found])
-            return np.concatenate(found), np.cumsum(sizes) - sizes
+            pair, value = np.nonzero(self.branches >= 0)
+            state = np.repeat(np.arange(len(self.beliefs)), np.diff(self.beliefs.starts))[pair]
+            found = np.unique(np.stack([state, value, self.branches[pair, value]]), axis=1)
+            is_first = np.append(True, (np.diff(found[:2]) != 0).any(axis=0))
+            return self.offers.edges[found[2]], np.flatnonzero(is_first)
 
-        starts = np.arange(0, states * values, values)
-        return Branches(self.offers.context, starts, states * values, edges)
+        starts = np.cumsum(counts) - counts
+        return Branches(self.offers.context, starts, int(counts.sum()), edges)
 
     def after(self, chosen: Ints) -> tuple[Beliefs, Ints]:
         """Return beliefs and max nodes once a value is chosen in each state; -1 is none."""
@@ -126,19 +126,18 @@ class OneAverage(NamedTuple):
     supported: list[float]
 
 
-def scores_of(planned: Plan, situation: Situation, worth: Array) -> Array:  # as `worth`
-    """Return the criterion's scores of values, given what they are worth."""
-    if planned.criterion is MEU:
-        return worth
-    branches = situation.criterion_branches()
-    return scored(planned.criterion, worth.ravel(), branches).reshape(worth.shape)
-
-
 def scores_of_one(planned: Plan, situation: Situation, worth: list[float]) -> list[float]:
-    """Return the same of one state."""
+    """Return the criterion's scores of the values of a decision in the only state.
+
+    `worth` is NaN for values that are not offered, and so are their scores.
+    """
     if planned.criterion is MEU:
         return worth
-    return list(scores_of(planned, situation, np.array([worth]))[0].tolist())
+    scores = np.array(worth)
+    offered = ~np.isnan(scores)
+    branches = situation.on_offer(offered[None])
+    scores[offered] = scored(planned.criterion, scores[offered], branches)
+    return list(scores.tolist())
 
 
 def decide_one(planned: Plan, beliefs: Beliefs, after: int) -> list[int] | None:
@@ -191,20 +190,24 @@ def decide(planned: Plan, beliefs: Beliefs, after: int) -> tuple[Ints, Bools]:
 def _best_codes(planned: Plan, situation: Situation, after: int) -> Ints:  # [states]
     """Return the best value of each state: the rule is that of `best_values`."""
     found = situation.averages(planned.at(after))
-    branches = situation.criterion_branches()
-    scores = scores_of(planned, situation, found.utility).ravel()
-    known, worth = found.known.ravel(), found.utility.ravel()
-    allowed = (found.available.ravel() > 0) & ~np.isnan(scores)
+    offered = found.available > 0
+    branches = situation.on_offer(offered)
+    known, worth = found.known[offered], found.utility[offered]
+    scores = scored(planned.criterion, worth, branches)
+    allowed = ~np.isnan(scores)
     most = np.maximum.reduceat(np.where(allowed, known, 0.0), branches.starts)
     running = allowed & (known >= (LEAST_KNOWN * most)[branches.node])
     numbers = np.where(running, worth, -np.inf)
-    scores = numbers if planned.criterion is MEU else np.where(running, scores, np.nan)
+    scores = numbers if scores is worth else np.where(running, scores, np.nan)
     best = best_branches(numbers, scores, branches, within=2 * planned.bound)[0] & running
     delay = found.delay
     if has_ties(best, branches):
         delay = situation.averages(planned.at(after, delays=True)).delay
-    chosen = soonest_of_each(best, delay.ravel(), branches) % delay.shape[1]
-    return np.where(best.reshape(delay.shape).any(axis=1), chosen, -1)
+    chosen = soonest_of_each(best, delay[offered], branches)
+    state, value = (of_branches[chosen[best[chosen]]] for of_branches in np.nonzero(offered))
+    codes = np.full(len(offered), -1)
+    codes[state] = value
+    return codes
 
 
 def decide_all(planned: Plan, routes: Routes, after: int) -> tuple[Ints, Bools]:

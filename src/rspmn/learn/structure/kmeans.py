@@ -17,7 +17,10 @@ MOST_ITERATIONS = 300
 
 @dataclass(frozen=True)
 class KMeansClustering:
-    """Cluster rows by their distance, without looking at what follows them.
+    """Cluster rows by the distance of their values, without looking at what follows them.
+
+    Numbers are taken as they are, as in the paper's code: a variable of larger numbers counts for
+    more.
 
     Parameters
     ----------
@@ -97,19 +100,16 @@ def _squared_distances(points: Array, centres: Array) -> Array:  # [n, centres]
 
 
 def _coordinates(rows: Rows, name: str) -> Array:  # [n, coordinates]
-    """Return a number in standard deviations, and a category as one coordinate for each value.
+    """Return a number or a boolean as it is, and a category as one coordinate for each value.
 
     A missing number is put at the mean, a missing category at the shares of the values.
     """
     column = rows.column(name)
     missing = column.missing
-    if column.kind in (Kind.CONTINUOUS, Kind.INTEGER):
-        numbers = np.where(missing, 0.0, rows.numbers(name))
-        weights = np.where(missing, 0.0, rows.weights)
-        mean = weights @ numbers / max(weights.sum(), 1e-300)
-        deviation = np.sqrt(weights @ (numbers - mean) ** 2 / max(weights.sum(), 1e-300))
-        scaled = (numbers - mean) / (deviation if deviation > 0 else 1.0)
-        return np.asarray(np.where(missing, 0.0, scaled)[:, None], dtype=np.float64)
+    if column.kind is not Kind.CATEGORICAL:
+        numbers, weights = column.numbers(), rows.weights
+        mean = np.average(numbers[~missing], weights=weights[~missing]) if not missing.all() else 0
+        return np.where(missing, mean, numbers)[:, None]
     values = np.unique(column.data[~missing])
     share = np.array([rows.weights[column.data == v].sum() for v in values])
     hot = (column.data[:, None] == values[None, :]) * 1.0

@@ -108,7 +108,7 @@ def _learned(
 ) -> tuple[Learner, int]:  # fmt: skip
     """Learn a network; return what built it, and its root."""
     learner = Learner(config, rng, rows, schema.utility, report, started, AFTER_GROWTH)
-    return learner, grow_spmn(learner, schema, rows, _SingleOutcome(schema.utility))
+    return learner, grow_spmn(learner, schema, rows, SingleOutcome(schema.utility))
 
 
 def _usual_contexts(
@@ -134,7 +134,7 @@ def _usual_contexts(
     return tuple(logs[order][at].tolist())
 
 
-class _SingleOutcome:
+class SingleOutcome:
     """What follows the last decision of a single-shot problem: the last set and the utility."""
 
     def __init__(self, utility: str) -> None:
@@ -143,6 +143,7 @@ class _SingleOutcome:
         self.recurs = False
 
     def __call__(self, learner: Learner, rows: Rows, names: tuple[str, ...], depth: int) -> int:
+        """Add the last set and the utility."""
         return grow_spn(learner, rows, (*names, self.utility), depth)
 
     def certain(self, learner: Learner, rows: Rows, starts: Ints) -> dict[int, int]:

@@ -1,7 +1,8 @@
 """The randomised dependence coefficient (Lopez-Paz et al., 2013), on weighted rows.
 
-Each variable is ranked and transformed by random sine waves. The coefficient is the largest
-correlation between a linear combination of one variable's waves and one of the other's.
+Each variable is ranked, a finite one as an indicator of each of its values, and transformed by
+random sine waves. The coefficient is the largest correlation between a linear combination of one
+variable's waves and one of the other's.
 """
 
 from collections.abc import Sequence
@@ -12,7 +13,6 @@ import numpy as np
 from rspmn.data.keys import group_weights
 from rspmn.learn.structure.independence import Dependence
 from rspmn.learn.structure.rows import Rows
-from rspmn.schema import Kind
 from rspmn.types import Array, Bools, Ints
 
 
@@ -51,16 +51,16 @@ class RDC:
 
     def _whitened(self, rows: Rows, name: str, rng: np.random.Generator) -> Array:  # [n, waves]
         """Return the waves of a variable, whitened; zero where it is missing."""
-        ranks, present = _ranks(rows, name)
+        ranks, of_row, present = _ranks(rows, name)
         weights = np.where(present, rows.weights, 0.0)
         total = weights.sum()
         ranks = np.column_stack([ranks, np.ones(len(ranks))])
         projected = ranks @ rng.normal(
             scale=self.scale / ranks.shape[1], size=(ranks.shape[1], self.waves)
         )
-        waves = np.sin(projected)
         if not total > 0:
-            return np.zeros_like(waves)
+            return np.zeros((len(rows), self.waves))
+        waves = np.sin(projected)[of_row]
         waves -= weights @ waves / total
         values, vectors = np.linalg.eigh((waves * weights[:, None]).T @ waves / total)
         used = values > 1e-10 * max(values.max(), 1e-300)
@@ -70,20 +70,20 @@ class RDC:
         return np.asarray(np.sqrt(weights / total)[:, None] * (waves @ vectors * scaled))
 
 
-def _ranks(rows: Rows, name: str) -> tuple[Array, Bools]:
-    """Return weighted ranks in (0, 1]; a category has a column for each value."""
+def _ranks(rows: Rows, name: str) -> tuple[Array, Ints, Bools]:
+    """Return the weighted ranks of each value, the value of each row, and which are not missing.
+
+    Ranks are in (0, 1]. A variable whose values are tested in bins has one. Any other, integers
+    too, has one for each of its values, as in the paper's code: the rank of an indicator, so that
+    the order of values does not matter.
+    """
     column = rows.column(name)
     present = ~column.missing
-    numeric = column.kind in (Kind.CONTINUOUS, Kind.INTEGER)
-    numbers = np.where(present, column.data, 0).astype(np.float64)
-    if numeric:
-        distinct, inverse = np.unique(numbers, return_inverse=True)
-        weight = group_weights(inverse, np.where(present, rows.weights, 0.0), len(distinct))
-        return (np.cumsum(weight) / max(weight.sum(), 1e-300))[inverse][:, None], present
-    codes = np.where(present, column.data, -1)
-    values = np.unique(codes[present])
-    share = group_weights(
-        np.searchsorted(values, codes[present]), rows.weights[present], len(values)
-    ) / max(rows.weights[present].sum(), 1e-300)
-    hot = codes[:, None] == values[None, :]
-    return np.where(hot, 1.0, 1 - share[None, :]), present
+    values, of_present = np.unique(column.data[present], return_inverse=True)
+    of_row = np.zeros(len(rows), dtype=np.int64)  # a missing value has weight 0: any will do
+    of_row[present] = of_present
+    weight = group_weights(of_present, rows.weights[present], len(values))
+    share = weight / max(weight.sum(), 1e-300)
+    if name in rows.table.ordered:
+        return np.cumsum(share)[:, None], of_row, present
+    return np.where(np.eye(len(values), dtype=bool), 1.0, 1 - share), of_row, present

@@ -65,11 +65,13 @@ def _mark_by_mean(
 def _mark_by_behaviour(rows: Rows, targets: Targets, found: dict[str, bool]) -> None:
     """Mark variables with values at which a decision value was avoided, and pairs of them.
 
-    Pairs only if availability is observed: then an avoided value is unavailable.
+    If availability is observed, an avoided value is unavailable. Otherwise it was not compared,
+    which is said of finite variables alone: a number is like its neighbours.
     """
     least = targets.unavailable_from
+    finite = [n for n in found if least is not None or n not in rows.table.ordered]
     for choice in targets.choices:
-        left = [name for name in found if not found[name]]
+        left = [name for name in finite if not found[name]]
         if not left or not rows.varying(choice.names):
             continue
         found |= dict(zip(left, avoided(rows, left, choice, least).tolist(), strict=True))

@@ -23,6 +23,7 @@ from rspmn.errors import DataError
 from rspmn.learn.structure.code_table import Codes, CodeTable
 from rspmn.schema import Kind, Schema
 from rspmn.types import Array, Bools, Ints
+from rspmn.values import unused
 
 #: More distinct integers than this are binned for tests, unless each occurs ENOUGH times on
 #: average.
@@ -227,17 +228,12 @@ def rebinned(rows: Rows) -> Rows:
 
 def with_joint_variable(rows: Rows, names: Sequence[str]) -> tuple[Rows, str]:
     """Add a variable that is the joint value of several; return its name too."""
-    name = " and ".join(names)
+    name = unused(" and ".join(names), rows.table.columns)
     codes = np.full(len(rows.table.codes[names[0]]), MISSING, dtype=np.int32)
     codes[rows.index] = np.unique(rows.joint_codes(names), return_inverse=True)[1]
     size = int(codes.max(initial=0)) + 1
-    table = replace(
-        rows.table,
-        columns={**rows.table.columns, name: Column(Kind.CATEGORICAL, codes, tuple(range(size)))},
-        codes=rows.table.codes.with_more({name: codes}),
-        sizes={**rows.table.sizes, name: size},
-    )
-    return replace(rows, table=table), name
+    joint = Column(Kind.CATEGORICAL, codes, tuple(range(size)))
+    return with_columns(rows, {name: joint}), name
 
 
 def with_columns(rows: Rows, columns: Mapping[str, Column]) -> Rows:
