@@ -111,6 +111,7 @@ def _config(arguments: Arguments) -> LearnConfig:
     return replace(
         config,
         availability=arguments.availability or config.availability,
+        keep=arguments.keep or (),
         max_nodes=arguments.max_nodes,
         max_depth=arguments.max_depth,
         max_seconds=arguments.max_seconds,

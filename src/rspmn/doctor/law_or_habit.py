@@ -36,7 +36,10 @@ def habit_findings(
     `aside` are the variables that nothing depends on, and what each is.
     """
     habits = [name for name, reason in aside.items() if reason is Reason.HABIT]
-    others = {name: reason for name, reason in aside.items() if reason is not Reason.HABIT}
+    others = {
+        name: reason for name, reason in aside.items()
+        if reason not in (Reason.HABIT, Reason.LARGE)
+    }  # fmt: skip
     here = np.zeros(len(two.rows), dtype=np.int64)
     lawful = {(law.decision, law.value) for law in two.schema.laws}
     never = [

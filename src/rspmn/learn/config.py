@@ -3,7 +3,7 @@
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import InitVar, dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
@@ -52,6 +52,8 @@ class LearnConfig:
     unavailable_from: float = 10.0
     #: A value must occur this often with each decision before it can be considered irrelevant.
     enough: float = 10.0
+    #: Variables of the state that are not set aside, whatever the tests say.
+    keep: Sequence[str] = ()
     #: The number of soft classes of continuous contexts in a model of single decisions. 0: none,
     #: contexts are split into intervals; None: selected by held-out utilities.
     classes: int | None = None
@@ -106,6 +108,8 @@ class LearnConfig:
                     )
             elif given not in words:
                 raise DataError(f"LearnConfig: {name} {given!r}: {did_you_mean(given, words)}")
+        if isinstance(self.keep, str):
+            raise DataError(f"LearnConfig: keep: expected several names, found {self.keep!r}")
         for name, family in self.leaves.items():
             if not (isinstance(family, type) and issubclass(family, Distribution)):
                 raise DataError(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from rspmn.learn.info import RSPMNInfo
-from rspmn.learn.irrelevant import listed_by_reason
+from rspmn.learn.irrelevant import Reason, listed_by_reason
 from rspmn.learn.successors.factored import FutureInfo
 from rspmn.learn.successors.likely_states import CUT
 
@@ -45,9 +45,16 @@ def _about_variables(info: RSPMNInfo) -> Iterator[str]:
         yield f"continuous states: soft boxes of {', '.join([*boxes, *others])}"
         for pair in info.numbers.circles:
             yield f"continuous states: {' and '.join(pair)} are cosine and sine of an angle"
-    if info.aside:
-        them = "it" if len(info.aside) == 1 else "them"
-        yield f"ignored: {listed_by_reason(info.aside)}; nothing depends on {them}"
+    large = [name for name, reason in info.aside.items() if reason is Reason.LARGE]
+    aside = {name: reason for name, reason in info.aside.items() if name not in large}
+    if aside:
+        them = "it" if len(aside) == 1 else "them"
+        yield f"ignored: {listed_by_reason(aside)}; nothing depends on {them}"
+    if large:
+        yield (
+            f"ignored: {', '.join(large)}, although what follows depends on it: states that differ "
+            "by it too would be too many; group its values, or use a longer log"
+        )
 
 
 def _about_missing(info: RSPMNInfo) -> Iterator[str]:

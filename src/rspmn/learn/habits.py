@@ -61,7 +61,7 @@ def habits_of(
     """Return the variables of the state that the logger acted by and nothing depends on.
 
     None that was not examined before the `time.monotonic()` of the deadline. Variables that are
-    `changed` by others are known not to be autonomous.
+    `changed` by others are known not to be autonomous; those to keep may be among them.
     """
     names = tuple(two.rows.varying(two.schema.information_sets[0]))
     if config.availability == "observed" or not config.given_decisions or not names:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
+from rspmn.errors import DataError, did_you_mean
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.habits import LEVEL, habits_of, within
 from rspmn.learn.noise import noise_of
@@ -17,11 +18,12 @@ CONSTANT = 0.01
 
 
 class Reason(StrEnum):
-    """What a variable is that neither the utility, nor the end, nor what matters depends on."""
+    """Why states do not differ by a variable: it does not matter, or they would be too many."""
 
     HABIT = "habit"  # the logger acted by it
     ATTRIBUTE = "attribute"  # it is constant in an episode
-    NOISE = "noise"  # any other
+    NOISE = "noise"  # any other on which nothing that matters depends
+    LARGE = "too many states"  # it matters, but states that differ by it are too many
 
 
 def irrelevant_variables(
@@ -30,14 +32,21 @@ def irrelevant_variables(
     """Return the variables of the state that states will not differ by, and why.
 
     Also what is known of numbers: where some of them matter, habits are not looked for. A variable
-    that was not examined before the `time.monotonic()` of the deadline is not among them.
+    to keep, or that was not examined before the `time.monotonic()` of the deadline, is not among
+    them.
     """
+    known_first = two.schema.information_sets[0]
+    for name in config.keep:
+        if name not in known_first:
+            said = did_you_mean(name, known_first)
+            raise DataError(f"keep: {name!r} is not known before the first decision: {said}")
     noise = noise_of(two, config, deadline)
     numbers = relevant_numbers(two.windows, config, noise.names)
     aside = _reasons(two, [*dict.fromkeys([*noise.names, *numbers.aside])])
+    aside |= dict.fromkeys(numbers.large, Reason.LARGE)
     if not numbers.grid:
         rest = wrap(without_variables(two.windows, [*aside]), config) if aside else two
-        habits = habits_of(rest, config, deadline, noise.changed)
+        habits = habits_of(rest, config, deadline, {*noise.changed, *config.keep})
         aside |= dict.fromkeys(habits, Reason.HABIT)
     return {name: aside[name] for name in two.schema.state_variables if name in aside}, numbers
 
@@ -88,6 +97,6 @@ def listed_by_reason(aside: Mapping[str, Reason], most: int = 8) -> str:
     for reason in Reason:
         names = [name for name, why in aside.items() if why is reason]
         shown = ", ".join(names[:most]) + (f" and {len(names) - most} more" if names[most:] else "")
-        several = "s" if len(names) > 1 and reason is not Reason.NOISE else ""
+        several = "s" if len(names) > 1 and reason in (Reason.HABIT, Reason.ATTRIBUTE) else ""
         parts += [f"{shown} ({reason}{several})"] if names else []
     return "; ".join(parts)

@@ -85,7 +85,7 @@ def noise_of(two: TwoSteps, config: LearnConfig, deadline: float = math.inf) -> 
         return Noise()
     two = replace(two, rows=_thinned(two.rows, MOST_STEPS))
     count_next_values(two, names)
-    system = _System.of(two, names, deadline)
+    system = _System.of(two, names, deadline, config.keep)
     # numbers are tested by what they change by, which says less
     changed = frozenset(system.names) - two.table.binned
     system = run_for(system.two.rows, system.grown(config.enough))
@@ -117,10 +117,12 @@ class _System:
     memo: dict[str, tuple[Ints, list[str]]] = field(init=False, repr=False, default_factory=dict)
 
     @classmethod
-    def of(cls, two: TwoSteps, names: Sequence[str], deadline: float) -> "_System":
-        """Return what decisions change, what that changes, and what laws are about."""
-        lawful = {name for law in two.schema.laws for name in law.variables}
-        system = cls(two, (), tuple(names), deadline).joined_by([n for n in names if n in lawful])
+    def of(
+        cls, two: TwoSteps, names: Sequence[str], deadline: float, keep: Sequence[str] = ()
+    ) -> "_System":
+        """Return what decisions change, what that changes, what laws are about, what to keep."""
+        inside = {*keep, *(name for law in two.schema.laws for name in law.variables)}
+        system = cls(two, (), tuple(names), deadline).joined_by([n for n in names if n in inside])
         new = (*two.schema.decisions, *system.names)
         while new and system.others:
             level, before = LEVEL / len(names) ** 2, new

@@ -113,6 +113,8 @@ def _learning() -> list[click.Parameter]:
             help="actions that are available in a state: declared (default): those taken in "
             "similar states, or as declared in the schema; observed: only those taken in it",
         ),
+        Option("--keep", multiple=True, metavar="VARIABLE", section=LEARNING,
+               help="a variable that is not set aside, whatever the tests say; may be repeated"),
         options.seed(section=LEARNING),
         Option("--max-nodes", type=Number(0), metavar="N", section=LEARNING,
                help="stop learning at this number of nodes"),

@@ -8,6 +8,8 @@ one that merely moves with it, is not added.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +23,10 @@ from rspmn.types import Array, Bools, Ints
 RATE = 0.001
 #: A relevant variable explains at least this share of the variance of a target.
 LEAST = 0.0005
+#: The level of all tests together that something depends on a variable that decisions move.
+MOVED = 0.05
+#: No more pairs of variables than this are tested.
+MOST_PAIRS = 100
 #: Numbers are tested in this many bins of equal weight, other values in as many at most.
 BINS = 20
 #: A variable that changes in a smaller share of the steps is an attribute of the episode.
@@ -36,32 +42,93 @@ class TargetDependence(NamedTuple):
     p_value: float
 
 
-def relevant_variables(steps: Steps, most: int, required: Sequence[str] = ()) -> list[str]:
-    """Return at most so many relevant variables: those required, then the clearest first."""
-    steps = _thinned(steps)
-    coded = {v.name: _binned(v.values(), v.is_number) for v in steps.variables}
-    coded = {name: codes for name, codes in coded.items() if codes.max(initial=0) > 0}
-    weights = {name: _independent(steps, name) for name in coded}
-    found = list(required)
-    while len(found) < most:
-        names = [name for name in coded if name not in found]
-        if not names:
-            break
-        residuals = list(_residuals(steps, found))
-        strata = [steps.action, *(_refined(steps.action, coded[name]) for name in found)]
-        tests = [
-            min(
-                (_f_test(coded[name], s, r, weights[name]) for r in residuals for s in strata),
-                default=TargetDependence(0.0, 1.0),
-            )
+def relevant_variables(
+    steps: Steps, most: int, required: Sequence[str] = ()
+) -> tuple[list[str], list[str]]:
+    """Return at most so many relevant variables, and others that matter but are too many.
+
+    Those required come first, then the clearest. What decisions move is relevant at a weaker level,
+    and together with another variable too: rewards may depend on a sum, of which each part tells
+    little, and a policy would do what the log never did to what it does not see.
+    """
+    search, found = _Search.of(_thinned(steps)), list(required)
+    while new := search.clearest(found) or search.clearest_pair(found):
+        if len(found) + len(new) > most:
+            return found, new
+        found += new
+    return found, []
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """Tests which variables matter beside those that were found."""
+
+    steps: Steps
+    codes: dict[str, Ints]  # [steps] each
+    weights: dict[str, Array]  # [steps] each, of the steps as observations of a variable
+    moved: frozenset[str]  # by decisions
+
+    @classmethod
+    def of(cls, steps: Steps) -> "_Search":
+        coded = {v.name: _binned(v.values(), v.is_number) for v in steps.variables}
+        coded = {name: codes for name, codes in coded.items() if codes.max(initial=0) > 0}
+        return cls(
+            steps, coded, {name: _independent(steps, name) for name in coded},
+            frozenset(name for name in coded if _is_moved(steps, name, coded[name])),
+        )  # fmt: skip
+
+    def clearest(self, found: Sequence[str]) -> list[str]:
+        """Return the variable that what is left unexplained depends on most clearly, if any."""
+        names = [name for name in self.codes if name not in found]
+        residuals, action = list(_residuals(self.steps, found)), self.steps.action
+        strata = [action, *(_refined(action, self.codes[name]) for name in found)]
+        tests = {
+            name: _strongest(self.codes[name], strata, residuals, self.weights[name])
             for name in names
-        ]
-        level = RATE / (len(names) * len(residuals) * len(strata) + 1)
-        best = min(range(len(names)), key=lambda k: tests[k])
-        if tests[best].p_value >= level or -tests[best].explained < LEAST:
-            break
-        found.append(names[best])
-    return found
+        }
+        count = len(names) * len(residuals) * len(strata) + 1
+        clear = [
+            name for name, test in tests.items()
+            if (test.p_value < MOVED / count if name in self.moved
+                else test.p_value < RATE / count and -test.explained >= LEAST)
+        ]  # fmt: skip
+        return sorted(clear, key=tests.__getitem__)[:1]
+
+    def clearest_pair(self, found: Sequence[str]) -> list[str]:
+        """Return the pair, one of them moved by decisions, that tells most, if any does."""
+        names = [name for name in self.codes if name not in found]
+        pairs = [pair for pair in combinations(names, 2) if self.moved.intersection(pair)]
+        pairs = pairs[:MOST_PAIRS]
+        residuals = list(_residuals(self.steps, found)) if pairs else []
+        level = MOVED / (len(pairs) * len(residuals) + 1)
+        best: list[str] = []
+        for one, other in pairs:
+            joint = _refined(_thirds(self.codes[one]), self.codes[other])
+            weights = np.minimum(self.weights[one], self.weights[other])
+            p = _strongest(joint, [self.steps.action], residuals, weights).p_value
+            if p < level:
+                best, level = [one, other], p
+        return best
+
+
+def _strongest(
+    codes: Ints, strata: Sequence[Ints], residuals: Sequence[Array], weights: Array
+) -> TargetDependence:
+    """Return the strongest dependence of several targets in several strata."""
+    tests = (_f_test(codes, given, target, weights) for target in residuals for given in strata)
+    return min(tests, default=TargetDependence(0.0, 1.0))
+
+
+def _is_moved(steps: Steps, name: str, codes: Ints) -> bool:
+    """Return whether the next value of a variable depends on the action, given its value."""
+    (variable,) = steps.only([name])
+    here, after = variable.values(), variable.next_values()
+    target = (
+        after - here
+        if variable.is_number
+        else (after != here) + np.where(np.isnan(after), np.nan, 0.0)
+    )
+    return _f_test(steps.action, codes + 1, target, steps.counts).p_value < RATE
 
 
 def _independent(steps: Steps, name: str) -> Array:  # [steps]
@@ -99,8 +166,12 @@ def _binned(values: Array, is_number: bool) -> Ints:
 
 def _refined(action: Ints, codes: Ints) -> Ints:
     """Return strata of action and a third of the values of a relevant variable."""
-    third = (codes + 1) * 3 // (codes.max() + 2)
-    return np.asarray(action * 4 + third)
+    return np.asarray(action * 4 + _thirds(codes))
+
+
+def _thirds(codes: Ints) -> Ints:
+    """Return in which third of the values each is, from 0."""
+    return np.asarray((codes + 1) * 3 // (codes.max() + 2))
 
 
 def _residuals(steps: Steps, relevant: Sequence[str]) -> Iterator[Array]:

@@ -22,6 +22,7 @@ class NumbersInfo:
     relevant: tuple[str, ...] = ()  # the state variables that matter, the clearest first
     aside: tuple[str, ...] = ()  # those that do not
     grid: bool = False  # whether interface nodes are soft boxes
+    large: tuple[str, ...] = ()  # of those aside, what matters but makes states too many
     knots: dict[str, tuple[float, ...]] = field(default_factory=dict)
     circles: tuple[tuple[str, ...], ...] = ()  # numbers that are cosine and sine of an angle
     #: What decisions lose with each number of knots, in standard deviations of values.
@@ -47,12 +48,13 @@ def relevant_numbers(
     steps = steps_of(windows, frozenset(numbers))
     steps = replace(steps, variables=steps.only(known))
     most = int(np.log(max(3.0, steps.counts.sum() / STEPS_PER_NODE)) / np.log(KNOTS[0]))
-    declared = {name for law in schema.laws for name in law.variables}
+    declared = {*config.keep, *(name for law in schema.laws for name in law.variables)}
     required = [name for name in schema.information_sets[0] if name in declared]
-    relevant = tuple(relevant_variables(steps, max(1, most), required))
+    relevant, large = relevant_variables(steps, max(1, most), required)
     grid = bool(numbers & set(relevant))
     names = schema.information_sets[0] if grid else numbers
-    return NumbersInfo(relevant, tuple(n for n in names if n not in relevant), grid)
+    aside = tuple(name for name in names if name not in relevant)
+    return NumbersInfo(tuple(relevant), aside, grid, tuple(large) if grid else ())
 
 
 def _is_number(windows: Windows, name: str, config: LearnConfig) -> bool:
