@@ -353,17 +353,12 @@ class RSPMN:
             was logged, are not supported; there the value is the lowest of all interface nodes with
             as many steps to go (see `RSPMN.unfold` for an example).
         """
-        from rspmn.infer.constraints import Constraints
-        from rspmn.infer.criterion import MEU
-        from rspmn.infer.meu import recurrent_meu
+        from rspmn.infer.evidence import as_state, known_values
 
-        if isinstance(criterion, Constraints) and horizon != 0:  # rules may tell states apart
-            policy = self.policy(
-                horizon, discount, allow_untried=allow_untried, criterion=criterion
-            )
-            return policy.value(state)
-        model = self.with_untried() if allow_untried else self
-        return recurrent_meu(model, state, horizon, discount, criterion or MEU)
+        if state is not None:  # what is wrong with it is said before anything is computed
+            known_values(as_state(state, self.schema), self.template)
+        policy = self.policy(horizon, discount, allow_untried=allow_untried, criterion=criterion)
+        return policy.value(state)
 
     def honest_value(
         self,

@@ -6,8 +6,8 @@ Version 2 adds decisions that were never tried. Version 3 adds where decisions w
 laws in the schema. Version 4 adds the counts behind the weights of S_L. Version 5 adds the names of
 variables that were set aside. Version 6 adds factored latents. Version 7 adds the counts behind
 soft boxes. Version 8 adds interface nodes beyond the log. Version 9 adds shared utilities. Version
-10 adds large networks as arrays, long lists as differences, and leaves of moves. Models without
-them are written as version 1.
+10 adds large networks as arrays, long lists as differences, and leaves of moves. Version 11 adds
+the ranges of rewards. Models without them are written as version 1.
 """
 
 import gzip
@@ -34,7 +34,9 @@ from rspmn.values import as_value
 
 FORMAT = "rspmn"
 #: Increased whenever an older rspmn could misread a newer file.
-VERSION = 10
+VERSION = 11
+#: Lists and records that older versions of the format do not have; they are left out if empty.
+OPTIONAL = "utilities", "parameter", "going", "ending"
 #: A gzip file may hold so many bytes, or so many times its own: models are packed 5 to 20 times.
 LARGEST_PACKED, MOST_PACKED = 2**26, 100
 
@@ -99,7 +101,7 @@ def _fields_of(
     """Return what a record holds. `asdict` would copy its long tuples, number by number."""
     found = {field.name: getattr(record, field.name) for field in dataclass_fields(record)}
     found |= {name: compact(numbers) for name, numbers in _integers_of(record).items()}
-    for name in ("utilities", "parameter"):  # which older versions of the format do not have
+    for name in OPTIONAL:
         if name in found and not found[name]:
             del found[name]
     parts = SharedFactors | SharedUtilities
@@ -121,7 +123,9 @@ def _version_of(model: RSPMN | SPMN) -> int:
     counts = model.counts
     records = [counts, *([] if counts is None else [counts.factors, counts.utilities])]
     lists = [numbers for record in records for numbers in _integers_of(record).values()]
+    logged = counts or model.soft_counts
     needs = {
+        11: logged is not None and bool(logged.going or logged.ending),
         10: any(map(is_long, model.networks))
         or any(map(is_long, lists))
         or bool(counts is not None and counts.factors is not None and counts.factors.parameter),
@@ -213,8 +217,6 @@ def _counts(fields: Fields) -> SuccessorCounts | None:
     factors = utilities = None
     if part.raw.get("factors") is not None:
         inner = Fields(part.raw["factors"], f"{part.where}, factors")
-        # Files in which no integer moves have no list of parameters.
-        inner = Fields({"parameter": [], **inner.raw}, inner.where)
         factors = SharedFactors(**_numbers(SharedFactors, inner))
     if "utilities" in part.raw:
         inner = Fields(part.raw["utilities"], f"{part.where}, utilities")
@@ -230,7 +232,8 @@ def _numbers(kind: type, fields: Fields) -> dict[str, Any]:
         int: fields.integer, float: fields.number, tuple[int, ...]: fields.integers,
         tuple[float, ...]: fields.numbers,
     }  # fmt: skip
-    return {part.name: read[part.type](part.name) for part in parts if part.type in read}
+    given = [part for part in parts if part.name in fields.raw or part.name not in OPTIONAL]
+    return {part.name: read[part.type](part.name) for part in given if part.type in read}
 
 
 def _never_taken(fields: Fields) -> tuple[NeverTaken, ...]:

@@ -132,6 +132,10 @@ class SuccessorCounts:
     steps: tuple[float, ...]  # [edges], above 0
     mean: tuple[float, ...]  # [edges], of the utility in these steps
     variance: tuple[float, ...]  # [edges]
+    #: The least and the most that a step earned which went on, and that one earned which ended an
+    #: episode; empty if there was none, or if it is not known.
+    going: tuple[float, ...] = ()
+    ending: tuple[float, ...] = ()
     #: What weights were estimated from beside counts; None if from counts alone.
     factors: SharedFactors | None = None
     #: What utilities were estimated from beside those logged; None if from these alone.
@@ -145,6 +149,8 @@ class SuccessorCounts:
         _above_zero("counts", "steps", self.steps)
         _from_zero("counts", "variance", self.variance, LARGEST_UTILITY**2)
         _finite("counts", "mean", self.mean)
+        for name in ("going", "ending"):
+            _is_range("counts", name, getattr(self, name))
         if self.factors is not None and len(self.factors.left_out) != len(self.outcome):
             raise CircuitError(
                 f"counts: {len(self.outcome)} of 'outcome', but {len(self.factors.left_out)} left "
@@ -177,9 +183,15 @@ class SoftCounts:
     #: How many draws from the weights of its S_L have a mean as sure as the expected state.
     landing: tuple[float, ...]  # [outcomes]
     shared: float  # the steps that estimates shared by all nodes are worth to each
+    #: The least and the most that a step earned which went on, and that one earned which ended an
+    #: episode; empty if there was none, or if it is not known.
+    going: tuple[float, ...] = ()
+    ending: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         _same_length("counts", {"steps": self.steps, "landing": self.landing})
+        for name in ("going", "ending"):
+            _is_range("counts", name, getattr(self, name))
         for name in ("starts", "steps"):
             _from_zero("counts", name, getattr(self, name))
         _from_zero("counts", "landing", self.landing, 1 / LEAST_STEPS)
@@ -216,6 +228,12 @@ def _finite(what: str, name: str, numbers: Sequence[float]) -> None:
     odd = [number for number in numbers if not abs(number) <= LARGEST_UTILITY]
     if odd:
         raise CircuitError(f"{what}: {name}: expected finite numbers, found {odd[0]}")
+
+
+def _is_range(what: str, name: str, ends: Sequence[float]) -> None:
+    _finite(what, name, ends)
+    if ends and (len(ends) != 2 or ends[0] > ends[1]):
+        raise CircuitError(f"{what}: {name}: expected the least and the most, found {ends}")
 
 
 def _above_zero(what: str, name: str, steps: Sequence[float]) -> None:

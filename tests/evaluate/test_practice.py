@@ -1,6 +1,6 @@
 """Current practice: max nodes as sums, and the recommendation beside it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -140,3 +140,60 @@ def test_what_cannot_be_compared_is_refused() -> None:
         practice(model, 0)
     with pytest.raises(EvidenceError, match="discount"):
         practice(model, 8, discount=2)
+
+
+def glucose(patients: int, numbers: Sequence[str] = ("sugar", "insulin", "meal")) -> Episodes:
+    """Return days of patients whose controller is noisy: 48 steps, 1 or less for each."""
+    rng, rows = np.random.default_rng(0), []
+    for patient in range(patients):
+        sugar, insulin, carbs = float(rng.normal(140, 30)), 0.0, 0.0
+        for t in range(48):
+            meal = float(rng.choice([30.0, 60.0])) if rng.random() < 0.08 else 0.0
+            wanted = np.searchsorted([0.7, 2, 4], (sugar - 140) / 40 + meal / 15 - insulin)
+            dose = int(wanted) if rng.random() > 0.25 else int(rng.integers(4))
+            known = sugar, insulin, meal, carbs, t / 2, f"d{dose}"
+            insulin, carbs = insulin * 0.75 + (0, 1, 3, 5)[dose], carbs * 0.6 + meal
+            sugar += carbs * 0.9 - insulin * 3 + float(rng.normal(0, 6)) + (110 - sugar) * 0.08
+            over = sugar < 20
+            reward = 1.0 if 70 < sugar < 180 else -4.0 if sugar < 70 or sugar > 250 else -1.0
+            rows.append((patient, t, *known, reward, over))
+            if over:
+                break
+            sugar = min(max(sugar, 40.0), 400.0)
+    names = ("e", "t", "sugar", "insulin", "meal", "carbs", "hour", "dose", "u", "over")
+    columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+    table = {name: columns[name] for name in ("e", "t", *numbers, "dose", "u", "over")}
+    schema = Schema([numbers, ["dose"]], ["dose"], "u", dict.fromkeys(numbers, "continuous"))
+    return Episodes.from_long(table, schema, episode="e", time="t", terminated="over")
+
+
+def test_a_difference_is_within_its_interval() -> None:
+    """The draws have the mean of the honest value, which follows states between interface nodes.
+
+    They had that of values interpolated between nodes, and the interval ended at the difference.
+    """
+    log = glucose(20)
+    model, _ = learn_rspmn(log)
+    assert model.source.bounds(48, 1.0) == (-192.0, 48.0)
+    found = compare(model, log, 48, draws=100)
+    assert found.policy.low < found.policy.point < found.policy.high
+    for each in (found.practice, found.difference):
+        assert each.value - each.low > (each.high - each.low) / 10
+        assert each.high - each.value > (each.high - each.low) / 10
+    assert -192 <= found.practice.low < found.practice.high <= 48
+
+
+def test_practice_where_nothing_was_done() -> None:
+    """A node in which no step was logged is worth the mean of its actions.
+
+    It was worth the worst of all nodes: in draws, errors of the worst added up step by step.
+    """
+    model, _ = learn_rspmn(glucose(100, ("sugar", "insulin", "carbs", "hour")))
+    assert any(
+        (np.add.reduceat(level.branches.steps, level.starts) == 0).any()
+        for level in model.bellman.levels
+    )
+    value = practice_value(model, 48)
+    for level, taken in zip(model.bellman.levels, value.by_time[0], strict=True):
+        assert (np.add.reduceat(taken, level.starts) > 0).all()
+    assert np.isfinite(value.worths.branches[0][0]).all()

@@ -31,6 +31,7 @@ from rspmn.infer.evaluation import evaluate
 from rspmn.infer.policy import Policy
 from rspmn.model import RSPMN
 from rspmn.schema import Schema
+from rspmn.spmn import SPMN
 from rspmn.types import Array
 from rspmn.values import as_value
 from soft_models import soft_model, soft_states
@@ -266,3 +267,26 @@ def test_a_model_without_states() -> None:
     routes = StateIndex.of(model).routes(as_table({"other": np.zeros(3)}))
     assert routes.state.tolist() == [0, 0, 0]
     assert policy.act_many({"other": [0.0, 0.0]}).tolist() == [0, 0]
+
+
+def test_one_action_is_chosen_in_a_state_that_two_nodes_share() -> None:
+    """At x = 0 both parts are as likely: left is worth (10 - 8) / 2, right (-10 + 14) / 2.
+
+    If the part were seen first, the best would be worth (10 + 14) / 2 = 12: so where x is missing,
+    which is observed before the decision.
+    """
+    builder = NetworkBuilder()
+    parts = []
+    for left, right in ((10.0, -10.0), (-8.0, 14.0)):
+        choice = {"left": builder.utility("u", left), "right": builder.utility("u", right)}
+        state = builder.leaf("x", Categorical.certain(0))
+        parts.append(builder.product([state, builder.max("a", choice)]))
+    single = SPMN(Schema([["x"], ["a"]], ["a"], "u"), builder.build(builder.sum(parts, [0.5, 0.5])))
+    model = single.as_recurrent
+    policy = model.policy(1)
+    values = {answer.value: answer.utility for answer in policy.action_values({"x": 0})}
+    assert values == {"left": 1.0, "right": 2.0}
+    assert policy.act({"x": 0}) == "right"
+    assert policy.value({"x": 0}) == model.meu({"x": 0}, 1) == 2.0
+    assert single.policy().value({"x": 0}) == single.meu({"x": 0}) == 2.0
+    assert policy.value({}) == single.meu({}) == 12.0

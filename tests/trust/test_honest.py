@@ -13,7 +13,7 @@ from rspmn import RSPMN, Episodes, Followed, Schema, learn_rspmn
 from rspmn.envs.domains import DOMAINS
 from rspmn.envs.random_mdp import random_mdp
 from rspmn.errors import EvidenceError
-from rspmn.evaluate import true_value
+from rspmn.evaluate import practice, true_value
 from rspmn.infer.compiled.planned import Plan
 from rspmn.infer.criterion import MEU
 from rspmn.trust import HonestValue, Posterior, honest
@@ -188,6 +188,70 @@ def test_values_are_possible() -> None:
     values = worlds.values([Best() for _ in range(100)], 1.0, 50)
     assert values.min() >= 0
     assert values.max() <= 1.1  # not exactly: what was never seen pays what other steps did
+
+
+def nothing_matters(episodes: int, states: int = 150, actions: int = 4) -> Episodes:
+    """Return a log in which a step ends with probability .1, and then pays 1 with probability .8.
+
+    States and actions tell nothing: every policy is worth .8.
+    """
+    rng = np.random.default_rng(0)
+    ahead = rng.integers(states, size=(states, 10))
+    rows = []
+    for episode in range(episodes):
+        state, t, over = int(rng.integers(states)), 0, False
+        while not over:
+            over = rng.random() < 0.1
+            paid = float(over and rng.random() < 0.8)
+            rows.append((episode, t, f"s{state}", int(rng.integers(actions)), paid, over))
+            state, t = int(rng.choice(ahead[state])), t + 1
+    table = dict(
+        zip(("e", "t", "s", "a", "u", "end"), map(list, zip(*rows, strict=True)), strict=True)
+    )
+    schema = Schema([["s"], ["a"]], ["a"], "u")
+    return Episodes.from_long(table, schema, episode="e", time="t", terminated="end")
+
+
+def test_what_is_paid_once_is_worth_no_more_than_once() -> None:
+    """Noise of the last reward is no noise of others, which a best policy would collect."""
+    model, _ = learn_rspmn(nothing_matters(500))
+    assert model.posterior.bounds(100, 1.0) == (0.0, 1.0)
+    worlds, _ = model.posterior.draw_worlds(20, np.random.default_rng(0))
+    values = worlds.values([Best() for _ in range(100)], 1.0, 20)
+    assert 0 <= values.min() <= values.max() <= 1 + 1e-9
+    found, now = model.honest_value(100, draws=100), practice(model, 100, draws=100)
+    assert 0 <= found.low < 0.8 < found.high <= 1
+    assert abs(found.point - 0.8) < abs(found.promise - 0.8) / 2
+    assert 0 <= now.low < now.value < now.high <= 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_interval_is_beyond_what_can_be_earned(seed: int) -> None:
+    """Few steps of noisy rewards, from -2 to 1 and at the end from 0 to 5."""
+    rng, rows = np.random.default_rng(seed), []
+    for episode in range(15):
+        for t in range(6):
+            over = bool(rng.random() < 0.2)
+            paid = rng.choice([0.0, 5.0]) if over else rng.choice([-2.0, 0.0, 1.0])
+            rows.append(
+                (episode, t, f"s{rng.integers(4)}", int(rng.integers(2)), float(paid), over)
+            )
+            if over:
+                break
+    table = dict(
+        zip(("e", "t", "s", "a", "u", "end"), map(list, zip(*rows, strict=True)), strict=True)
+    )
+    schema = Schema([["s"], ["a"]], ["a"], "u")
+    log = Episodes.from_long(table, schema, episode="e", time="t", terminated="end")
+    model, _ = learn_rspmn(log)
+    bounds = model.posterior.bounds(5, 1.0)
+    assert bounds == (-10.0, 9.0)  # five steps of -2; four of 1, then 5
+    for found in (model.honest_value(5, draws=50), practice(model, 5, draws=50)):
+        assert bounds[0] <= found.low <= float(getattr(found, "point", found.low)) <= found.high
+        assert found.high <= bounds[1]
+    worlds, _ = model.posterior.draw_worlds(50, rng)
+    values = worlds.values([Best() for _ in range(5)], 1.0, 50)
+    assert bounds[0] - 1e-9 <= values.min() <= values.max() <= bounds[1] + 1e-9
 
 
 def test_a_state_and_a_time(models: Mapping[str, RSPMN]) -> None:

@@ -104,10 +104,11 @@ def test_mean_utilities_are_sums_over_all_pairs(
     name: str, episodes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     posterior = Posterior(learned(name, episodes))
-    novelty, node, earned = posterior.novelty, posterior.evidence.node, posterior.mean_earned
+    novelty, node, earned = posterior.novelty, posterior.evidence.node, posterior.usual
     size, branches = novelty.interfaces, len(node)
     pairs = np.repeat(np.arange(branches), size), np.tile(np.arange(size), branches)
-    pays = novelty.utilities(*pairs, earned[pairs[0]]).reshape(branches, size)
+    ends = (pairs[1] == posterior.model.end).astype(np.int64)
+    pays = novelty.utilities(*pairs, earned[pairs[0], ends]).reshape(branches, size)
     expected = (novelty.by_nodes.toarray()[node] * pays).sum(axis=1), pays @ novelty.everywhere
     looked_at = []
 

@@ -4,34 +4,39 @@ import numpy as np
 import pytest
 
 from rspmn.successor_counts import SharedUtilities
-from rspmn.trust.utilities import MOST, POOLED, Added, Utilities
+from rspmn.trust.utilities import MOST, POOLED, Added, Means, Utilities
 from rspmn.types import Array
 
 DRAWS = 2000
 
 
-def utilities(steps: list[float], mean: list[float], variance: list[float]) -> Utilities:
-    """Return the utilities of an outcome with two successors each, and of one never logged."""
-    outcome = np.arange(len(steps)) // 2
+def utilities(
+    steps: list[float], mean: list[float], variance: list[float], successors: int = 2
+) -> Utilities:
+    """Return the utilities of outcomes with so many successors each, and of one never logged."""
+    outcome = np.arange(len(steps)) // successors
     n, mu, var = (np.array(part, dtype=float) for part in (steps, mean, variance))
-    outcomes = len(steps) // 2 + 1
-    return Utilities(outcome, n, mu, var, np.full(outcomes, 9.0), Added.of(None, outcomes))
+    outcomes, ranges = len(steps) // successors + 1, np.array([[-10.0, 10.0], [np.nan, np.nan]])
+    otherwise, none = np.full(outcomes, 9.0), Added.of(None, outcomes)
+    return Utilities(outcome, n, mu, var, 0 * outcome, ranges, otherwise, none)
 
 
-def asked(found: Utilities, means: Array) -> Array:
+def asked(found: Utilities, means: Means) -> Array:
     """Return what each logged edge earns, one of outcome 0 that was not, and one of the last."""
     edge = np.append(np.arange(len(found.steps)), [-1, -1])
     outcome = np.append(found.outcome, [0, len(found.otherwise) - 1])
-    return found.of_edges(means, edge, outcome)
+    return found.of_edges(means, edge, outcome, 0 * edge)
 
 
 def test_the_goal_is_paid_where_it_is_reached() -> None:
     """Rewards that are certain given the successor are not averaged, and not drawn."""
     found = utilities([2, 4, 5, 1], [1.0, 0.0, 0.0, 0.0], [0.0] * 4)
     assert found.worth == 0
-    assert (found.draw(3, np.random.default_rng(0)) == found.mean).all()
-    # An edge that was never logged earns what the outcome does: 2 / 6.
-    assert asked(found, found.mean) == pytest.approx([1, 0, 0, 0, 1 / 3, 9])
+    assert (found.draw(3, np.random.default_rng(0)).edges == found.mean).all()
+    *logged, unseen, never = asked(found, found.expected).tolist()
+    assert (logged, never) == ([1, 0, 0, 0], 9)
+    # What was never logged earns what the outcome does, 2 / 6, drawn towards all steps, 2 / 12.
+    assert 1 / 6 < unseen < 1 / 3
 
 
 def test_where_successors_do_not_matter_the_mean_of_the_outcome_is_all() -> None:
@@ -42,9 +47,9 @@ def test_where_successors_do_not_matter_the_mean_of_the_outcome_is_all() -> None
     even = utilities([4, 4], [0.0, 0.0], [1.0, 1.0])
     assert even.worth == MOST
     drawn = even.draw(5, rng)
-    # Both successors earn the same in each draw: the mean of both.
-    assert asked(even, drawn)[:, 0] == pytest.approx(drawn.mean(axis=1))
-    assert asked(even, drawn)[:, 1] == pytest.approx(drawn.mean(axis=1))
+    # Both successors earn the same in each draw: what the outcome does.
+    assert asked(even, drawn)[:, 0] == pytest.approx(drawn.parts[:, 0], abs=1e-3)
+    assert asked(even, drawn)[:, 1] == pytest.approx(drawn.parts[:, 0], abs=1e-3)
 
 
 def test_analysis_of_variance_by_hand() -> None:
@@ -54,20 +59,39 @@ def test_analysis_of_variance_by_hand() -> None:
     # τ² = 8 / 5 and σ² / τ² = 1.25
     assert found.worth == pytest.approx(1.25)
     # (5 · 0 + 1.25 · 1) / 6.25
-    assert asked(found, found.mean)[:2] == pytest.approx([0.2, 1.8])
+    assert asked(found, found.expected)[:2] == pytest.approx([0.2, 1.8])
 
 
-def test_means_have_the_moments_of_a_normal_of_unknown_variance() -> None:
-    steps, variance = np.array([1.0, 4.0, 50.0, 9.0]), np.array([0.0, 2.0, 1.0, 0.5])
-    mean = np.array([3.0, -1.0, 0.0, 7.0])
-    found = utilities(steps.tolist(), mean.tolist(), variance.tolist())
-    drawn = found.draw(DRAWS, np.random.default_rng(1))
+def test_means_of_many_steps_are_as_sure_as_those_of_a_normal_of_unknown_variance() -> None:
+    steps, variance = np.array([40.0, 50.0, 90.0]), np.array([2.0, 1.0, 0.5])
+    mean = np.array([-1.0, 0.0, 7.0])  # of rewards from -10 to 10
+    found = utilities(steps.tolist(), mean.tolist(), variance.tolist(), successors=1)
+    drawn = found.draw(DRAWS, np.random.default_rng(1)).edges
     pooled = float(steps @ variance) / steps.sum()
-    spread = POOLED * pooled + steps * variance
     # E[1 / χ²(ν)] = 1 / (ν - 2)
-    expected = spread / (POOLED + steps - 2) / steps
-    assert (np.abs(drawn.mean(axis=0) - mean) <= 6 * np.sqrt(expected / DRAWS)).all()
-    assert drawn.var(axis=0)[2] == pytest.approx(expected[2], rel=0.2)
+    expected = (POOLED * pooled + steps * variance) / (POOLED + steps - 2) / steps
+    assert drawn.var(axis=0) == pytest.approx(expected, rel=0.25)
+    # Means of outcomes vary by far more than errors do, so those of the kind tell next to nothing.
+    assert drawn.mean(axis=0) == pytest.approx(mean, abs=0.05)
+
+
+def test_rewards_that_are_paid_at_the_end_are_between_0_and_1_and_others_are_0() -> None:
+    """Outcomes with a step that goes on for nothing, and 1 to 3 that end and pay 0 or 1."""
+    rng = np.random.default_rng(0)
+    steps = np.stack([np.ones(200), rng.integers(1, 4, size=200)], axis=1).ravel()
+    wins = np.where(np.arange(400) % 2 == 1, rng.binomial(steps.astype(int), 0.8), 0)
+    mean, ends = wins / steps, np.arange(400) % 2
+    ranges = np.array([[0.0, 0.0], [0.0, 1.0]])
+    outcome, none = np.arange(400) // 2, Added.of(None, 200)
+    found = Utilities(outcome, steps, mean, mean * (1 - mean), ends, ranges, np.zeros(200), none)
+    drawn = found.draw(DRAWS, rng).edges
+    assert (drawn[:, ends == 0] == 0).all()
+    paid = drawn[:, ends == 1]
+    assert 0 <= paid.min() < paid.max() <= 1
+    assert found.expected.edges.max() < 0.95  # one win is no certain win
+    # The share of wins in some 400 steps is known to √(.8 · .2 / 400) = .02.
+    total = steps[ends == 1]
+    assert (paid @ total / total.sum()).std() == pytest.approx((0.16 / total.sum()) ** 0.5, rel=0.3)
 
 
 def test_outcomes_of_one_leaf_are_more_probable_together() -> None:

@@ -114,20 +114,23 @@ def compare(
         horizon, discount, draws=check_draws(draws), rng=rng, level=check_level(level)
     )
     generator = np.random.default_rng(rng)
-    rules = [current.drawn_rules(generator), current.rules, lambda _: best]
-    drawn, practised, recommended = draws_of(model, rules, discount, draws, generator)
-    practised = recentred(drawn, practised)
-    apart = recommended - honest.optimism / 2 - practised
+    rules = [current.drawn_rules(generator), lambda _: best]
+    practised, recommended = draws_of(model, rules, discount, draws, generator)
+    practised = recentred(practised, current.value)
+    apart = recentred(recommended, honest.point) - practised
     near = 1e-9 * float(np.abs(practised).max())
     better = float(np.mean(apart > near) + np.mean(np.abs(apart) <= near) / 2)
     gains = _gains(model, steps, best, current.rules(1), discount)
     agreement, nodes = _by_node(model, steps, model.policy(horizon, discount), gains)
-    now = estimate_of("practice", current.value, practised, level=level)
+    least, most = bounds = model.source.bounds(horizon, discount)
+    now = estimate_of("practice", current.value, practised, bounds, level=level)
+    difference = estimate_of(
+        "difference", honest.point - current.value, apart, (least - most, most - least), level=level
+    )
     logged = _logged(steps, horizon, discount, level)
     return Comparison(
-        horizon, discount, steps.episodes, logged, now, honest,
-        estimate_of("difference", honest.point - current.value, apart, level=level), better,
-        agreement, nodes, level, (*honest.caveats, *_about_practice(now, logged)),
+        horizon, discount, steps.episodes, logged, now, honest, difference, better, agreement,
+        nodes, level, (*honest.caveats, *_about_practice(now, logged)),
     )  # fmt: skip
 
 

@@ -128,13 +128,13 @@ def draws_of(
     return np.concatenate(found, axis=1)
 
 
-def recentred(drawn: Array, like: Array) -> Array:
-    """Return draws with the mean of others.
+def recentred(drawn: Array, mean: float) -> Array:
+    """Return draws with another mean.
 
     A log is worth what it earns, whatever noise is in its shares: a model reproduces that with the
-    shares of the log itself. So draws of shares say how sure its value is, but not what it is.
+    shares of the log itself. So draws say how sure its value is, but not what it is.
     """
-    return np.asarray(drawn - drawn.mean() + like.mean())
+    return np.asarray(drawn - drawn.mean() + mean)
 
 
 class FirstDrawKept:

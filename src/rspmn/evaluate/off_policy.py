@@ -147,10 +147,11 @@ def _by_model(
     rules += [found[k].observed.drawn_rules(rng) for k in practised]
     drawn = draws_of(model, rules, discount, draws, rng)
     for k, more in zip(practised, drawn[len(found) :], strict=True):
-        drawn[k] = recentred(more, drawn[k])
+        drawn[k] = recentred(more, float(drawn[k].mean()))
     extra = [value - each.observed.value for value, each in zip(values, found, strict=True)]
+    bounds = model.source.bounds(found[0].horizon, discount)
     return [
-        estimate_of("model", value, numbers, min(more, 0.0), max(more, 0.0), level)
+        estimate_of("model", value, numbers, bounds, min(more, 0.0), max(more, 0.0), level)
         for value, numbers, more in zip(values, drawn, extra, strict=False)
     ]
 

@@ -13,6 +13,7 @@ from rspmn.evaluate.importance import Estimate
 from rspmn.evaluate.model_value import ModelValue, draws_of, recentred
 from rspmn.infer.bellman import check_discount, check_steps
 from rspmn.infer.branches import Context
+from rspmn.infer.compiled.linear_forms import Level
 from rspmn.model import RSPMN
 from rspmn.trust.honest import LEVEL, check_level, tails_of
 from rspmn.types import Array
@@ -53,10 +54,18 @@ def _shares(steps: list[float]) -> list[float]:
     return [each / total for each in steps]
 
 
+def _taken(level: Level) -> Array:  # [branches]
+    """Return how often branches were taken; all as often at a max node where none was."""
+    taken = level.branches.steps
+    total = np.add.reduceat(taken, level.starts)
+    counts = np.diff(np.append(level.starts, len(taken)))
+    return np.where(np.repeat(total > 0, counts), taken, 1.0)
+
+
 def practice_value(model: RSPMN, horizon: int, discount: float = 1.0) -> ModelValue:
     """Return the value of current practice in a model, by the counts that the model keeps."""
     check_discount(discount)
-    steps = [level.branches.steps for level in model.bellman.levels]
+    steps = [_taken(level) for level in model.bellman.levels]
     return ModelValue(model, [steps], check_steps(horizon, least=1), discount)
 
 
@@ -99,23 +108,29 @@ def practice(
     True
     """
     found, rng = practice_value(model, horizon, discount), np.random.default_rng(rng)
-    rules = [found.drawn_rules(rng), found.rules]
-    drawn = draws_of(model, rules, discount, check_draws(draws), rng)
-    return estimate_of("practice", found.value, recentred(*drawn), level=check_level(level))
+    drawn = draws_of(model, [found.drawn_rules(rng)], discount, check_draws(draws), rng)[0]
+    bounds = model.source.bounds(horizon, discount)
+    drawn = recentred(drawn, found.value)
+    return estimate_of("practice", found.value, drawn, bounds, level=check_level(level))
 
 
 def estimate_of(
     method: str,
     value: float,
     drawn: Array,
+    bounds: tuple[float, float],
     below: float = 0.0,
     above: float = 0.0,
     level: float = LEVEL,
 ) -> Estimate:
-    """Return a value with the interval of draws, made wider, and so that it has the value."""
+    """Return a value with the interval of draws, made wider, and so that it has the value.
+
+    None of them is outside of `bounds`, what can be earned at all.
+    """
     # Of few draws, the share beyond these quantiles is right on average.
     low, high = np.quantile(drawn, tails_of(level), method="weibull").tolist()
-    return Estimate(method, value, min(low + below, value), max(high + above, value))
+    ends = value, min(low + below, value), max(high + above, value)
+    return Estimate(method, *np.clip(ends, *bounds).tolist())
 
 
 def check_draws(draws: int) -> int:

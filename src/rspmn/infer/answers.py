@@ -29,8 +29,9 @@ from rspmn.infer.compiled.planned import Plan
 from rspmn.infer.compiled.state_index import StateIndex
 from rspmn.infer.constraints import Constraints
 from rspmn.infer.criterion import MEU
-from rspmn.infer.evidence import Known, as_state, known_values, open_variables
-from rspmn.infer.meu import ExpectedUtility, averaged, recurrent_meu
+from rspmn.infer.evaluation import evaluate
+from rspmn.infer.evidence import Known, as_state, is_whole, known_values, open_variables
+from rspmn.infer.meu import ExpectedUtility, averaged
 from rspmn.model import RSPMN
 from rspmn.schema import Kind
 from rspmn.values import Value, as_value, is_missing, show
@@ -211,16 +212,21 @@ class Answers:
         return mark_extrapolated(answers, self._tried(known, decision))
 
     def value(self, known: Known | None, t: int) -> ExpectedUtility:
-        """Return what a state is worth, the best done in it and after it."""
+        """Return what a state is worth, the best done in it and after it.
+
+        If all of it is known, one action is chosen in it, whichever nodes it may be in.
+        """
         planned, after = self.planned, self.planned.after(t)
-        told_apart = self.limits is not None or self.model.schema.laws  # states of one node
-        if told_apart and self._names <= set(known or ()):
+        if known is not None and is_whole(known, self.model.schema, self.model.set_aside):
             return self._value_of_best(known, t)
         beliefs = self.beliefs(known)
         if beliefs is not None and (planned.offers.first[beliefs.nodes] >= 0).all():
             return self._mean_value(beliefs, after)
-        left = None if planned.horizon is None else after + 1
-        return recurrent_meu(self.model, known, left, planned.discount, planned.criterion)
+        network = _network(self.model, known)
+        future = planned.future(after).discounted(planned.discount)
+        found = evaluate(network, known or {}, future, planned.criterion)[network.root]
+        bound = planned.discount * planned.bound
+        return ExpectedUtility(found.utility, found.supported, found.logged_steps, bound)
 
     def _mean_value(self, beliefs: Beliefs, after: int) -> ExpectedUtility:
         """Return what the best first decisions in nodes are worth, on average."""
@@ -237,7 +243,8 @@ class Answers:
         if not best:
             return ExpectedUtility(math.nan, 0.0, 0.0)
         found = best[0]
-        return ExpectedUtility(found.utility, found.supported, found.steps, self.planned.bound)
+        bound = self.planned.discount * self.planned.bound
+        return ExpectedUtility(found.utility, found.supported, found.steps, bound)
 
     def _worths(
         self, known: Known | None, t: int, network: Network | None = None

@@ -18,6 +18,21 @@ from rspmn.values import Mark, Value, as_value, is_missing
 Known = dict[str, Value]
 
 
+def is_whole(known: Known, schema: Schema, aside: Sequence[str] = ()) -> bool:
+    """Return whether a decision is next, and all that is observed before it is known.
+
+    And nothing else is. Variables that were set aside do not matter.
+
+    >>> schema = Schema([["x", "y"], ["a"]], ["a"], "u")
+    >>> is_whole({"x": 1, "y": 2}, schema), is_whole({"x": 1}, schema), is_whole({}, schema)
+    (True, False, False)
+    """
+    decision = next((name for name in schema.decisions if name not in known), None)
+    if decision is None:
+        return False
+    return {*known} - {*aside} == {*schema.known_before(decision)} - {*aside}
+
+
 def as_state(state: object, schema: Schema) -> Evidence:
     """Return a state as values by variable.
 

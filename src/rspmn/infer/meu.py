@@ -1,4 +1,4 @@
-"""MEU, the maximum expected utility: of a network, and of a recurrent model (Sec. 5).
+"""MEU, the maximum expected utility of a network (Sec. 5); of a recurrent model see `Answers`.
 
 All that comes before a decision will be observed before it is made. What an action is worth that is
 chosen now is a different question: see `rspmn.infer.actions`.
@@ -9,22 +9,16 @@ for frontiers, too (see `rspmn.infer.bellman`).
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rspmn.circuit import Network
-from rspmn.infer.bellman import Future, FutureArrays, check_steps, future_arrays
-from rspmn.infer.branches import logged_steps
 from rspmn.infer.criterion import MEU, TIE, Criterion
 from rspmn.infer.evaluation import Evaluation, evaluate
-from rspmn.infer.evidence import Known, as_state, known_values
-from rspmn.model import RSPMN, Evidence
+from rspmn.infer.evidence import known_values
+from rspmn.model import Evidence
 from rspmn.types import Array
 from rspmn.values import show_steps
-
-if TYPE_CHECKING:
-    from rspmn.infer.compiled.beliefs import Beliefs
 
 
 class ExpectedUtility(float):
@@ -85,71 +79,6 @@ def meu(
     known = known_values({} if evidence is None else evidence, network)
     result = evaluate(network, known, future, criterion)[network.root]
     return ExpectedUtility(result.utility, result.supported, result.logged_steps)
-
-
-def recurrent_meu(
-    model: RSPMN,
-    state: object = None,
-    horizon: int | None = None,
-    discount: float = 1.0,
-    criterion: Criterion = MEU,
-) -> ExpectedUtility:
-    """Return the maximum expected utility over so many steps, or in the limit of many.
-
-    From the start distribution, or from a state observed at any time of an episode. The state
-    may be partial, and may hold decisions already made in this step. Later states in which no
-    decision was logged have the lowest value (see `rspmn.infer.bellman`); `meu` of the unfolded
-    network leaves them out.
-    """
-    given = None if state is None else known_values(as_state(state, model.schema), model.template)
-    left = None if horizon is None else check_steps(horizon, least=1) - 1
-    future = future_arrays(model, left, discount, criterion)
-    beliefs = _beliefs(model, given)
-    if beliefs is not None:
-        return _mean(model, beliefs, future, left, discount, criterion)
-    network = model.from_start if given is None else model.from_anywhere
-    following = Future.of_arrays(*future).discounted(discount)
-    found = evaluate(network, given or {}, following, criterion)[network.root]
-    return ExpectedUtility(
-        found.utility, found.supported, found.logged_steps, discount * future.bound
-    )
-
-
-def _beliefs(model: RSPMN, known: Known | None) -> "Beliefs | None":
-    """Return how probable interface nodes are; None if only the network knows what they are worth.
-
-    That is where more than a state is known, or something is earned beside decisions.
-    """
-    from rspmn.infer.compiled.beliefs import Beliefs
-
-    if known is None:
-        with np.errstate(divide="ignore"):
-            found = Beliefs.of_one(np.arange(model.num_interfaces), np.log(model.starts))
-    elif set(known) <= set(model.schema.information_sets[0]):
-        found = model.state_index.belief(known)
-    else:
-        return None
-    return found if (model.offers.first[found.nodes] >= 0).all() else None
-
-
-def _mean(
-    model: RSPMN,
-    beliefs: "Beliefs",
-    future: FutureArrays,
-    left: int | None,
-    discount: float,
-    criterion: Criterion,
-) -> ExpectedUtility:
-    """Return what interface nodes are worth, on average over where one may be."""
-    bellman, last, nodes = model.bellman, left == 0, beliefs.nodes
-    choices = bellman.choose(future.values, future.delays, discount, last, criterion)
-    values, known = (a[nodes] for a in bellman.known_at_roots(choices.values, choices.shares))
-    supports = np.ones(len(nodes))
-    if choices.shares is not None:
-        supports = bellman.supports(choices, future.supports, discount, last)[0][nodes]
-    arrays, roots = model.template.arrays, np.array(model.template.roots)
-    steps = float(logged_steps(arrays, bellman.taken(choices, arrays))[roots[nodes]].sum())
-    return averaged(beliefs.weights, values, known, supports, steps, discount * future.bound)
 
 
 def averaged(

@@ -20,7 +20,7 @@ from rspmn.infer.actions import ActionValue, action_values, best_among
 from rspmn.infer.available_actions import checked
 from rspmn.infer.compiled.decisions import Worths
 from rspmn.infer.criterion import MEU, Criterion
-from rspmn.infer.evidence import Known, as_state, check_columns, known_values
+from rspmn.infer.evidence import Known, as_state, check_columns, is_whole, known_values
 from rspmn.infer.meu import ExpectedUtility, meu
 from rspmn.model import Evidence
 from rspmn.spmn import SPMN
@@ -37,10 +37,8 @@ def best_utility(model: SPMN, state: object, criterion: Criterion | None) -> Exp
     """Return the maximum expected utility; if nothing is lacking, that of the best decision."""
     known = known_of(model, state)
     found = meu(model.network, known, criterion=criterion or MEU)
-    asked = _next_decision(model, known)
-    is_whole = asked is not None and set(known) == set(model.schema.known_before(asked))
-    if criterion is None and found.supported and is_whole:
-        best = best_among(values_of_actions(model, known, None))
+    if found.supported and is_whole(known, model.schema):
+        best = best_among(values_of_actions(model, known, criterion))
         if not best:  # laws forbid all
             return ExpectedUtility(math.nan, 0.0, 0.0)
         return ExpectedUtility(best[0].utility, best[0].supported, best[0].steps)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rspmn.data.episodes import Episodes, check_episodes
+from rspmn.data.episodes import Episodes, Followed, check_episodes
 from rspmn.data.keys import group_weights
 from rspmn.data.windows import fair_endings
 from rspmn.errors import DataError
@@ -26,7 +26,7 @@ from rspmn.infer.compiled.forward_backward import (
 )
 from rspmn.infer.compiled.relations import Relation
 from rspmn.infer.compiled.template_trees import Ways
-from rspmn.learn.flows import Flows, Moments
+from rspmn.learn.flows import Flows, Moments, ranges_of
 from rspmn.learn.rebuild import rebuild
 from rspmn.model import RSPMN
 from rspmn.types import Array, Ints
@@ -103,6 +103,9 @@ class _Expectation:
         top = np.array(model.starts)
         earned = episodes.columns[model.schema.utility].data
         self.lowest = float(earned.min(initial=0.0))
+        ended = np.zeros(len(earned), dtype=bool)
+        ended[episodes.offsets[1:][episodes.endings == Followed.END] - 1] = True
+        self.rewards = ranges_of(earned, ended)
         for log in kernel.chunks(episodes, times=True):
             self._add(log, top, earned - self.lowest)
 
@@ -201,7 +204,7 @@ class _Expectation:
         (key, led), size = self.led, self.model.num_interfaces
         position, to = ways.position[kernel.instance][key // size], key % size
         found.count_successors(position, to, led[0])
-        found.logged = self._logged(position * size + to, led)
+        found.logged, found.rewards = self._logged(position * size + to, led), self.rewards
         return found
 
     def _logged(self, key: Ints, sums: Array) -> Moments:

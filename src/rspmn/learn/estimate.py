@@ -20,7 +20,7 @@ from rspmn.end_nodes import Template
 from rspmn.infer.compiled.assign import SEVERAL, Assigned, Located, assign, locate, locate_again
 from rspmn.infer.compiled.layers import KINDS
 from rspmn.learn.config import LearnConfig
-from rspmn.learn.flows import Flows, leaf_flows
+from rspmn.learn.flows import Flows, leaf_flows, ranges_of
 from rspmn.learn.partial_steps import shares_of
 from rspmn.learn.rebuild import rebuild
 from rspmn.learn.structure.rows import RowTable, table_of
@@ -140,6 +140,8 @@ def count(template: Template, assigned: Assigned, windows: Windows) -> Flows:
         found.leaves = leaf_flows(assigned, windows, steps)
     at = (assigned.here >= 0) & ~np.append(is_frontier(template), False)[assigned.here]
     size = len(trees.template.roots)
+    earned = windows.columns[windows.schema.utility].data
+    found.rewards = ranges_of(earned, windows.followed == Followed.END)
     found.starts = group_weights(assigned.here[at], (windows.starts * assigned.share)[at], size)
     found.visits = group_weights(assigned.here[at], (windows.counts * assigned.share)[at], size)
     found.arrived = group_weights(assigned.after[known], counts[known], size)

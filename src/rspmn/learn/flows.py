@@ -18,7 +18,7 @@ from rspmn.infer.compiled.template_trees import RootTrees
 from rspmn.learn.structure.leaves import weighted_values
 from rspmn.learn.successors.outcomes import SharedOutcomes
 from rspmn.learn.successors.transitions import Sharing, Spread, SuccessorWeights
-from rspmn.types import Array, Ints
+from rspmn.types import Array, Bools, Ints
 from rspmn.values import Value
 
 
@@ -76,6 +76,8 @@ class Flows:
     led_to: Ints  # [edges], interface node
     led: Array  # [edges], their weight, of any scale: steps, unless `weighed` replaced them
     logged: Moments  # the logged steps by position of an S_L and interface node
+    #: The least and the most that a step earned, of those that went on and of those that ended.
+    rewards: Array  # [2, 2]; ∞ and -∞ if there is none
     starts: Array  # [interfaces]
     visits: Array  # [interfaces]
     arrived: Array  # [interfaces]
@@ -94,8 +96,8 @@ class Flows:
         edges, none = np.empty(0, dtype=np.int64), np.zeros(len(trees))
         each = np.zeros(len(trees.template.roots))
         nothing = np.empty(0)
-        logged = Moments(edges, nothing, nothing, nothing)
-        return cls(none, none, none, none, edges, edges, nothing, logged, each, each, each)
+        logged, rewards = Moments(edges, nothing, nothing, nothing), ranges_of(nothing, nothing > 0)
+        return cls(none, none, none, none, edges, edges, nothing, logged, rewards, each, each, each)
 
     def count_utilities(
         self, position: Ints, earned: Array, steps: Array, within: Array | None = None
@@ -167,9 +169,11 @@ class Flows:
         earned = Moments(place, self.steps, self.mean, self.squares) + Moments(
             place, other.steps, other.mean, other.squares
         )
+        least, most = np.stack([self.rewards, other.rewards], axis=2).transpose(1, 0, 2)
+        rewards = np.stack([least.min(axis=1), most.max(axis=1)], axis=1)
         found = Flows(
             mean=earned.mean, squares=earned.squares, led_from=self.led_from, led_to=self.led_to,
-            led=self.led, logged=self.logged + other.logged,
+            led=self.led, logged=self.logged + other.logged, rewards=rewards,
             leaves=_added(self.leaves, other.leaves), **plain,
         )  # fmt: skip
         found.count_successors(
@@ -202,6 +206,21 @@ class Flows:
             for name, values in plain.items()
         }
         return cls(**arrays, logged=logged, leaves=leaves)
+
+
+def ranges_of(earned: Array, ended: Bools) -> Array:  # [2, 2]
+    """Return the least and the most that steps earned which went on, and which ended an episode.
+
+    >>> ranges_of(np.array([0.0, -1.0, 5.0]), np.array([False, False, True])).tolist()
+    [[-1.0, 0.0], [5.0, 5.0]]
+    """
+    kinds = earned[~ended], earned[ended]
+    return np.array([[of.min(initial=np.inf), of.max(initial=-np.inf)] for of in kinds])
+
+
+def known_ranges(rewards: Array) -> list[tuple[float, ...]]:
+    """Return ranges as the counts of a model have them: empty where there is none."""
+    return [tuple(ends) if ends[0] <= ends[1] else () for ends in rewards.tolist()]
 
 
 def _added(

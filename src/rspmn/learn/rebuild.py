@@ -25,7 +25,7 @@ from rspmn.circuit.node_arrays import KINDS, ranges
 from rspmn.end_nodes import Template, unknown_root, weighted_top
 from rspmn.infer.compiled.outcomes import outcomes_of
 from rspmn.infer.compiled.template_trees import RootTrees
-from rspmn.learn.flows import Flows
+from rspmn.learn.flows import Flows, known_ranges
 from rspmn.learn.successors.links import Links
 from rspmn.model import RSPMN, Untried
 from rspmn.successor_counts import SuccessorCounts
@@ -75,10 +75,11 @@ def _counts(flows: Flows, position: Ints, interfaces: int) -> SuccessorCounts:
     starts = np.zeros(interfaces)
     starts[: len(flows.starts)] = flows.starts
     steps = logged.steps[edges]
+    going, ending = known_ranges(flows.rewards)
     found = SuccessorCounts(
         tuple(starts.tolist()), tuple(outcome.tolist()), tuple((logged.key[edges] % size).tolist()),
         tuple(steps.tolist()), tuple(logged.mean[edges].tolist()),
-        tuple((logged.squares[edges] / steps).tolist()),
+        tuple((logged.squares[edges] / steps).tolist()), going, ending,
     )  # fmt: skip
     if flows.sharing is None:
         return found

@@ -45,6 +45,11 @@ class BranchParts:
         """The cell of each edge."""
         return np.repeat(np.arange(len(self.branch)), np.diff(self.starts))
 
+    @property
+    def ends(self) -> Ints:  # [edges]
+        """The kind of each edge: 1 where the episode is over, else 0."""
+        return self.over[self.of_edges].astype(np.int64)
+
     def only(self, kept: Bools) -> "BranchParts":
         """Return some of the cells."""
         edges = kept[self.of_edges]
@@ -62,6 +67,7 @@ class Counted:
     branch: Ints  # [pairs]
     to: Ints  # [pairs]
     steps: Array  # [pairs]
+    of_edges: Any  # sparse [pairs, logged edges], the share of each edge in the steps
     utility: Array  # [pairs], the mean
     #: [pairs], the probability that shared factors give each; of an end, its share of the steps.
     prior: Array
@@ -130,7 +136,8 @@ class BranchEvidence:
         means = [node.mean if isinstance(node, Utility) else 0.0 for node in nodes]
         self.utilities = Utilities(
             np.array(counts.outcome, np.int64), np.array(counts.steps), np.array(counts.mean),
-            np.array(counts.variance), np.array(means), Added.of(counts.utilities, len(means)),
+            np.array(counts.variance), (np.array(counts.to) == self.model.end).astype(np.int64),
+            _ranges(counts), np.array(means), Added.of(counts.utilities, len(means)),
         )  # fmt: skip
         cells = self.cells
         #: The logged edge of each edge of the cells, -1 if it was not logged.
@@ -181,28 +188,45 @@ class BranchEvidence:
         return np.where(self.steps > 0, np.asarray(shares @ numbers), 0.0)
 
     def _counted(self, counts: SuccessorCounts, shares: Any) -> Counted:
+        from scipy.sparse import csr_array
+
         interfaces, own = self.bellman.interfaces, self.utilities
         prior = np.zeros(len(counts.to))
         if counts.factors is not None:
             prior = np.array(counts.factors.left_out)
         edges = np.arange(len(counts.to))
-        utility = own.of_edges(own.mean, edges, own.outcome)
-        table = np.array([own.outcome, counts.to, counts.steps, prior, utility])
+        table = np.array([own.outcome, counts.to, counts.steps, prior, edges])
         order = np.argsort(table[0], kind="stable")
         table = table[:, order]
         first = np.searchsorted(table[0], np.arange(shares.shape[1] + 1))
         edge, per = ranges(first[shares.indices], first[shares.indices + 1])
         branch = np.repeat(_rows(shares), np.diff(per))
-        _, to, steps, prior, utility = table[:, edge]
+        _, to, steps, prior, logged = table[:, edge]
         keys, which = np.unique(branch * interfaces + to.astype(np.int64), return_inverse=True)
         total = group_weights(which, steps)
-        utility = group_weights(which, steps * utility) / total
+        place, shape = (which, logged.astype(np.int64)), (len(keys), len(edges))
+        of_edges = csr_array((steps / total[which], place), shape=shape)
+        utility = of_edges @ own.of_edges(own.expected, edges, own.outcome, own.ends)
         prior = group_weights(which, steps * prior) / total
         branch, to = keys // interfaces, keys % interfaces
         over = to == self.model.end
         ended = group_weights(branch, total * over, self.size)
         ended = (ended / np.maximum(self.steps, 1e-300))[branch]
-        return Counted(branch, to, total, utility, np.where(over, ended, (1 - ended) * prior))
+        return Counted(
+            branch, to, total, of_edges, utility, np.where(over, ended, (1 - ended) * prior)
+        )
+
+
+def _ranges(counts: SuccessorCounts) -> Array:  # [2, 2]
+    """Return the least and the most that steps earned which went on, and which ended.
+
+    Models that do not have them: n numbers are within √(n - 1) standard deviations of their mean.
+    """
+    if not (counts.going or counts.ending):
+        mean, around = np.array(counts.mean), np.sqrt(np.array(counts.steps) * counts.variance)
+        least, most = (mean - around).min(initial=0.0), (mean + around).max(initial=0.0)
+        return np.array([[least, most], [least, most]])
+    return np.array([counts.going or (np.nan, np.nan), counts.ending or (np.nan, np.nan)])
 
 
 def _extrapolated(model: RSPMN, factors: SharedFactors, found: Outcomes) -> TemplateProducts | None:

@@ -78,6 +78,10 @@ class Source(Protocol):
         """Return so many draws or, where each takes long, fewer."""
         ...
 
+    def bounds(self, steps: int | None, discount: float) -> tuple[float, float]:
+        """Return what no plan earns less than, and no more than."""
+        ...
+
     def draw_worlds(self, draws: int, rng: np.random.Generator) -> "tuple[Worlds, Array]":
         """Return draws as worlds, and the start distribution in each: [draws, interfaces]."""
         ...

@@ -151,6 +151,16 @@ class Novelty:
     # ---- utilities -----------------------------------------------------------------
 
     @cached_property
+    def _of_pairs(self) -> Any:  # sparse [keys, pairs]
+        """The share of each pair of a branch and a successor in those of its interface node."""
+        from scipy.sparse import csr_array
+
+        steps = self.evidence.counted.steps
+        place = self.which, np.arange(len(steps))
+        shape = len(self.keys), len(steps)
+        return csr_array((steps / self.led[self.which], place), shape=shape)
+
+    @cached_property
     def arrivals(self) -> Array:  # [interfaces]
         """What steps earned that led to each interface node, on average; NaN where none did."""
         counted = self.evidence.counted
@@ -178,21 +188,31 @@ class Novelty:
         ]
         return errors[1] < errors[0]
 
-    def utilities(self, branch: Ints, to: Ints, otherwise: Array) -> Array:
+    def utilities(
+        self,
+        branch: Ints,
+        to: Ints,
+        otherwise: Array,
+        pairs: Array | None = None,
+        draw: Ints | int = 0,
+    ) -> Array:
         """Return what branches earn if they lead to interface nodes.
 
-        That is the mean of the branch's own steps that did; else that of its node's steps that did;
-        else, where utilities are paid on arrival, that of all steps that did; else `otherwise`.
+        `pairs` are what logged pairs of a branch and a successor earn, [draws, pairs], by default
+        on average, and `draw` says in which draw each is asked for. That is the mean of the
+        branch's own steps that did; else that of its node's steps that did; else, where utilities
+        are paid on arrival, that of all steps that did; else `otherwise`.
         """
         counted = self.evidence.counted
         otherwise = self._unless_logged(to, otherwise)
-        earned = group_weights(self.which, counted.steps * counted.utility) / self.led
+        pairs = counted.utility[None] if pairs is None else pairs
+        earned = np.asarray((self._of_pairs @ pairs.T).T)  # [draws, keys]
         node = self.evidence.node[branch]
         place = find_sorted(self.keys, node * self.interfaces + to)
-        found = np.where(place >= 0, earned[place], otherwise)
+        found = np.where(place >= 0, earned[draw, place], otherwise)
         own = counted.branch * self.interfaces + counted.to
         place = find_sorted(own, branch * self.interfaces + to)
-        return np.where(place >= 0, counted.utility[place], found)
+        return np.where(place >= 0, pairs[draw, place], found)
 
     def _unless_logged(self, to: Ints, otherwise: Array) -> Array:
         """Return what is earned on the way to interface nodes where no step of the node led."""
@@ -205,7 +225,8 @@ class Novelty:
         """Return what branches earn on average if they lead where their node did, or anywhere.
 
         Only the pairs of a branch and a successor of its node differ from others that lead to the
-        same successor, so that no other pairs are looked at. `otherwise` and both are [branches].
+        same successor, so that no other pairs are looked at. `otherwise` is [branches, kinds], both
+        are [branches].
         """
         node = self.evidence.node
         bounds = np.searchsorted(self.keys, np.arange(self.interfaces + 1) * self.interfaces)
@@ -213,11 +234,13 @@ class Novelty:
         branch = np.repeat(np.arange(len(node)), pairs)
         key = np.arange(len(branch)) + np.repeat(bounds[node] - np.cumsum(pairs) + pairs, pairs)
         to = self.keys[key] % self.interfaces
-        pays, most = self.utilities(branch, to, otherwise[branch]), len(node)
+        ends = (np.arange(self.interfaces) == self.evidence.model.end).astype(np.int64)
+        usual = otherwise[branch, ends[to]]
+        pays, most = self.utilities(branch, to, usual), len(node)
         by_node = group_weights(branch, self.led[key] / self.left[node[branch]] * pays, most)
-        differs = self.everywhere[to] * (pays - self._unless_logged(to, otherwise[branch]))
+        differs = self.everywhere[to] * (pays - self._unless_logged(to, usual))
         anywhere = np.flatnonzero(self.everywhere)
-        usual = otherwise
+        usual = otherwise @ group_weights(ends, self.everywhere, 2)
         if self.paid_on_arrival:  # then it is known of all that was ever reached
             usual = np.full(most, self.everywhere[anywhere] @ self.arrivals[anywhere])
         return by_node, usual + group_weights(branch, differs, most)

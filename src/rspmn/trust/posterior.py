@@ -20,6 +20,7 @@ from rspmn.trust.dirichlet import draw_dirichlet, normalised
 from rspmn.trust.drawn_worlds import Worlds
 from rspmn.trust.novelty import ALIKE, ALL, Novelty
 from rspmn.trust.product_draws import ProductDraws
+from rspmn.trust.utilities import range_of_returns
 from rspmn.types import Array, Ints
 
 #: Products of factors that are not multiplied out take at most so many multiplications in an
@@ -27,8 +28,6 @@ from rspmn.types import Array, Ints
 MOST_WORK, LEAST_DRAWS = 16_000_000, 40
 #: New successors of a branch in a draw.
 ATOMS = 4
-#: After so many steps a bound that still grows is none.
-FOR_EVER = 10_000
 #: With a larger share of steps that may lead to any state, intervals have a caveat: states with
 #: several variables are then treated as if they had nothing in common.
 MOST_NEW = 0.02
@@ -89,7 +88,7 @@ class Posterior:
         found, logged = [], self.evidence.utilities
         if (steps := float(self.evidence.steps.sum())) < FEW_STEPS:
             found.append(f"the log has {steps:g} steps with a known successor: too few to say more")
-        if len(logged.mean) and not (logged.mean.any() or logged.pooled):
+        if len(logged.mean) and not (logged.mean.any() or logged.variance.any()):
             found.append(
                 "all logged utilities with a known successor are 0: the log has no information "
                 "about values"
@@ -137,7 +136,8 @@ class Posterior:
         evidence, cells = self.evidence, self.evidence.cells
         shares, edges, outside, products = draw_cells(evidence, draws, rng)
         core = shares[:, cells.of_edges] * edges
-        earned = self._by_branch(core * self._earned_by_edges(draws, rng))
+        of_edges, of_pairs = self._draw_utilities(draws, rng)
+        earned = self._by_branch(core * of_edges)
         new, base, strength = self.novelty.draw_shares(draws, rng)
         new[:, np.bincount(cells.branch, minlength=evidence.size) == 0] = 0.0
         core *= (1 - new)[:, cells.branch[cells.of_edges]]
@@ -149,10 +149,12 @@ class Posterior:
         sizes = np.maximum(sizes, 1e-300)
         sizes *= (new[draw, branch] / sizes.sum(axis=1))[:, None]
         branches = np.repeat(branch, ATOMS)
-        base, usual = np.repeat(base[draw, branch], ATOMS), self.mean_earned[branches]
+        base, draw = np.repeat(base[draw, branch], ATOMS), np.repeat(draw, ATOMS)
         to = self.novelty.draw_successors(branches, base, rng)
-        pays = np.where(base == ALIKE, usual, self.novelty.utilities(branches, to, usual))
-        row = np.repeat(draw * evidence.size + branch, ATOMS)
+        usual = self.usual[branches, (to == self.model.end).astype(np.int64)]
+        pays = self.novelty.utilities(branches, to, usual, of_pairs, draw)
+        pays = np.where(base == ALIKE, usual, pays)
+        row = draw * evidence.size + branches
         sizes = sizes.ravel()
         earned += group_weights(row, sizes * pays, earned.size).reshape(earned.shape)
         starts = draw_dirichlet(evidence.starts, np.zeros(1, np.int64), draws, rng)
@@ -166,13 +168,14 @@ class Posterior:
         found[:, branch[first]] = np.add.reduceat(numbers, first, axis=1)
         return found
 
-    def _earned_by_edges(self, draws: int, rng: np.random.Generator) -> Array:
-        """Return what edges earn, drawn: [draws, edges]."""
-        evidence, cells = self.evidence, self.evidence.cells
-        drawn = evidence.utilities.draw(draws, rng)
-        outcome = cells.outcome[cells.of_edges]
-        added = evidence.utilities.shared.draw(draws, rng)
-        return evidence.utilities.of_edges(drawn, evidence.logged_edge, outcome, added)
+    def _draw_utilities(self, draws: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Return what edges earn, drawn, and what logged pairs of a branch and a successor do."""
+        evidence, cells, own = self.evidence, self.evidence.cells, self.evidence.utilities
+        means, added = own.draw(draws, rng), own.shared.draw(draws, rng)
+        outcome, every = cells.outcome[cells.of_edges], np.arange(len(own.mean))
+        of_edges = own.of_edges(means, evidence.logged_edge, outcome, cells.ends, added)
+        logged = own.of_edges(means, every, own.outcome, own.ends, added)
+        return of_edges, np.asarray((evidence.counted.of_edges @ logged.T).T)
 
     def anywhere(self, draws: Draws, rng: np.random.Generator) -> Draws:
         """Return the draws with all that is new, and all that is outside, sent to any node.
@@ -230,12 +233,32 @@ class Posterior:
         return self.evidence.mean_edges
 
     @cached_property
-    def mean_earned(self) -> Array:  # [branches]
-        """What each branch earns on average, by what was seen."""
+    def _earned_by_kind(self) -> Array:  # [2, branches, kinds]
+        """What each branch earns on average in steps of each kind, times their share; the share."""
         evidence, cells = self.evidence, self.evidence.cells
         own, outcome = evidence.utilities, cells.outcome[cells.of_edges]
-        earned = own.of_edges(own.mean, evidence.logged_edge, outcome)
-        return np.asarray(self._by_branch((self._mean_edges * earned)[None])[0])
+        earned = own.of_edges(own.expected, evidence.logged_edge, outcome, cells.ends)
+        key = 2 * cells.branch[cells.of_edges] + cells.ends
+        found = [
+            group_weights(key, weight, 2 * evidence.size).reshape(-1, 2)
+            for weight in (self._mean_edges * earned, self._mean_edges)
+        ]
+        return np.stack(found)
+
+    @cached_property
+    def mean_earned(self) -> Array:  # [branches]
+        """What each branch earns on average, by what was seen."""
+        return np.asarray(self._earned_by_kind[0].sum(axis=1))
+
+    @cached_property
+    def usual(self) -> Array:  # [branches, kinds]
+        """What each branch earns on average in steps that go on, and in steps that end.
+
+        Where it was never seen to do either, it is what all such steps earn.
+        """
+        earned, share = self._earned_by_kind
+        of_kinds = self.evidence.utilities.of_kinds[0]
+        return np.asarray(np.where(share > 0, earned / np.maximum(share, 1e-300), of_kinds))
 
     @cached_property
     def mean_core(self) -> Any:  # sparse [branches, interfaces]
@@ -269,32 +292,14 @@ class Posterior:
     def _mean_of_all(self) -> Array:  # [branches]
         """Return what each branch earns on average, with what was never seen."""
         novelty, (near, far, _) = self.novelty, self.novelty.shares
-        by_node, anywhere = novelty.mean_utilities(self.mean_earned)
+        by_node, anywhere = novelty.mean_utilities(self.usual)
         return np.asarray((1 - near - far) * self.mean_earned + near * by_node + far * anywhere)
 
     # ---- bounds --------------------------------------------------------------------
 
     def bounds(self, steps: int | None, discount: float) -> tuple[float, float]:
-        """Return what no sequence of logged steps earns less than, and no more than.
-
-        What is paid at the end is paid once. Where rewards of one outcome and successor vary, they
-        are taken to be within four standard deviations of their mean. For ever, with `steps` None,
-        they may be infinite.
-        """
-        own, to = self.evidence.utilities, np.array(self.evidence.counts.to)
-        goes_on = discount * (to != self.model.end)
-        around = 4 * np.sqrt(np.maximum(own.variance, own.pooled))
-        # What leads to nothing known counts in the last step.
-        found = np.array([-own.otherwise.min(initial=0.0), own.otherwise.max(initial=0.0)])
-        earned = np.stack([around - own.mean, own.mean + around])
-        for _ in range(FOR_EVER if steps is None else steps):
-            before = found
-            found = np.maximum((earned + goes_on * before[:, None]).max(axis=1), before)
-            if (found == before).all():
-                break
-        if steps is None:
-            found = np.where(found - before > 1e-9 * np.abs(found), np.inf, found)
-        return -float(found[0]), float(found[1])
+        """Return what no plan earns less than, and no more than; see `range_of_returns`."""
+        return range_of_returns(self.evidence.utilities.ranges, steps, discount)
 
 
 def draw_cells(

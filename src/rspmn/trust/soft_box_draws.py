@@ -15,6 +15,7 @@ from rspmn.infer.compiled.outcomes import Outcomes, outcomes_of
 from rspmn.model import RSPMN
 from rspmn.trust.dirichlet import draw_dirichlet
 from rspmn.trust.drawn_worlds import Worlds
+from rspmn.trust.utilities import range_of_returns
 from rspmn.types import Array, Ints
 
 
@@ -106,13 +107,16 @@ class SoftPosterior:
         return np.asarray(np.sqrt(ends + lands))
 
     def bounds(self, steps: int | None, discount: float) -> tuple[float, float]:
-        """Return the least and the most that any plan is worth."""
-        low, high = min(float(self.mean.min()), 0.0), max(float(self.mean.max()), 0.0)
-        if steps is None:
-            total = math.inf if discount == 1 else 1 / (1 - discount)
-        else:
-            total = steps if discount == 1 else (1 - discount**steps) / (1 - discount)
-        return (low * total if low else 0.0), (high * total if high else 0.0)
+        """Return what no plan earns less than, and no more than; see `range_of_returns`.
+
+        Models that do not have the ranges of rewards: no branch earns less or more than another.
+        """
+        counts, nothing = self.model.soft_counts, (math.nan, math.nan)
+        assert counts is not None, "checked at first"
+        ranges = counts.going or nothing, counts.ending or nothing
+        if not (counts.going or counts.ending):
+            ranges = ((float(self.mean.min()), float(self.mean.max())), (0.0, 0.0))
+        return range_of_returns(np.array(ranges), steps, discount)
 
 
 def _utilities(model: RSPMN, found: Outcomes, outcome: Ints) -> Array:  # [2, branches]

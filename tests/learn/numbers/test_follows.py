@@ -130,7 +130,8 @@ def test_how_many_draws_are_as_sure_as_a_mean() -> None:
     """
     grid = Grid((), (NumberLine(np.array([0.0, 1.0])),), np.array([[0]]), np.ones(1))
     one, noise = np.ones((2, 1)), [np.array([[0.1], [-0.1], [np.nan]])]
-    follows = Follows(4 * one, 0 * one, 0 * one, 0 * one, np.array([[[0.5]], [[1.0]]]), noise)
+    follows = Follows(4 * one, 0 * one, 0 * one, 0 * one, np.array([[[0.5]], [[1.0]]]), noise,
+                      np.zeros((2, 2)))  # fmt: skip
     led = GridTransitions(np.array([0, 0, 1]), np.array([0, 1, 1]), np.array([0.5, 0.5, 1.0]), 2)
     found = soft_counts(grid, follows, led, np.zeros(2), np.array([[0], [1]]), None)
     assert found.landing == pytest.approx(((4 + STRENGTH) * 25, MOST))

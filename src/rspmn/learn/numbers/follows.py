@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rspmn.data.keys import group_weights
+from rspmn.learn.flows import ranges_of
 from rspmn.learn.numbers.displacements import Displacements, Logged
 from rspmn.learn.numbers.grid import Grid, Membership
 from rspmn.learn.numbers.mean_boxes import fit_tree
@@ -29,6 +30,8 @@ class Follows:
     variance: Array
     next_numbers: Array  # [nodes, actions, numbers], expected
     noise: list[Array]  # of each action, [draws, numbers] around what is expected
+    #: The least and the most that a step earned, of those that went on and of those that ended.
+    rewards: Array  # [2, 2]
 
 
 def expected_next(
@@ -54,7 +57,8 @@ def expected_next(
     end, mean, variance = _end_and_utility(
         grid, membership, log, next_of_nodes, next_of_rows, at_nodes, at_rows
     )
-    return Follows(steps, end, mean, variance, next_of_nodes, noise)
+    rewards = ranges_of(log.utility, log.ended)
+    return Follows(steps, end, mean, variance, next_of_nodes, noise, rewards)
 
 
 def _local(left: Array, membership: Membership, counts: Array) -> Array:  # [nodes, numbers]

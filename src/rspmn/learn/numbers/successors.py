@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from rspmn.data.keys import group_weights
+from rspmn.learn.flows import known_ranges
 from rspmn.learn.numbers.follows import STRENGTH, Follows
 from rspmn.learn.numbers.grid import Grid
 from rspmn.successor_counts import SoftCounts
@@ -148,7 +149,7 @@ def soft_counts(
     landing[outcome[offered]] = _as_sure_draws(grid, follows, led)[offered]
     return SoftCounts(
         (*starts.tolist(), *others), (*steps.tolist(), *others), (*landing.tolist(), *others),
-        STRENGTH,
+        STRENGTH, *known_ranges(follows.rewards),
     )  # fmt: skip
 
 
