@@ -6,19 +6,40 @@ or be discharged, which earns 100. Age matters a little, sex not at all.
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from rspmn.schema import Schema
 from rspmn.types import Array, Bools, Ints
 
-LABS = "lactate", "map", "crp", "creatinine"
+LABS = "lactate", "map", "crp", "creatinine", "leukocytes", "bilirubin", "platelets", "urea"
 #: The share of each laboratory value that is missing.
-MISSING = np.array([0.03, 0.35, 0.2, 0.1])
+MISSING = np.array([0.03, 0.35, 0.2, 0.1, 0.15, 0.3, 0.2, 0.1])
+#: The laboratory values that may be logged as whole numbers, as age may be.
+WHOLE = np.array([False, True, True, False, False, False, True, True])
 DECISIONS = "antibiotics", "vasopressor"
-SCHEMA = Schema([[*LABS, "age", "sex"], *([name] for name in DECISIONS)], [*DECISIONS], "outcome")
 #: After so many days a stay is cut.
 DAYS = 30
+
+
+class Records(NamedTuple):
+    """What a hospital keeps of its patients."""
+
+    labs: int = 4  # how many laboratory values
+    gaps: float = 1.0  # times the usual share of values that are missing
+    whole: bool = False  # whether some of them, and ages, are whole numbers
+
+    @property
+    def schema(self) -> Schema:
+        """The meaning of the columns."""
+        order = [[*LABS[: self.labs], "age", "sex"], *([name] for name in DECISIONS)]
+        return Schema(order, [*DECISIONS], "outcome")
+
+
+#: The records of all benchmarks that do not say otherwise.
+USUAL = Records()
+SCHEMA = USUAL.schema
 
 #: A policy: the values of all patients, with and without gaps, to both treatments [patients, 2].
 Treat = Callable[["Ward"], Ints]
@@ -27,9 +48,10 @@ Treat = Callable[["Ward"], Ints]
 class Ward:
     """Patients, side by side."""
 
-    def __init__(self, patients: int, rng: np.random.Generator) -> None:
-        self.rng = rng
+    def __init__(self, patients: int, rng: np.random.Generator, records: Records = USUAL) -> None:
+        self.rng, self.records = rng, records
         self.age = rng.normal(62, 14, patients).clip(18, 98)
+        self.age = self.age.round() if records.whole else self.age
         self.sex = rng.integers(2, size=patients)
         self.severity = rng.normal(1 + 0.01 * (self.age - 62), 0.6)
         self.infection = rng.normal(1.2, 0.5, patients).clip(0)
@@ -39,20 +61,32 @@ class Ward:
     def look(self) -> None:
         """Measure the laboratory values of a day."""
         rng, size = self.rng, len(self.age)
-        self.measured = np.stack([
+        measured = [
             1.2 + 1.1 * np.maximum(self.severity, 0) + rng.normal(0, 0.3, size),
             88 - 9 * self.severity + rng.normal(0, 4, size),
             20 + 60 * self.infection + rng.normal(0, 12, size),
             1 + 0.25 * self.severity + 0.004 * (self.age - 62) + rng.normal(0, 0.15, size),
-        ], axis=1)  # fmt: skip
-        gone = rng.random(self.measured.shape) < MISSING
+        ]  # fmt: skip
+        if self.records.labs > len(measured):
+            measured += [
+                8 + 4 * self.infection + rng.normal(0, 1.5, size),
+                0.6 + 0.2 * np.maximum(self.severity, 0) ** 2 + rng.normal(0, 0.2, size),
+                250 - 40 * self.severity + rng.normal(0, 30, size),
+                30 + 12 * self.severity + 0.2 * (self.age - 62) + rng.normal(0, 6, size),
+            ]
+        self.measured = np.stack(measured[: self.records.labs], axis=1)
+        if self.records.whole:
+            self.measured = np.where(
+                WHOLE[: self.records.labs], self.measured.round(), self.measured
+            )
+        gone = rng.random(self.measured.shape) < self.records.gaps * MISSING[: self.records.labs]
         self.logged = np.where(gone, np.nan, self.measured)  # [patients, labs]
 
     def states(self) -> dict[str, list[object]]:
         """Return what is known of all patients, by variable."""
         columns: dict[str, list[object]] = {
             lab: [None if np.isnan(x) else x for x in self.logged[:, k].tolist()]
-            for k, lab in enumerate(LABS)
+            for k, lab in enumerate(LABS[: self.records.labs])
         }
         sex = ["FM"[k] for k in self.sex.tolist()]
         return {**columns, "age": self.age.tolist(), "sex": list(sex)}
@@ -87,9 +121,9 @@ def always_antibiotics(ward: Ward) -> Ints:
     return np.tile([1, 0], (len(ward.age), 1))
 
 
-def mean_outcome(treat: Treat, patients: int, seed: int) -> float:
+def mean_outcome(treat: Treat, patients: int, seed: int, records: Records = USUAL) -> float:
     """Return what a policy earns per stay."""
-    ward, earned = Ward(patients, np.random.default_rng(seed)), 0.0
+    ward, earned = Ward(patients, np.random.default_rng(seed), records), 0.0
     for _ in range(DAYS):
         earned += float(ward.day(treat(ward))[0].sum())
         if not ward.staying.any():
@@ -97,10 +131,12 @@ def mean_outcome(treat: Treat, patients: int, seed: int) -> float:
     return earned / patients
 
 
-def log_of(treat: Treat, patients: int, seed: int) -> dict[str, list[object]]:
+def log_of(
+    treat: Treat, patients: int, seed: int, records: Records = USUAL
+) -> dict[str, list[object]]:
     """Return the log of a policy, a row for each day of each stay."""
-    ward = Ward(patients, np.random.default_rng(seed))
-    names = ["stay", "day", *LABS, "age", "sex", *DECISIONS, "outcome", "over"]
+    ward = Ward(patients, np.random.default_rng(seed), records)
+    names = ["stay", "day", *LABS[: records.labs], "age", "sex", *DECISIONS, "outcome", "over"]
     log: dict[str, list[object]] = {name: [] for name in names}
     for day in range(DAYS):
         here = np.flatnonzero(ward.staying).tolist()

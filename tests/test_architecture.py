@@ -11,7 +11,7 @@ SOURCE = Path(rspmn.__file__).parent
 
 #: The parts from the first to the last; each may import those on the lines above its own.
 LAYERS: list[set[str]] = [
-    {"errors", "types"},
+    {"errors", "memory", "types"},
     {"expressions", "files", "values"},
     {"availability", "display", "log_format"},
     {"schema"},

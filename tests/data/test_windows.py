@@ -13,6 +13,7 @@ import rspmn
 from rspmn import Episodes, Followed, Schema, Windows, windows
 from rspmn.data.cut_steps import CutSteps, cut_steps_that_differ
 from rspmn.errors import DataError
+from rspmn.schema import Kind
 
 SCHEMA = Schema([["x"], ["a"], ["y"]], ["a"], "u", {"y": "continuous"})
 
@@ -188,3 +189,15 @@ def test_cut_steps_that_earn_something_else() -> None:
     assert ends_in([9.0, 0.0] * 20, [0.0, 9.0] * 20) is None
     assert ends_in([9.0] * 20, []) is None
     assert ends_in([], [9.0] * 20) is None
+
+
+def test_whole_numbers_in_one_part_are_continuous_if_the_other_has_fractions() -> None:
+    schema = Schema([["x"], ["a"]], ["a"], "u")
+    parts = []
+    for numbers in ([1, 2], [2.0, 2.5]):
+        log = {"episode": [0, 1], "time": [0, 0], "x": numbers, "a": ["l", "r"], "u": [0.0, 1.0]}
+        parts.append(Windows.from_episodes(Episodes.from_long(log, schema, ending="end")))
+    assert [part.columns["x"].kind for part in parts] == [Kind.INTEGER, Kind.CONTINUOUS]
+    both = parts[0] + parts[1]
+    assert both.schema.kinds["x"] is Kind.CONTINUOUS
+    assert sorted(both.columns["x"].numbers().tolist()) == [1.0, 2.0, 2.0, 2.5]

@@ -84,6 +84,12 @@ class Column:
         values = np.array([*self.domain, np.nan], dtype=np.float64)  # code -1 finds the last
         return np.asarray(values[self.data])
 
+    def as_continuous(self) -> "Column":
+        """Return numbers as a continuous column."""
+        if self.kind is Kind.CONTINUOUS:
+            return self
+        return Column(Kind.CONTINUOUS, self.numbers())
+
     def for_expressions(self) -> NDArray[Any]:  # [n]
         """Return the values as `rspmn.expressions` takes them: numbers, or text."""
         if self.kind is Kind.CONTINUOUS or not any(isinstance(v, str) for v in self.domain):
@@ -117,7 +123,12 @@ def narrowest(size: int) -> Any:
 
 
 def same_domain(one: Column, other: Column, name: str) -> tuple[Column, Column]:
-    """Return two columns of one variable in the same coding."""
+    """Return two columns of one variable in the same coding.
+
+    Whole numbers in one part are continuous if numbers in the other are.
+    """
+    if {one.kind, other.kind} == {Kind.CONTINUOUS, Kind.INTEGER}:
+        return one.as_continuous(), other.as_continuous()
     if not one.is_coded:
         one = other.without_values(len(one))
     if not other.is_coded:

@@ -17,6 +17,7 @@ from rspmn.infer.compiled.assign import NOWHERE, SEVERAL, Assigned, Located, ass
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.estimate import estimate, whole_steps
 from rspmn.learn.missing.complete import completed
+from rspmn.learn.numbers.relevant_numbers import continuous
 from rspmn.learn.set_aside import located_without, put_back, take_out, without_variables
 from rspmn.learn.structure.each_state import why_each_state
 from rspmn.learn.structure.independence import pair_statistics
@@ -102,6 +103,8 @@ def refit(
     windows = log if isinstance(log, Windows) else Windows.from_episodes(log)
     grid = grid_of(model)
     if grid is not None:
+        kinds = model.schema.kinds
+        windows = continuous(windows, [n for n in kinds if kinds[n] is Kind.CONTINUOUS])
         return _refit_on_grid(model, windows, config or LearnConfig(), *grid)
     narrow, leaves = take_out(model)
     log = completed(without_variables(windows, model.set_aside))

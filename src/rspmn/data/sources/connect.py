@@ -20,15 +20,13 @@ import narwhals as nw
 
 from rspmn.errors import DataError
 from rspmn.files import own_folder
+from rspmn.memory import LIMIT
 
 if TYPE_CHECKING:
     import duckdb
 
 T = TypeVar("T")
 
-#: The memory that the process may use by default while it reads a log; what does not fit goes to a
-#: temporary folder.
-MEMORY_LIMIT = "1GB"
 #: A size: a number, and a unit of thousands (MB) or of 1024 (MiB).
 SIZE = r"([0-9]+(?:\.[0-9]*)?)\s*([KMGT]?)(i?)B"
 
@@ -89,7 +87,7 @@ def _bytes_for_duckdb(memory_limit: str | None) -> int:
 
     What the process uses already counts, up to half of the limit.
     """
-    found = re.fullmatch(SIZE, (memory_limit or MEMORY_LIMIT).strip(), re.IGNORECASE)
+    found = re.fullmatch(SIZE, (memory_limit or f"{LIMIT}B").strip(), re.IGNORECASE)
     if found is None:
         raise DataError(f"memory_limit {memory_limit!r}: expected a size such as '1GB' or '500MB'")
     prefix, binary = found[2].upper(), found[3]

@@ -6,6 +6,7 @@ from math import comb
 
 import numpy as np
 
+from rspmn.memory import IN_PASSING
 from rspmn.types import Array, Bools, Ints
 
 #: Ridge penalty of regressions on standardised features, in steps.
@@ -52,15 +53,14 @@ class Displacements:
 
     def __call__(self, features: Array) -> Array:  # [n, actions, numbers]
         """Return the displacement of each number by each action."""
-        wide = _expanded(features, self.degree)
-        return np.stack([wide @ weights for weights in self.weights], axis=1)
+        found = [_predicted(features, self.degree, weights) for weights in self.weights]
+        return np.stack(found, axis=1)
 
     def of_actions(self, features: Array, action: Ints) -> Array:  # [n, numbers]
         """Return the displacement of each number by the action of each row."""
-        wide = _expanded(features, self.degree)
         found = np.empty((len(features), self.weights.shape[2]))
         for a, weights in enumerate(self.weights):
-            found[action == a] = wide[action == a] @ weights
+            found[action == a] = _predicted(features[action == a], self.degree, weights)
         return found
 
 
@@ -73,10 +73,10 @@ def fit_displacements(log: Logged, sizes: tuple[int, ...]) -> Displacements:
     features = _features(log.numbers, log.codes, center, scale, sizes)
     moved, on = log.next_numbers - log.numbers, ~log.ended
     degree = _degree(features, moved, log, on)
-    wide = _expanded(features, degree)
-    shared = _fit(wide, moved, log.counts, on)
+    shared = _fit(features, degree, moved, log.counts, on)
     weights = [
-        _fit(wide, moved, log.counts, (log.action == a) & on, shared) for a in range(log.actions)
+        _fit(features, degree, moved, log.counts, (log.action == a) & on, shared)
+        for a in range(log.actions)
     ]
     return Displacements(center, scale, sizes, degree, np.stack(weights))
 
@@ -97,11 +97,23 @@ def _expanded(features: Array, degree: int) -> Array:
     return np.stack([features[:, list(c)].prod(axis=1) for c in terms], axis=1)
 
 
+def _predicted(features: Array, degree: int, weights: Array) -> Array:  # [n, numbers]
+    parts = _parts(np.arange(len(features)), len(weights))
+    return np.concatenate([_expanded(features[part], degree) @ weights for part in parts])
+
+
+def _parts(rows: Ints, terms: int) -> list[Ints]:
+    """Divide rows so that the polynomials of a part fit into memory."""
+    size = max(1, IN_PASSING // terms)
+    return [rows[first : first + size] for first in range(0, max(1, len(rows)), size)]
+
+
 def _fit(
-    features: Array, target: Array, counts: Array, rows: Bools, prior: Array | None = None
-) -> Array:  # [features, numbers]
+    features: Array, degree: int, target: Array, counts: Array, rows: Bools,
+    prior: Array | None = None,
+) -> Array:  # [terms, numbers]  # fmt: skip
     """Return the weights of ridge regressions, each on the rows where its target is known."""
-    width, size = features.shape[1], target.shape[1]
+    width, size = comb(features.shape[1] + degree, degree), target.shape[1]
     penalty = np.full(width, RIDGE if prior is None else POOLED)
     if prior is None:
         prior, penalty[0] = np.zeros((width, size)), 1e-9
@@ -111,10 +123,12 @@ def _fit(
     for j in range(size):
         alike.setdefault(known[:, j].tobytes(), []).append(j)
     for mine in alike.values():
-        here = np.flatnonzero(known[:, mine[0]])
-        weighted = features[here] * counts[here, None]
-        left = weighted.T @ features[here] + np.diag(penalty)
-        right = weighted.T @ target[here][:, mine] + penalty[:, None] * prior[:, mine]
+        left, right = np.diag(penalty), penalty[:, None] * prior[:, mine]
+        for part in _parts(np.flatnonzero(known[:, mine[0]]), width):
+            wide = _expanded(features[part], degree)
+            weighted = wide * counts[part, None]
+            left += weighted.T @ wide
+            right += weighted.T @ target[part][:, mine]
         found[:, mine] = np.linalg.solve(left, right)
     return found
 
@@ -141,11 +155,12 @@ def _held_out_error(features: Array, moved: Array, log: Logged, on: Bools, degre
     """Return the squared error of displacements, each half predicted from the other."""
     half = np.arange(len(features)) % 2 == 0
     scale = np.nanvar(moved, axis=0) + 1e-300
-    wide, error = _expanded(features, degree), 0.0
+    error = 0.0
     for a in range(log.actions):
         mine = (log.action == a) & on
         for train in (half, ~half):
-            weights = _fit(wide, moved, log.counts, mine & train)
+            weights = _fit(features, degree, moved, log.counts, mine & train)
             test = mine & ~train
-            error += float(np.nansum((moved[test] - wide[test] @ weights) ** 2 / scale))
+            missed = moved[test] - _predicted(features[test], degree, weights)
+            error += float(np.nansum(missed**2 / scale))
     return error

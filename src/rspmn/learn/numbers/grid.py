@@ -10,19 +10,27 @@ around it of products of ramps, which a circuit has; the posterior of the nodes 
 interpolation. Given a part of a state it weighs the cells that agree by how often they were seen.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rspmn.data.distinct import find_sorted
 from rspmn.data.keys import group_weights
 from rspmn.learn.numbers.axes import Axis
-from rspmn.types import Array, Ints
+from rspmn.memory import IN_PASSING, KEPT
+from rspmn.types import Array, Bools, Ints
+
+Indices = NDArray[np.int32]
 
 #: The steps that all cells together are given beyond those that were logged in them.
 UNSEEN = 1.0
+#: Steps that lack values are completed in as many ways as memory allows, but at least in some.
+LEAST_COMPLETIONS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +78,10 @@ class Grid:
         """
         return np.asarray(codes % self._codes @ self._radix)
 
+    def codes_of(self, keys: Ints) -> Ints:  # [n] -> [n, variables]
+        """Return the codes that have some keys."""
+        return np.asarray((keys[:, None] // self._radix) % self._codes)
+
     @cached_property
     def _nodes(self) -> tuple[Ints, Ints]:
         """The keys of all nodes, sorted, and the nodes at the corners of each cell."""
@@ -90,7 +102,7 @@ class Grid:
     @cached_property
     def nodes(self) -> Ints:  # [nodes, variables]
         """The category codes and knots of each node."""
-        return np.asarray((self._nodes[0][:, None] // self._radix) % self._codes)
+        return self.codes_of(self._nodes[0])
 
     @cached_property
     def points(self) -> Array:  # [nodes, numbers]
@@ -123,8 +135,7 @@ class Grid:
         return interval, share
 
     def corner_weights(self, share: Array) -> Array:  # [n, axes] -> [n, corners]
-        """Return the interpolation weights of the corners; what is unknown is halfway."""
-        share = np.where(np.isnan(share), 0.5, share)
+        """Return the interpolation weights of the corners."""
         up = self.corners[:, len(self.sizes) :].astype(bool)  # [corners, axes]
         found = np.ones((len(share), len(up)))
         for j in range(share.shape[1]):
@@ -137,18 +148,27 @@ class Grid:
         `codes` are categories [n, categories], -1 where missing; `numbers` [n, numbers].
         """
         interval, share = self.place(numbers)
-        placed = np.hstack([codes, interval])
-        row, complete, weight = _completed(placed, self.cells, self.weights)
-        corner = self.corner_weights(share[row]) * weight[:, None]
-        node = self.find(complete[:, None, :] + self.corners)
+        parts = _completed(self, np.hstack([codes, interval]), share, (self.cells, self.weights))
+        row, node, weight = zip(*(self._located(*part) for part in parts), strict=True)
+        return Membership(
+            np.concatenate(row), np.concatenate(node), np.concatenate(weight), len(numbers),
+            self.size,
+        )  # fmt: skip
+
+    def _located(
+        self, row: Ints, codes: Ints, share: Array, weight: Array
+    ) -> tuple[Indices, Indices, Array]:
+        """Return rows, nodes and weights of states that lack nothing, by their weights."""
+        corner = self.corner_weights(share) * weight[:, None]
+        node = self.find(codes[:, None, :] + self.corners)
         corner = np.where(node >= 0, corner, 0.0)
         lost = corner.sum(axis=1) <= 0
         if lost.any():
-            node[lost, 0], corner[lost, 0] = self.nearest(complete[lost]), weight[lost]
+            node[lost, 0], corner[lost, 0] = self.nearest(codes[lost]), weight[lost]
         corner *= (weight / corner.sum(axis=1))[:, None]
         kept = corner > 0
         rows = np.repeat(row, kept.sum(axis=1))
-        return Membership(rows, node[kept], corner[kept], len(numbers), self.size)
+        return rows.astype(np.int32), node[kept].astype(np.int32), corner[kept]
 
     def find(self, codes: Ints) -> Ints:
         """Return the nodes with some codes [..., variables], -1 where there is none."""
@@ -156,11 +176,17 @@ class Grid:
 
     def nearest(self, codes: Ints) -> Ints:
         """Return the node nearest to some codes [n, variables]; categories come first."""
+        tree, far = self._tree
+        return np.asarray(tree.query(codes * far)[1], dtype=np.int64)
+
+    @cached_property
+    def _tree(self) -> tuple[Any, Array]:
+        """All nodes as a tree of points, and the distances between codes of each variable."""
         from scipy.spatial import cKDTree
 
         far = np.ones(len(self._radix))
         far[: len(self.sizes)] = 1e3
-        return np.asarray(cKDTree(self.nodes * far).query(codes * far)[1], dtype=np.int64)
+        return cKDTree(self.nodes * far), far
 
 
 class Membership:
@@ -204,15 +230,14 @@ def fit_grid(
     they were seen.
     """
     empty = Grid(sizes, axes, np.zeros((0, len(sizes) + len(axes)), np.int64), np.zeros(0))
-    placed = np.hstack([codes, empty.place(numbers)[0]])
+    interval, share = empty.place(numbers)
+    placed = np.hstack([codes, interval])
     whole = ~(placed < 0).any(axis=1)
     known, times = (placed[whole], counts[whole]) if whole.any() else (_guessed(placed), counts)
-    first, cell, size = _distinct(empty.keys(known))
-    seen = known[first], group_weights(cell, times, size)
-    row, filled_in, weight = _completed(placed, *seen)
-    first, cell, size = _distinct(empty.keys(filled_in))
-    weights = group_weights(cell, weight * counts[row], size)
-    grid = Grid(sizes, axes, *_all_cells(empty, filled_in[first], weights))
+    seen = _counted(empty, [(known, times)])
+    parts = _completed(empty, placed, share, seen)
+    filled_in = _counted(empty, ((part, weight * counts[row]) for row, part, _, weight in parts))
+    grid = Grid(sizes, axes, *_all_cells(empty, *filled_in))
     membership = grid.locate(codes, numbers)
     filled = membership.at_rows(grid.points)
     return grid, membership, np.where(np.isnan(numbers), filled, numbers)
@@ -237,53 +262,96 @@ def _all_cells(grid: Grid, seen: Ints, weights: Array) -> tuple[Ints, Array]:
     return cells, found
 
 
-def _distinct(keys: Ints) -> tuple[Ints, Ints, int]:
-    """Return a row of each distinct key, the number of each row's key, and how many there are."""
-    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
-    return first, which, len(first)
+def _counted(grid: Grid, parts: Iterable[tuple[Ints, Array]]) -> tuple[Ints, Array]:
+    """Return the distinct cells among some, given in parts, and their weights."""
+    keys, weights = np.zeros(0, dtype=np.int64), np.zeros(0)
+    for cells, more in parts:
+        keys, which = np.unique(np.append(keys, grid.keys(cells)), return_inverse=True)
+        weights = group_weights(which, np.append(weights, more), len(keys))
+    return grid.codes_of(keys), weights
 
 
-def _completed(placed: Ints, cells: Ints, seen: Array) -> tuple[Ints, Ints, Array]:
-    """Return rows, complete codes and weights: several for a row that lacks values."""
+def _completed(
+    grid: Grid, placed: Ints, share: Array, seen: tuple[Ints, Array]
+) -> Iterator[tuple[Ints, Ints, Array, Array]]:
+    """Return rows, complete codes, shares and weights, in parts; several for a row with gaps."""
     lacking = placed < 0
     patterns, which = np.unique(lacking, axis=0, return_inverse=True)
-    rows, codes, weights = [], [], []
+    each = max(LEAST_COMPLETIONS, KEPT // (len(placed) * len(grid.corners)))
     for number, pattern in enumerate(patterns):
         mine = np.flatnonzero(which.ravel() == number)
-        if pattern.any():
-            row, at, weight = _matches(placed[mine], cells, seen, ~pattern)
-        else:
-            row, at, weight = np.arange(len(mine)), np.zeros(len(mine), int), np.ones(len(mine))
-        rows.append(mine[row])
-        codes.append(np.where(pattern, cells[at], placed[mine[row]]))
-        weights.append(weight)
-    return np.concatenate(rows), np.concatenate(codes), np.concatenate(weights)
+        gaps = np.flatnonzero(pattern[len(grid.sizes) :])
+        most = each << len(gaps) if pattern.any() else 1
+        agreeing = _Agreeing.of(grid, placed[mine], seen, pattern) if pattern.any() else None
+        size = max(1, IN_PASSING // (most * grid.corners.size))
+        for first in range(0, len(mine), size):
+            rows = mine[first : first + size]
+            if agreeing is None:
+                yield rows, placed[rows], share[rows], np.ones(len(rows))
+            else:
+                row, cells, halves, weight = agreeing.completions(first, len(rows), each, len(gaps))
+                codes, shares = placed[rows[row]], share[rows[row]]
+                taken = agreeing.taken[first + row]
+                shares[:, gaps] = halves
+                yield rows[row], np.where(taken, cells, codes), shares, weight
+
+
+@dataclass(frozen=True, eq=False)
+class _Agreeing:
+    """The cells that agree with each of some rows on what is known of it.
+
+    A row that no cell agrees with is shared among all.
+    """
+
+    cells: Ints  # [cells, variables], those that agree with a row are next to each other
+    weights: Array  # [cells]
+    low: Ints  # [rows], the first cell that agrees
+    high: Ints  # [rows], the one after the last
+    total: Array  # [rows], the weight of these
+    taken: Bools  # [rows, variables], which values are those of the cells
+
+    @classmethod
+    def of(cls, grid: Grid, placed: Ints, seen: tuple[Ints, Array], pattern: Bools) -> "_Agreeing":
+        """Find the cells; `pattern` says which variables all rows lack."""
+        cells, weights = seen
+        key = grid.keys(np.where(pattern, 0, cells))
+        order = np.argsort(key, kind="stable")
+        groups, starts = np.unique(key[order], return_index=True)
+        sums = np.append(np.add.reduceat(weights[order], starts), weights.sum())
+        group = find_sorted(groups, grid.keys(np.where(pattern, 0, placed)))  # -1: none agrees
+        low, high = np.append(starts, 0)[group], np.append(starts[1:], [len(cells)] * 2)[group]
+        taken = np.tile(pattern, (len(placed), 1))
+        if pattern[: len(grid.sizes)].any():  # joint categories are those that were seen
+            taken[group < 0, : len(grid.sizes)] = True
+        return cls(cells[order], weights[order], low, high, sums[group], taken)
+
+    def completions(
+        self, first: int, number: int, most: int, gaps: int
+    ) -> tuple[Ints, Ints, Array, Array]:
+        """Return rows, from 0, cells, shares of the gaps and weights, for some of the rows.
+
+        Of more than `most` cells, the states at quantiles of their weights stand for all. They are
+        knots, lower or upper ones by their place in the cell, and belong to fewer nodes than other
+        states: so there are twice as many of them for each gap.
+        """
+        low, high = (each[first : first + number] for each in (self.low, self.high))
+        few = high - low <= most
+        counts = np.where(few, high - low, most << gaps)
+        row = np.repeat(np.arange(number), counts)
+        place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+        below = np.append(0.0, np.cumsum(self.weights))
+        from_, to = below[low], below[high]
+        goal = from_[row] + (place + 0.5) / counts[row] * (to - from_)[row]
+        quantile = np.searchsorted(below, goal, side="right") - 1
+        at = np.where(few[row], low[row] + place, np.clip(quantile, low[row], high[row] - 1))
+        inside = np.clip((goal - below[at]) / self.weights[at], 0, 1 - 1e-9) * 2**gaps
+        up = inside.astype(np.int64)[:, None] >> np.arange(gaps) & 1
+        halves = np.where(few[row, None], 0.5, up)
+        weight = np.where(few[row], self.weights[at] / self.total[first + row], 1 / counts[row])
+        return row, self.cells[at], halves, weight
 
 
 def _guessed(placed: Ints) -> Ints:
     """Return codes with gaps filled by the most frequent code, for logs without a complete step."""
     usual = [np.bincount(column[column >= 0], minlength=1).argmax() for column in placed.T]
     return np.where(placed < 0, usual, placed)
-
-
-def _matches(placed: Ints, cells: Ints, seen: Array, known: Ints) -> tuple[Ints, Ints, Array]:
-    """Return the cells that agree with each row on the known variables, with their shares.
-
-    A row that no cell agrees with is shared among all.
-    """
-    groups, of_cell = np.unique(cells[:, known], axis=0, return_inverse=True)
-    together = np.vstack([groups, placed[:, known]])
-    _, code = np.unique(together, axis=0, return_inverse=True)
-    code = code.ravel()
-    place = np.full(code.max() + 1, -1)
-    place[code[: len(groups)]] = np.arange(len(groups))
-    group = place[code[len(groups) :]]  # [rows], -1 if no cell agrees
-    order = np.argsort(of_cell.ravel(), kind="stable")
-    starts = np.searchsorted(of_cell.ravel()[order], np.arange(len(groups) + 1))
-    low = np.where(group >= 0, starts[group], 0)
-    high = np.where(group >= 0, starts[group + 1], len(cells))
-    sizes = high - low
-    row = np.repeat(np.arange(len(placed)), sizes)
-    at = order[np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes - low, sizes)]
-    total = group_weights(row, seen[at], len(placed))
-    return row, at, seen[at] / total[row]

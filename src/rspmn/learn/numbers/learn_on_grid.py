@@ -23,8 +23,9 @@ from rspmn.learn.numbers.axes import SIDES, Axis, Circle, NumberLine, quantile_k
 from rspmn.learn.numbers.displacements import Logged, fit_displacements
 from rspmn.learn.numbers.follows import expected_next, next_categories
 from rspmn.learn.numbers.grid import Grid, fit_grid
-from rspmn.learn.numbers.relevant_numbers import KNOTS, STEPS_PER_NODE, NumbersInfo
+from rspmn.learn.numbers.relevant_numbers import STEPS_PER_NODE, NumbersInfo, continuous
 from rspmn.learn.numbers.resolution import CHANGE, Solved, change_between, coarsest
+from rspmn.learn.numbers.size import KNOTS, GridSize
 from rspmn.learn.numbers.steps import Steps, steps_of
 from rspmn.learn.numbers.successors import transitions
 from rspmn.learn.numbers.template import Layout, model_of
@@ -45,6 +46,7 @@ def learn_on_grid(
 
     `info` says what matters; which knots were chosen is added to it.
     """
+    windows = continuous(windows, info.integers)
     names = [n for n in info.relevant if windows.columns[n].kind is Kind.CONTINUOUS]
     steps = steps_of(windows, frozenset(names))
     circles = _circles(steps, names)
@@ -119,6 +121,7 @@ def _resolved(
 ) -> tuple[Solved, dict[int, float]]:
     """Return the coarsest grid that is fine enough, and what decisions of each would lose."""
     total, lines = float(steps.counts.sum()), len(chosen.axes) - len(circles)
+    size = GridSize(steps, [*chosen.numbers, *chosen.categories])
     solved: dict[int, Solved] = {}
     per_node = 0.0  # the seconds that a node of the last grid took
     for fine in KNOTS if lines else [k for k in KNOTS if _on_circle(k) == k]:
@@ -127,6 +130,7 @@ def _resolved(
         began = time.monotonic()
         if last and (
             total < STEPS_PER_NODE * last.grid.categories * nodes
+            or not size.fits(nodes)
             or began + per_node * nodes >= deadline
         ):
             break

@@ -8,13 +8,15 @@ one that merely moves with it, is not added.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
+from rspmn.errors import DataError
 from rspmn.learn.numbers.mean_boxes import fit_tree
+from rspmn.learn.numbers.size import KNOTS, GridSize
 from rspmn.learn.numbers.steps import Steps, Variable
 from rspmn.learn.structure.f_test import f_test
 from rspmn.types import Array, Bools, Ints
@@ -51,12 +53,16 @@ def relevant_variables(
     and together with another variable too: rewards may depend on a sum, of which each part tells
     little, and a policy would do what the log never did to what it does not see.
     """
-    search, found = _Search.of(_thinned(steps)), list(required)
+    search, found, large = _Search.of(_thinned(steps)), list(required), list[str]()
     while new := search.clearest(found) or search.clearest_pair(found):
         if len(found) + len(new) > most:
-            return found, new
+            return found, large + new
         found += new
-    return found, []
+        for name in _too_large(steps, found, required):
+            found.remove(name)
+            large.append(name)
+        search = search.without(large)
+    return found, large
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +82,10 @@ class _Search:
             steps, coded, {name: _independent(steps, name) for name in coded},
             frozenset(name for name in coded if _is_moved(steps, name, coded[name])),
         )  # fmt: skip
+
+    def without(self, names: Sequence[str]) -> "_Search":
+        """Return the search among other variables."""
+        return replace(self, codes={n: c for n, c in self.codes.items() if n not in names})
 
     def clearest(self, found: Sequence[str]) -> list[str]:
         """Return the variable that what is left unexplained depends on most clearly, if any."""
@@ -123,12 +133,32 @@ def _is_moved(steps: Steps, name: str, codes: Ints) -> bool:
     """Return whether the next value of a variable depends on the action, given its value."""
     (variable,) = steps.only([name])
     here, after = variable.values(), variable.next_values()
-    target = (
-        after - here
-        if variable.is_number
-        else (after != here) + np.where(np.isnan(after), np.nan, 0.0)
-    )
+    target = after - here
+    if not variable.is_number:
+        target = np.where(np.isnan(target), np.nan, target != 0)
     return _f_test(steps.action, codes + 1, target, steps.counts).p_value < RATE
+
+
+def _too_large(steps: Steps, names: Sequence[str], required: Sequence[str]) -> list[str]:
+    """Return the variables without which the coarsest grid fits into memory: of most values."""
+    left, out = list(names), list[str]()
+    while not (size := GridSize(steps, left)).fits(KNOTS[0] ** size.numbers):
+        others = [name for name in reversed(left) if name not in required]
+        if not others:
+            raise DataError(
+                f"{', '.join(left)}: laws of the schema are about them, and states that differ by "
+                "all their values need too much memory: group their values, or learn with "
+                'numbers="intervals"'
+            )
+        out.append(max(others, key=lambda name: _values(steps, name)))
+        left.remove(out[-1])
+    return out
+
+
+def _values(steps: Steps, name: str) -> int:
+    """Return how many values a variable has on the coarsest grid."""
+    (variable,) = steps.only([name])
+    return len(variable.column.domain) or KNOTS[0]
 
 
 def _independent(steps: Steps, name: str) -> Array:  # [steps]

@@ -1,18 +1,17 @@
 """Whether numbers of the state matter; what learns from them is imported where there are any."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from rspmn.data.columns import Column
 from rspmn.data.windows import Windows
 from rspmn.learn.config import LearnConfig
 from rspmn.schema import Kind
 
 #: A node has at least this many logged steps on average.
 STEPS_PER_NODE = 10.0
-#: Numbers of knots that are tried, one after the other.
-KNOTS = 3, 4, 5, 6, 8, 11, 16, 22, 32
 
 
 @dataclass
@@ -22,6 +21,7 @@ class NumbersInfo:
     relevant: tuple[str, ...] = ()  # the state variables that matter, the clearest first
     aside: tuple[str, ...] = ()  # those that do not
     grid: bool = False  # whether interface nodes are soft boxes
+    integers: tuple[str, ...] = ()  # integers of many values, which are numbers on a grid
     large: tuple[str, ...] = ()  # of those aside, what matters but makes states too many
     knots: dict[str, tuple[float, ...]] = field(default_factory=dict)
     circles: tuple[tuple[str, ...], ...] = ()  # numbers that are cosine and sine of an angle
@@ -39,13 +39,16 @@ def relevant_numbers(
     """
     schema = windows.schema
     known = [name for name in schema.information_sets[0] if name not in noise]
-    numbers = {name for name in known if _is_number(windows, name, config)}
+    many = [n for n in schema.information_sets[0] if _has_many_values(windows, n, config)]
+    integers = tuple(n for n in many if windows.columns[n].kind is Kind.INTEGER)
+    numbers = {*many} & {*known} - {*integers}
     if not numbers or config.numbers != "soft" or any(schema.information_sets[1:-1]):
         return NumbersInfo()
     from rspmn.learn.numbers.relevant import relevant_variables
+    from rspmn.learn.numbers.size import KNOTS
     from rspmn.learn.numbers.steps import steps_of
 
-    steps = steps_of(windows, frozenset(numbers))
+    steps = steps_of(continuous(windows, integers), frozenset(many))
     steps = replace(steps, variables=steps.only(known))
     most = int(np.log(max(3.0, steps.counts.sum() / STEPS_PER_NODE)) / np.log(KNOTS[0]))
     declared = {*config.keep, *(name for law in schema.laws for name in law.variables)}
@@ -53,12 +56,30 @@ def relevant_numbers(
     relevant, large = relevant_variables(steps, max(1, most), required)
     grid = bool(numbers & set(relevant))
     names = schema.information_sets[0] if grid else numbers
-    aside = tuple(name for name in names if name not in relevant)
-    return NumbersInfo(tuple(relevant), aside, grid, tuple(large) if grid else ())
+    return NumbersInfo(
+        tuple(relevant), tuple(n for n in names if n not in relevant), grid,
+        integers if grid else (), tuple(large) if grid else (),
+    )  # fmt: skip
 
 
-def _is_number(windows: Windows, name: str, config: LearnConfig) -> bool:
+def _has_many_values(windows: Windows, name: str, config: LearnConfig) -> bool:
+    """Return whether a variable is a number of more values than tests have bins."""
     column = windows.columns[name]
-    if column.kind is not Kind.CONTINUOUS or name in config.leaves:
+    if column.kind not in (Kind.CONTINUOUS, Kind.INTEGER) or name in config.leaves:
         return False
-    return len(np.unique(column.data[~np.isnan(column.data)])) > config.bins
+    return len(np.unique(column.data[~column.missing])) > config.bins
+
+
+def continuous(windows: Windows, names: Collection[str]) -> Windows:
+    """Return the windows with some integers as continuous numbers."""
+
+    def changed(columns: Mapping[str, Column]) -> dict[str, Column]:
+        return {
+            name: column.as_continuous() if name in names else column
+            for name, column in columns.items()
+        }
+
+    return replace(
+        windows, schema=windows.schema.with_kinds(dict.fromkeys(names, Kind.CONTINUOUS)),
+        columns=changed(windows.columns), next_columns=changed(windows.next_columns),
+    )  # fmt: skip

@@ -9,6 +9,7 @@ from rspmn.data.keys import group_weights
 from rspmn.learn.flows import known_ranges
 from rspmn.learn.numbers.follows import STRENGTH, Follows
 from rspmn.learn.numbers.grid import Grid
+from rspmn.memory import IN_PASSING
 from rspmn.successor_counts import SoftCounts
 from rspmn.types import Array, Ints
 
@@ -19,6 +20,8 @@ MOST_CORNERS = 16
 SMALL = 0.05
 #: The number of logged deviations that represent the noise of an action.
 DRAWS = 16
+#: Values of a category with a probability below this do not follow.
+LEAST = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,16 +56,44 @@ def transitions(grid: Grid, follows: Follows, categories: list[Array]) -> GridTr
     parts = []
     for a in range(actions):
         noise = _draws(grid, follows.noise[a])
-        for draw in noise:
-            points = follows.next_numbers[:, a] + draw
-            codes, weight = _landing(grid, points, len(noise) == 1)
-            parts.append(_joined(grid, codes, weight / len(noise), categories, a, actions))
+        for nodes in _blocks(grid, categories, a):
+            joined = []
+            for draw in noise:
+                points = follows.next_numbers[nodes, a] + draw
+                codes, weight = _landing(grid, points, len(noise) == 1)
+                weight = weight / len(noise)
+                joined.append(_joined(grid, nodes, codes, weight, categories, a, actions))
+            parts.append(_merged(joined, size))
+    key, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(key)
+    site, to = np.divmod(key[order], size)
+    return GridTransitions(site, to, _scaled(site, weight[order]), size * actions)
+
+
+def _blocks(grid: Grid, categories: list[Array], action: int) -> list[Ints]:
+    """Divide the nodes so that the successors of a block fit into memory."""
+    entries = np.full(grid.size, float(most_landings(len(grid.axes))))
+    numbers = entries * grid.nodes.shape[1]  # held for each node
+    for each in categories:
+        numbers += entries * each.shape[2]
+        entries = entries * (each[:, action] > LEAST).sum(axis=1)
+        numbers += entries * grid.nodes.shape[1]
+    block = (np.cumsum(numbers) // IN_PASSING).astype(np.int64)
+    return np.split(np.arange(grid.size), np.flatnonzero(np.diff(block)) + 1)
+
+
+def most_landings(axes: int) -> int:
+    """Return in how many knots the successor of a node may lie, by the draws of its noise."""
+    return max(DRAWS * (axes + 1), MOST_CORNERS)
+
+
+def _merged(parts: list[tuple[Ints, Ints, Array]], size: int) -> tuple[Ints, Array]:
+    """Return keys of sites and nodes, sorted, and their weights; next to none are left out."""
     site, to, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
     key, which = np.unique(site * size + to, return_inverse=True)
     total = group_weights(which, weight, len(key))
     kept = total > 1e-9
-    site, to = np.divmod(key[kept], size)
-    return GridTransitions(site, to, _scaled(site, total[kept]), size * actions)
+    return key[kept], total[kept]
 
 
 def _scaled(site: Ints, weight: Array) -> Array:
@@ -96,9 +127,10 @@ def _landing(grid: Grid, points: Array, certain: bool) -> tuple[Ints, Array]:
 
 
 def _joined(
-    grid: Grid, knots: Ints, weight: Array, categories: list[Array], action: int, actions: int
-) -> tuple[Ints, Ints, Array]:
-    """Return sites, nodes and weights: knots crossed with the next values of the categories.
+    grid: Grid, sources: Ints, knots: Ints, weight: Array, categories: list[Array], action: int,
+    actions: int,
+) -> tuple[Ints, Ints, Array]:  # fmt: skip
+    """Return sites, nodes and weights of some sources: knots crossed with the next categories.
 
     Corners that are no node give their weight to those that are; if none is, to the nearest.
     """
@@ -107,8 +139,8 @@ def _joined(
     found, share = weight.ravel(), np.empty((len(node), 0), dtype=np.int64)
     at = knots.reshape(len(node), -1)
     for each in categories:
-        chance = each[node, action]  # [entries, codes]
-        entry, code = np.nonzero(chance > 1e-6)
+        chance = each[sources[node], action]  # [entries, codes]
+        entry, code = np.nonzero(chance > LEAST)
         node, found, at = node[entry], found[entry] * chance[entry, code], at[entry]
         share = np.hstack([share[entry], code[:, None]])
     where = np.hstack([share, at])
@@ -120,7 +152,7 @@ def _joined(
     kept = to >= 0
     node, to, found = node[kept], to[kept], found[kept]
     found = found / np.bincount(node, found, len(nodes))[node] * weight.sum(axis=1)[node]
-    return node * actions + action, to, found
+    return sources[node] * actions + action, to, found
 
 
 #: No expected state is taken as surer than the mean of this many draws.

@@ -1,0 +1,118 @@
+"""What a grid holds in memory is known before it is made, and bounded."""
+
+import subprocess
+import sys
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rspmn
+from effort import seeds
+from rspmn import Schema
+from rspmn.data.windows import Windows
+from rspmn.learn import learn_rspmn
+from rspmn.learn.irrelevant import Reason
+from rspmn.learn.numbers.size import GridSize
+from rspmn.learn.numbers.steps import steps_of
+from rspmn.schema import Kind
+
+
+def wards(steps: int, seed: int, gaps: float = 0.2) -> Windows:
+    """Return a log of a pressure, a rate and a place that matter, with gaps, and a badge.
+
+    The pressure is a number, the rate an integer of some 300 values, and the place one of 40. The
+    badge is an integer, too, but of no matter.
+    """
+    rng = np.random.default_rng(seed)
+    pressure, rate = (np.cumsum(rng.normal(0, s, steps)) % (10 * s) for s in (0.3, 30.0))
+    place, action = rng.integers(0, 40, steps), rng.integers(0, 2, steps)
+    earned = 2 * pressure + rate / 100 + place / 20 * action + rng.normal(0, 0.1, steps)
+
+    def with_gaps(values: list[Any]) -> list[Any]:
+        return [
+            None if gone else x for x, gone in zip(values, rng.random(steps) < gaps, strict=True)
+        ]
+
+    log = {
+        "episode": (np.arange(steps) // 10).tolist(), "time": list(range(steps)),
+        "pressure": with_gaps(pressure.tolist()), "rate": with_gaps(rate.round().tolist()),
+        "badge": rng.integers(0, 500, steps).tolist(),  # of no matter
+        "place": with_gaps([f"p{k}" for k in place.tolist()]), "a": action.tolist(),
+        "u": earned.tolist(),
+    }  # fmt: skip
+    schema = Schema([["pressure", "rate", "badge", "place"], ["a"]], ["a"], "u")
+    return rspmn.windows(log, schema, ending="cut")
+
+
+@pytest.mark.parametrize("seed", seeds(few=1, many=20))
+def test_memory_is_bounded(seed: int) -> None:
+    """Fault: 2,000 steps took gigabytes, as each of some 300 rates was a node beside each place.
+
+    Of what is kept or held in passing, nothing is larger than 8 · KEPT = 62 MB (`rspmn.memory`).
+    """
+    windows = wards(2_000, seed)
+    tracemalloc.start()
+    try:
+        model, _ = learn_rspmn(windows)
+        model.policy(10).value()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 100e6
+
+
+def test_integers_of_many_values_are_numbers() -> None:
+    """Where numbers matter: 300 rates would be as many nodes for each of the others."""
+    model, info = learn_rspmn(wards(2_000, 0, gaps=0.0))
+    assert {"pressure", "rate"} <= {*info.numbers.relevant}
+    assert info.numbers.integers == ("rate", "badge")
+    assert {*info.numbers.knots} == {"pressure", "rate"}
+    assert model.schema.kinds["rate"] is Kind.CONTINUOUS
+    policy = model.policy(5)
+    assert len(model.sample(3, 5, 0, policy)) == 3
+    assert policy.act({"pressure": 0.5, "rate": 150, "place": "p3"}) in (0, 1)
+
+
+def test_the_size_of_a_grid() -> None:
+    """A grid of 9 knots and 40 places has 360 nodes; it fits until branches or edges do not."""
+    windows = wards(2_000, 0, gaps=0.0)
+    size = GridSize(steps_of(windows, frozenset({"pressure"})), ["pressure", "place"])
+    assert size.numbers == 1
+    assert size.fits(9)
+    # 2 · 40 · 10⁴ branches of 3,000 bytes are 2.4 GB.
+    assert not size.fits(10_000)
+
+
+def test_what_does_not_fit_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variable of the most values gives way, and `info` says so."""
+    monkeypatch.setattr("rspmn.learn.numbers.size.LIMIT", 8_000_000)
+    _, info = learn_rspmn(wards(2_000, 0, gaps=0.0))
+    assert info.numbers.large == ("place",)
+    assert info.aside["place"] is Reason.LARGE
+    assert "place" in str(info)
+    assert {*info.numbers.relevant} == {"pressure", "rate"}
+
+
+#: Learns from a log of 50,000 steps, and prints the most memory that the process had, in MB.
+LARGE = """
+import resource, sys
+from test_size import wards
+from rspmn.learn import learn_rspmn
+model, _ = learn_rspmn(wards(50_000, int(sys.argv[1])))
+model.policy(10).honest_value()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6)
+"""
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(5))
+def test_memory_of_large_logs(seed: int, pytestconfig: pytest.Config) -> None:
+    """In a process of its own, Python and the log included."""
+    path = [str(pytestconfig.rootpath / "tests" / part) for part in ("learn/numbers", "")]
+    code = f"import sys; sys.path[:0] = {path}\n" + LARGE
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(seed)], check=True, capture_output=True, text=True
+    )
+    assert float(done.stdout) < 1000
