@@ -29,6 +29,7 @@ ARGUMENTS = {
     "missing": "--seeds 1 --worlds lake --episodes 100 --shares 0.1",
     "noise": "--worlds GridUniverse --columns 3 --episodes 100",
     "ratios": "HEAD --rounds 1 --share 0.01 --only act",
+    "retention": "--seeds 1",
     "rings": "--machines 4 --episodes 100",
     "scale": "--steps 10000 --runs 1",
     "serve": "--rows 10 --batches 2 --singles 10 --episodes 300",

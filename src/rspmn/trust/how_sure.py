@@ -17,6 +17,7 @@ from rspmn.infer.compiled.mixture import Situation
 from rspmn.infer.compiled.planned import Plan
 from rspmn.infer.criterion import LEAST_KNOWN, TIE
 from rspmn.infer.meu import show_share
+from rspmn.memory import LIMIT
 from rspmn.trust.drawn_worlds import Worlds, limit_of
 from rspmn.trust.honest import tails_of
 from rspmn.trust.rules import Recorded, Rule, rule_of
@@ -24,6 +25,8 @@ from rspmn.types import Array
 
 #: Draws from the posterior, and the seed that they are made with.
 DRAWS, SEED = 200, 0
+#: Where draws are large, fewer are made, so that they fit into half the limit; at least so many.
+LEAST_DRAWS = 20
 #: A decision is too close to call if its action is best in a smaller share of draws.
 SURE = 0.9
 #: What branches are worth is kept for so many different numbers of steps to go.
@@ -89,7 +92,10 @@ class DrawnPlan:
     def draws(self) -> int:
         """The number of draws."""
         model = self.planned.model
-        return model.source.affordable(self._most) if model.is_counted else self._most
+        if not model.is_counted:
+            return self._most
+        held = max(LEAST_DRAWS, LIMIT // 2 // 8 // max(1, model.source.floats))
+        return model.source.affordable(min(self._most, held))
 
     @cached_property
     def _worlds(self) -> Worlds:

@@ -32,6 +32,7 @@ from rspmn.learn.numbers.template import Layout, model_of
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.leaves import SmoothedLeaves
 from rspmn.learn.structure.rows import Rows, table_of
+from rspmn.memory import KEPT
 from rspmn.model import RSPMN
 from rspmn.schema import Kind
 from rspmn.types import Array, Ints
@@ -51,6 +52,7 @@ def learn_on_grid(
     steps = steps_of(windows, frozenset(names))
     circles = _circles(steps, names)
     chosen = Chosen(_together(names, circles), [n for n in info.relevant if n not in names])
+    steps = steps.thinned(KEPT >> len(chosen.axes))  # each belongs to 2^d nodes
     solved, info.losses = _resolved(steps, chosen, circles, deadline)
     info.circles = tuple(circles)
     for together, axis in zip(chosen.axes, solved.grid.axes, strict=True):
@@ -63,7 +65,7 @@ def estimate_on_grid(
 ) -> RSPMN:
     """Return the model of a grid that is given: its axes by their numbers, and its categories."""
     chosen = Chosen([*axes], categories)
-    steps = steps_of(windows, frozenset(chosen.numbers))
+    steps = steps_of(windows, frozenset(chosen.numbers)).thinned(KEPT >> len(axes))
     solved = _solve(steps, chosen, tuple(axes.values()))
     return _model(windows, config, steps, chosen, solved)
 

@@ -53,7 +53,7 @@ def relevant_variables(
     and together with another variable too: rewards may depend on a sum, of which each part tells
     little, and a policy would do what the log never did to what it does not see.
     """
-    search, found, large = _Search.of(_thinned(steps)), list(required), list[str]()
+    search, found, large = _Search.of(steps.thinned(MOST_STEPS)), list(required), list[str]()
     while new := search.clearest(found) or search.clearest_pair(found):
         if len(found) + len(new) > most:
             return found, large + new
@@ -172,12 +172,6 @@ def _independent(steps: Steps, name: str) -> Array:  # [steps]
     if not known.any() or (here != after)[known].mean() > CONSTANT:
         return steps.counts
     return np.asarray(steps.counts * min(1.0, steps.episodes / float(steps.counts.sum())))
-
-
-def _thinned(steps: Steps) -> Steps:
-    """Return every k-th step of a long log."""
-    every = -(-len(steps) // MOST_STEPS)
-    return steps if every == 1 else steps.take(np.arange(0, len(steps), every))
 
 
 def _binned(values: Array, is_number: bool) -> Ints:

@@ -66,6 +66,11 @@ class Steps:
             episodes=self.episodes * len(which) / max(1, len(self)),
         )  # fmt: skip
 
+    def thinned(self, most: int) -> "Steps":
+        """Return at most so many steps, spread over the log."""
+        every = -(-len(self) // most)
+        return self if every <= 1 else self.take(np.arange(0, len(self), every))
+
     def only(self, names: Sequence[str]) -> tuple[Variable, ...]:
         """Return some of the variables, in the order of their names."""
         by_name = {variable.name: variable for variable in self.variables}
