@@ -44,10 +44,11 @@ class LearnConfig:
     #: The significance level of tests for an effect on the mean utility.
     mean_alpha: float = 0.001
     #: The actions that are available in a state. "declared": those taken anywhere in its interface
-    #: node, unless the schema declares them unavailable. "observed": those taken in the state
-    #: itself; states with different actions are then different states.
+    #: node, unless the schema declares them unavailable; states share no node if the logger avoided
+    #: an action in one of them. "observed": those taken in the state itself; states with different
+    #: actions are then different states.
     availability: Literal["declared", "observed"] = "declared"
-    #: An action never taken where at least this many times were expected is reported and, if
+    #: An action never taken where about this many times were expected is reported and, if
     #: availability is "observed", unavailable there.
     unavailable_from: float = 10.0
     #: A value must occur this often with each decision before it can be considered irrelevant.

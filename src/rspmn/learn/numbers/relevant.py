@@ -146,9 +146,9 @@ def _too_large(steps: Steps, names: Sequence[str], required: Sequence[str]) -> l
         others = [name for name in reversed(left) if name not in required]
         if not others:
             raise DataError(
-                f"{', '.join(left)}: laws of the schema are about them, and states that differ by "
-                "all their values need too much memory: group their values, or learn with "
-                'numbers="intervals"'
+                f"{', '.join(left)}: they are to be kept, or laws are about them, and states "
+                "that differ by all their values need too much memory: group their values, or "
+                'learn with numbers="intervals"'
             )
         out.append(max(others, key=lambda name: _values(steps, name)))
         left.remove(out[-1])
