@@ -137,8 +137,8 @@ def acts_with_rules(asked: Asked) -> None:
     _acts(asked, asked.recurrent.policy(2, forbid=rules))
 
 
-def acts_with_caution(asked: Asked) -> None:
-    _acts(asked, asked.recurrent.policy(2, caution=1.0))
+def acts_plainly(asked: Asked) -> None:
+    _acts(asked, asked.recurrent.policy(2, safe=False))
 
 
 def single_decisions(asked: Asked) -> None:
@@ -229,7 +229,7 @@ def exports(asked: Asked) -> None:
 
 QUESTIONS: tuple[Question, ...] = (
     facts, saved_again, meu_of_steps, meu_for_ever, meu_discounted, values, acts, acts_for_ever,
-    acts_untried, acts_with_rules, acts_with_caution, single_decisions, acts_of_many, policy_table,
+    acts_untried, acts_with_rules, acts_plainly, single_decisions, acts_of_many, policy_table,
     how_sure, honest_value, explain, sensitivity, information, returns, tail, likelihood,
     most_probable, sample_by_policy, unfold, report, exports,
 )  # fmt: skip

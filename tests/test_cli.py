@@ -326,7 +326,7 @@ def test_the_honest_value_comes_first(tmp_path: Path, capsys: pytest.CaptureFixt
         state = ["--state", "cell=0"] if command == "act" else []
         _, out, _ = run(capsys, command, path, "--horizon", "8", *state)
         assert out.startswith(f"honest value {found.point:.4g}  (90 % interval {found.low:.4g} to")
-        assert f"promise (MEU) {found.promise:.4g}\n" in out
+        assert f"; promise {found.promise:.4g}\n" in out
     # What is extrapolated has none.
     _, out, _ = run(capsys, "meu", path, "--horizon", "8", "--allow-untried")
     assert "honest" not in out

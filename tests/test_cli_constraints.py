@@ -1,4 +1,4 @@
-"""The command line with constraints and caution, and how sure its answers are."""
+"""The command line with constraints, and how sure its answers are."""
 
 import json
 from pathlib import Path
@@ -77,17 +77,6 @@ def test_tables_and_samples(
     code, _, err = run(capsys, *words, "--sure")
     assert code == 2
     assert err == "rspmn: --table and --sure cannot be combined: use --sure with --state\n"
-
-
-def test_caution(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    plain, cautious = (
-        json.loads(run(capsys, "meu", model, "--horizon", 20, *more, "--json")[1])["meu"]
-        for more in ([], ["--caution", 0])
-    )
-    assert cautious < plain
-    code, _, err = run(capsys, "meu", model, "--horizon", 20, "--caution", -1)
-    assert code == 2
-    assert "--caution: expected 0 or more" in err
 
 
 def test_numbers_outside_the_log_are_warned_of(

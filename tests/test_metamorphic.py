@@ -196,7 +196,7 @@ def answers(model: RSPMN, unit: float) -> dict[str, list[float]]:
         honest, sure = policy.honest_value(draws=50), policy.how_sure(STATES[0])
         found[name] = [float(policy.value()), honest.point, honest.low, honest.high]
         found[name] += [x for each in sure.actions for x in (each.mean, each.low, each.high)]
-        found[name] += [float(model.policy(horizon, discount, caution=0.2).value())]
+        found[name] += [float(model.policy(horizon, discount, safe=False).value())]
     policy = model.policy(5)
     returns, tail = policy.returns(), policy.tail(0.2)
     found["returns"] = [returns.mean, returns.deviation, returns.quantile(0.1), returns.cvar(0.2)]

@@ -152,8 +152,8 @@ WRONG: dict[str, bytes] = {
     ),
     'not a model file: no "format": "rspmn"': b"{}",
     "expected finite numbers, found NaN": b'{"format": NaN}',
-    "format version 12 is newer than this rspmn reads (up to 11): upgrade rspmn": edited(
-        put("version", 12)
+    "format version 13 is newer than this rspmn reads (up to 12): upgrade rspmn": edited(
+        put("version", 13)
     ),
     "there is no format version 0": edited(put("version", 0)),
     "'version' must be an integer, found 'one'": edited(put("version", "one")),

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from rspmn.infer.sample import Decide
     from rspmn.trust import HonestValue, Posterior
     from rspmn.trust.drawn_worlds import Source
+    from rspmn.trust.safe_choice import SafeChoice
     from rspmn.trust.soft_box_draws import SoftPosterior
 
 
@@ -62,7 +63,7 @@ class PolicyOptions(TypedDict, total=False):
     forbid: "Rules"
     only: "Rules"
     min_support: float
-    caution: float | None
+    safe: bool
 
 
 #: Known values of a step, by variable; None, NaN and variables left out are unknown.
@@ -357,7 +358,9 @@ class RSPMN:
 
         if state is not None:  # what is wrong with it is said before anything is computed
             known_values(as_state(state, self.schema), self.template)
-        policy = self.policy(horizon, discount, allow_untried=allow_untried, criterion=criterion)
+        policy = self.policy(
+            horizon, discount, allow_untried=allow_untried, criterion=criterion, safe=False
+        )
         return policy.value(state)
 
     def honest_value(
@@ -490,9 +493,9 @@ class RSPMN:
         forbid: "Rules" = (),
         only: "Rules" = (),
         min_support: float = 0.0,
-        caution: float | None = None,
+        safe: bool = True,
     ) -> "Policy":
-        """Return the best decisions over `horizon` steps, or in the limit of many.
+        """Return the decisions to recommend over `horizon` steps, or in the limit of many.
 
         Parameters
         ----------
@@ -508,11 +511,11 @@ class RSPMN:
             In the same form, the only actions to allow.
         min_support
             The minimum number of logged steps of an action in similar states.
-        caution
-            Plan with the posterior: the value of an action is its mean over draws of all weights.
-            The plan deviates from the maximum expected utility only for actions that were logged
-            often enough and gain more than this number of standard deviations. See
-            `rspmn.trust.caution`.
+        safe
+            Whether the plan may be nearer to practice than that of maximum expected utility, where
+            the log does not support that to be better than practice; `policy.choice` says what was
+            chosen, and why. See `rspmn.trust.safe_choice`. False is the plan of maximum expected
+            utility, as is any model without counts, `allow_untried` or a criterion of your own.
 
         Examples
         --------
@@ -528,13 +531,21 @@ class RSPMN:
         from rspmn.infer.policy import Policy
 
         template = (self.with_untried() if allow_untried else self).template
-        rule = constraints(self.schema, template, forbid, only, min_support, criterion or MEU)
-        if caution is None:
-            return Policy(self, horizon, discount, otherwise, allow_untried, rule)
-        from rspmn.trust.caution import CautiousPlan
 
-        planner = partial(CautiousPlan, caution=caution)
-        return Policy(self, horizon, discount, otherwise, allow_untried, rule, planner)
+        def of(base: "Criterion") -> "Policy":
+            rule = constraints(self.schema, template, forbid, only, min_support, base)
+            return Policy(self, horizon, discount, otherwise, allow_untried, rule)
+
+        if not safe or criterion is not None or allow_untried or not self.is_counted:
+            return of(criterion or MEU)
+        from rspmn.trust.safe_choice import safe_policy
+
+        return safe_policy(of, self._choices)
+
+    @cached_property
+    def _choices(self) -> "dict[tuple[object, ...], SafeChoice]":
+        """The safe choices that were made, by horizon, discount and rules."""
+        return {}
 
     def merged(
         self, tolerance: float, horizon: int, discount: float = 1.0

@@ -7,7 +7,8 @@ laws in the schema. Version 4 adds the counts behind the weights of S_L. Version
 variables that were set aside. Version 6 adds factored latents. Version 7 adds the counts behind
 soft boxes. Version 8 adds interface nodes beyond the log. Version 9 adds shared utilities. Version
 10 adds large networks as arrays, long lists as differences, and leaves of moves. Version 11 adds
-the ranges of rewards. Models without them are written as version 1.
+the ranges of rewards, version 12 logged steps of soft boxes. Models without them are written as
+version 1.
 """
 
 import gzip
@@ -29,14 +30,20 @@ from rspmn.files import write_atomically
 from rspmn.model import RSPMN, Untried
 from rspmn.schema import Schema
 from rspmn.spmn import SPMN
-from rspmn.successor_counts import SharedFactors, SharedUtilities, SoftCounts, SuccessorCounts
+from rspmn.successor_counts import (
+    SharedFactors,
+    SharedUtilities,
+    SoftCounts,
+    StepSample,
+    SuccessorCounts,
+)
 from rspmn.values import as_value
 
 FORMAT = "rspmn"
 #: Increased whenever an older rspmn could misread a newer file.
-VERSION = 11
+VERSION = 12
 #: Lists and records that older versions of the format do not have; they are left out if empty.
-OPTIONAL = "utilities", "parameter", "going", "ending"
+OPTIONAL = "utilities", "parameter", "going", "ending", "sample"
 #: A gzip file may hold so many bytes, or so many times its own: models are packed 5 to 20 times.
 LARGEST_PACKED, MOST_PACKED = 2**26, 100
 
@@ -96,7 +103,7 @@ def _never_taken_part(model: RSPMN | SPMN) -> dict[str, str]:
 
 
 def _fields_of(
-    record: SuccessorCounts | SharedFactors | SharedUtilities | SoftCounts,
+    record: SuccessorCounts | SharedFactors | SharedUtilities | SoftCounts | StepSample,
 ) -> dict[str, object]:
     """Return what a record holds. `asdict` would copy its long tuples, number by number."""
     found = {field.name: getattr(record, field.name) for field in dataclass_fields(record)}
@@ -104,7 +111,7 @@ def _fields_of(
     for name in OPTIONAL:
         if name in found and not found[name]:
             del found[name]
-    parts = SharedFactors | SharedUtilities
+    parts = SharedFactors | SharedUtilities | StepSample
     return {n: _fields_of(v) if isinstance(v, parts) else v for n, v in found.items()}
 
 
@@ -123,15 +130,17 @@ def _version_of(model: RSPMN | SPMN) -> int:
     counts = model.counts
     records = [counts, *([] if counts is None else [counts.factors, counts.utilities])]
     lists = [numbers for record in records for numbers in _integers_of(record).values()]
-    logged = counts or model.soft_counts
+    soft = model.soft_counts
+    logged = counts or soft
     needs = {
+        12: soft is not None and soft.sample is not None,
         11: logged is not None and bool(logged.going or logged.ending),
         10: any(map(is_long, model.networks))
         or any(map(is_long, lists))
         or bool(counts is not None and counts.factors is not None and counts.factors.parameter),
         9: counts is not None and counts.utilities is not None,
         8: bool(model.beyond),
-        7: model.soft_counts is not None,
+        7: soft is not None,
         6: any((n.arrays.kind == KINDS[FactoredLatents]).any() for n in model.networks),
         5: bool(model.set_aside),
         4: counts is not None,
@@ -206,7 +215,11 @@ def _soft_counts(fields: Fields) -> SoftCounts | None:
     if "soft_counts" not in fields.raw:
         return None
     part = Fields(fields.raw["soft_counts"], f"{fields.where}, soft_counts")
-    return SoftCounts(**_numbers(SoftCounts, part))
+    sample = None
+    if "sample" in part.raw:
+        inner = Fields(part.raw["sample"], f"{part.where}, sample")
+        sample = StepSample(**_numbers(StepSample, inner))
+    return SoftCounts(**_numbers(SoftCounts, part), sample=sample)
 
 
 def _counts(fields: Fields) -> SuccessorCounts | None:

@@ -171,6 +171,45 @@ class SuccessorCounts:
 
 
 @dataclass(frozen=True)
+class StepSample:
+    """Logged steps as points: of all of them, or of many.
+
+    Points have the numbers that soft boxes differ by, then the categories as codes: places among
+    the values that interface nodes have, in order. Decisions are places among their values.
+    """
+
+    columns: int  # how many numbers and categories a point has
+    here: tuple[float, ...]  # [steps · columns], by step
+    after: tuple[float, ...]  # [steps · columns]; where an episode ended, the point before that
+    made: tuple[int, ...]  # [steps · decisions], by step
+    ended: tuple[int, ...]  # [steps], 1 where an episode ended, else 0
+    utility: tuple[float, ...]  # [steps]
+    weight: tuple[float, ...]  # [steps], how often each was logged
+    begins: tuple[float, ...]  # [points · columns], where episodes began
+    begin_weight: tuple[float, ...]  # [points]
+
+    def __post_init__(self) -> None:
+        steps, points = len(self.utility), len(self.begin_weight)
+        _same_length("steps", {"utility": self.utility, "ended": self.ended, "weight": self.weight})
+        if not (steps and points and self.columns > 0):
+            raise CircuitError("steps: expected steps, points where episodes began, and columns")
+        lengths = len(self.here), len(self.after), len(self.begins)
+        if lengths != (steps * self.columns, steps * self.columns, points * self.columns):
+            raise CircuitError(
+                f"steps: {lengths} numbers do not make points of {self.columns} columns: {steps} "
+                f"steps, and {points} where episodes began"
+            )
+        for name in ("here", "after", "begins", "utility"):
+            _finite("steps", name, getattr(self, name))
+        if len(self.made) % steps or not self.made:
+            raise CircuitError(f"steps: {len(self.made)} decisions for {steps} steps")
+        _from_zero("steps", "made", self.made)
+        _from_zero("steps", "ended", self.ended, 1)
+        for name in ("weight", "begin_weight"):
+            _above_zero("steps", name, getattr(self, name))
+
+
+@dataclass(frozen=True)
 class SoftCounts:
     """Logged steps by outcome, where interface nodes are soft boxes.
 
@@ -187,6 +226,8 @@ class SoftCounts:
     #: episode; empty if there was none, or if it is not known.
     going: tuple[float, ...] = ()
     ending: tuple[float, ...] = ()
+    #: Logged steps, from which values are estimated without the model; None if not known.
+    sample: StepSample | None = None
 
     def __post_init__(self) -> None:
         _same_length("counts", {"steps": self.steps, "landing": self.landing})

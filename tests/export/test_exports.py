@@ -46,7 +46,7 @@ def lake() -> Policy:
 
 
 def ring() -> Policy:
-    return learn_rspmn(sys_admin(machines=3).generate(60, 8, 0))[0].policy(8, caution=0.2)
+    return learn_rspmn(sys_admin(machines=3).generate(60, 8, 0))[0].policy(8, min_support=3)
 
 
 def forbidding() -> Policy:

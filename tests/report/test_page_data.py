@@ -179,7 +179,7 @@ def test_without_a_horizon_it_says_why_there_are_no_intervals(
     points = DecisionPoints(model.policy())
     facts = points.facts(0, points.how_sure(0, {}))
     assert facts["actions"][0]["low"] is None
-    found = page_warnings(model, data["worth"], data["coverage"], points.no_intervals)
+    found = page_warnings(model.policy(), data["worth"], data["coverage"], points.no_intervals)
     assert any("Actions have no intervals: " in each["text"] for each in found)
     assert data["noIntervals"] == ""
 

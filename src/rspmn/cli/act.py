@@ -10,9 +10,11 @@ from rspmn.cli.framework import Arguments
 from rspmn.cli.queries import (
     NEARLY_ALL,
     Model,
+    choice_of,
     honest_in,
     honest_line,
     options,
+    print_choice,
     print_doubts,
     recurrent,
     state_of,
@@ -62,7 +64,9 @@ def show_actions(arguments: Arguments) -> int:
     code = ExitCode.ANSWERED if found[0].best else ExitCode.UNSUPPORTED
     if arguments.json:
         honest = honest_in(model, state, arguments) if found[0].best else None
-        more = {} if honest is None else {"honest": _honest_facts(honest)}
+        more: dict[str, object] = {} if honest is None else {"honest": _honest_facts(honest)}
+        choice = choice_of(model, arguments)
+        more |= {} if choice is None else {"choice": choice.text}
         actions = [facts for each in found for facts in _facts(each)]
         print(json.dumps({"actions": actions, **more}))
     elif not found[0].best:
@@ -137,7 +141,8 @@ def _print(
 ) -> None:
     honest = honest_in(model, state, arguments)
     if honest is not None:
-        print(f"{honest_line(honest)}; promise (MEU) {short(honest.promise)}")
+        print(f"{honest_line(honest)}; promise {short(honest.promise)}")
+    print_choice(model, arguments)
     for each in found:
         if each.before:
             made = ", ".join(f"{name} = {value}" for name, value in each.before.items())
@@ -265,9 +270,11 @@ def show_meu(arguments: Arguments) -> int:
     model = load(arguments.model)
     state = state_of(model, arguments.state)
     asked = options(model, arguments)
-    # Rules and caution are of a policy; its value is the maximum expected utility with them.
+    # Rules are of a policy; the value of its plain plan is the maximum expected utility with them.
     own = isinstance(model, RSPMN) and asked.keys() > BASIC
-    answer = model.policy(**asked).value(state) if own else model.meu(state, **asked)
+    answer = (
+        model.policy(**{**asked, "safe": False}).value(state) if own else model.meu(state, **asked)
+    )
     honest = honest_in(model, state, arguments)
     if arguments.json:
         facts = {"supported": answer.supported, "steps": answer.steps, "bound": answer.bound}
@@ -282,6 +289,7 @@ def show_meu(arguments: Arguments) -> int:
         found = f"{short(float(answer))}{near}{support(answer.steps, answer.supported)}"
         print(found if honest is None else f"{honest_line(honest)}\npromise (MEU) {found}")
         warn_of_unseen(model, state)
+        print_choice(model, arguments)
         print_doubts(honest)
     return ExitCode.UNSUPPORTED if math.isnan(answer) else ExitCode.ANSWERED
 

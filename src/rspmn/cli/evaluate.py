@@ -78,9 +78,11 @@ def _show_comparison(found: Comparison, arguments: Arguments) -> None:
     names = ("", "value", "low", "high")
     print_table({name: [line[k] for line in lines] for k, name in enumerate(names)})
     print(
-        f"the policy's MEU is {short(policy.promise)}; it is better than current practice with "
-        f"probability {found.better:.3g}"
+        f"the model promises {short(policy.promise)} of the policy; it is better than current "
+        f"practice with probability {found.better:.3g}"
     )
+    if found.choice is not None:
+        print(f"recommended: {found.choice.text}")
     print(f"the recommended action was taken in {found.agreement:.1%} of the logged steps")
     if nodes:
         print("\nlargest differences:")

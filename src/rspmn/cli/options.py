@@ -150,9 +150,9 @@ def optimum() -> list[click.Parameter]:
             help="exclude actions with fewer logged steps", section=POLICY,
         ),
         Option(
-            "--caution", type=Number(0, whole=False), metavar="DEVIATIONS", section=POLICY,
-            help="plan with the posterior: deviate from the maximum expected utility if the gain "
-            "exceeds this number of standard deviations, such as 0.2",
+            "--plain", is_flag=True, section=POLICY,
+            help="the plan of maximum expected utility, even where the log does not support that "
+            "it is better than practice",
         ),
     ]  # fmt: skip
 

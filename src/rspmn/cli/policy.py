@@ -10,7 +10,7 @@ import numpy as np
 from rspmn import export
 from rspmn.cli.console import ExitCode, print_table
 from rspmn.cli.framework import Arguments
-from rspmn.cli.queries import honest_line, honest_of, options, print_doubts
+from rspmn.cli.queries import honest_line, honest_of, options, print_choice, print_doubts
 from rspmn.cli.streams import write_table
 from rspmn.data.tables import as_table
 from rspmn.errors import DataError, EvidenceError
@@ -58,8 +58,9 @@ def show_policy(arguments: Arguments) -> None:
         return
     honest = None if policy.allow_untried else honest_of(policy)
     if honest is not None:
-        print(f"{honest_line(honest)} from the start; promise (MEU) {short(honest.promise)}")
+        print(f"{honest_line(honest)} from the start; promise {short(honest.promise)}")
     print_table(table)
+    print_choice(model, arguments)
     print_doubts(honest)
     taken = {(name, made) for name, column in nodes.decisions.items() for made in column}
     notes = [n for n in model.never_taken if (n.decision, n.value) in taken]

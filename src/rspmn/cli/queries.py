@@ -16,6 +16,7 @@ from rspmn.infer.policy import Policy
 from rspmn.model import RSPMN
 from rspmn.spmn import SPMN
 from rspmn.trust import HonestValue
+from rspmn.trust.safe_choice import SafeChoice
 from rspmn.trust.unseen import LoggedValues
 from rspmn.values import Mark, Value, short, show_steps
 
@@ -33,15 +34,18 @@ TRUTHS = {
 def options(model: Model, arguments: Arguments) -> dict[str, Any]:
     """Return the options that only a recurrent model has: horizon, discount, untried decisions."""
     horizon, discount, untried = arguments.horizon, arguments.discount, arguments.allow_untried
-    names = ("forbid", "only", "min_support", "caution")
+    names = ("forbid", "only", "min_support")
     given = {name: getattr(arguments, name) for name in names if name in arguments}
     more = {name: value for name, value in given.items() if value is not None}
     if more.get("min_support") == 0:
         del more["min_support"]
+    if "plain" in arguments and arguments.plain:
+        more["safe"] = False
     if isinstance(model, RSPMN):
         return {"horizon": horizon, "discount": discount, "allow_untried": untried, **more}
     if more:
-        recurrent(model, arguments, f"--{next(iter(more)).replace('_', '-')}")
+        option = next(iter(more)).replace("_", "-").replace("safe", "plain")
+        recurrent(model, arguments, f"--{option}")
     if horizon is not None or discount != 1:
         recurrent(model, arguments, "--horizon and --discount")
     if untried:
@@ -174,6 +178,20 @@ def warn_of_unseen(model: Model, state: dict[str, Value | None] | None) -> None:
         known = {name: value for name, value in (state or {}).items() if value is not None}
         for note in LoggedValues(model).never(known, possible=True):
             warn(note)
+
+
+def choice_of(model: Model, arguments: Arguments) -> SafeChoice | None:
+    """Return which plan is recommended, and why; None if plans were not compared with practice."""
+    if not isinstance(model, RSPMN):
+        return None
+    return model.policy(**options(model, arguments)).choice
+
+
+def print_choice(model: Model, arguments: Arguments) -> None:
+    """Print which plan is recommended, and why, unless it is that of maximum expected utility."""
+    choice = choice_of(model, arguments)
+    if choice is not None and not choice.is_plain:
+        warn(f"recommended: {choice.text}")
 
 
 def print_doubts(honest: HonestValue | None) -> None:

@@ -15,18 +15,18 @@ from rspmn.data.keys import group_weights
 from rspmn.evaluate.behaviour import estimated_behaviour
 from rspmn.evaluate.importance import Estimate, interval
 from rspmn.evaluate.logged import Joint, LoggedSteps, logged_steps
-from rspmn.evaluate.model_value import OwnWorld, draws_of, recentred, worths_of
+from rspmn.evaluate.model_value import draws_of, recentred, worths_of
 from rspmn.evaluate.practice import check_draws, estimate_of, practice_value
 from rspmn.evaluate.target_policies import AskedStates, Planned
 from rspmn.infer.act_many import node_table
 from rspmn.infer.bellman import check_steps
-from rspmn.infer.compiled.planned import Plan
-from rspmn.infer.criterion import MEU
 from rspmn.infer.policy import Policy
 from rspmn.model import RSPMN
 from rspmn.trust import HonestValue
-from rspmn.trust.honest import LEVEL, check_level
+from rspmn.trust.drawn_worlds import OwnWorld
+from rspmn.trust.honest import LEVEL, check_level, tails_of
 from rspmn.trust.rules import Fixed, Rule
+from rspmn.trust.safe_choice import SafeChoice
 from rspmn.types import Array
 from rspmn.values import Value, short, show
 
@@ -65,6 +65,7 @@ class Comparison:
     nodes: tuple[NodeComparison, ...]  # by what the policy gains in them, the most first
     level: float = LEVEL  # of the intervals
     notes: tuple[str, ...] = ()  # what to know before any of it is believed
+    choice: SafeChoice | None = None  # which plan is recommended, and why
 
 
 def compare(
@@ -108,20 +109,18 @@ def compare(
     """
     steps = logged_steps(model, log)
     horizon = steps.longest if horizon is None else check_steps(horizon, least=1)
-    plan, current = Plan(model, horizon, discount, MEU), practice_value(model, horizon, discount)
-    best: list[Rule] = [Fixed(plan.at(after).choices.chosen) for after in range(horizon)]
-    honest = model.honest_value(
-        horizon, discount, draws=check_draws(draws), rng=rng, level=check_level(level)
-    )
+    policy, current = model.policy(horizon, discount), practice_value(model, horizon, discount)
+    best: list[Rule] = [Fixed(policy.planned.at(after).choices.chosen) for after in range(horizon)]
+    honest = policy.honest_value(draws=check_draws(draws), rng=rng, level=check_level(level))
     generator = np.random.default_rng(rng)
     rules = [current.drawn_rules(generator), lambda _: best]
     practised, recommended = draws_of(model, rules, discount, draws, generator)
     practised = recentred(practised, current.value)
-    apart = recentred(recommended, honest.point) - practised
+    apart = _as_wide_as(honest, recommended) - practised
     near = 1e-9 * float(np.abs(practised).max())
     better = float(np.mean(apart > near) + np.mean(np.abs(apart) <= near) / 2)
     gains = _gains(model, steps, best, current.rules(1), discount)
-    agreement, nodes = _by_node(model, steps, model.policy(horizon, discount), gains)
+    agreement, nodes = _by_node(model, steps, policy, gains)
     least, most = bounds = model.source.bounds(horizon, discount)
     now = estimate_of("practice", current.value, practised, bounds, level=level)
     difference = estimate_of(
@@ -130,8 +129,22 @@ def compare(
     logged = _logged(steps, horizon, discount, level)
     return Comparison(
         horizon, discount, steps.episodes, logged, now, honest, difference, better, agreement,
-        nodes, level, (*honest.caveats, *_about_practice(now, logged)),
+        nodes, level, (*honest.caveats, *_about_practice(now, logged)), policy.choice,
     )  # fmt: skip
+
+
+def _as_wide_as(honest: HonestValue, drawn: Array) -> Array:
+    """Return draws around an honest value, no narrower than its interval.
+
+    That holds more than draws do: states and successors that were never logged.
+    """
+    apart, ends = drawn - drawn.mean(), (honest.point - honest.low, honest.high - honest.point)
+    low, high = np.quantile(apart, tails_of(honest.level))
+    below, above = (
+        max(1.0, end / each) if each > 0 else 1.0
+        for end, each in zip(ends, (-low, high), strict=True)
+    )
+    return np.asarray(honest.point + np.where(apart < 0, below * apart, above * apart))
 
 
 def _logged(steps: LoggedSteps, horizon: int, discount: float, level: float) -> Estimate | None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from rspmn.infer.compiled.linear_forms import Level
 from rspmn.model import RSPMN
-from rspmn.trust.drawn_worlds import Source, Worlds
+from rspmn.trust.drawn_worlds import OwnWorld, Source, Worlds
 from rspmn.trust.rules import Mixed, Rule
 from rspmn.types import Array
 
@@ -147,28 +147,6 @@ class FirstDrawKept:
         """Return what the rule says."""
         self.worth.append(worth[0].copy())
         return self.rule.settle(number, level, worth)
-
-
-class OwnWorld(Worlds):
-    """The model itself as the only world."""
-
-    def __init__(self, model: RSPMN) -> None:
-        bellman = model.bellman
-        forms, shares = bellman.levels[0].forms, np.ones(bellman.size)
-        if bellman.unknown is not None:
-            shares[bellman.unknown] = 0.0
-        known = forms(np.zeros(bellman.size), shares)[1]
-        self.bellman = bellman
-        self.closed = bellman.levels[0].untried | (known == 0)
-        self.earned = forms.earned[None, :]
-        self.expect = self._expected
-        self._shares = shares
-
-    def _expected(self, after: Array) -> Array:
-        values = np.zeros(self.bellman.size)
-        values[: self.bellman.interfaces] = after[0]
-        self.bellman.spread(values)
-        return self.bellman.levels[0].forms(values, self._shares)[0][None, :]
 
 
 def _worlds(source: Source, draws: int, rng: np.random.Generator) -> Iterator[tuple[Worlds, Array]]:

@@ -12,9 +12,9 @@ import numpy as np
 
 from rspmn.errors import EvidenceError
 from rspmn.evaluate.logged import Situations
-from rspmn.evaluate.model_value import OwnWorld
 from rspmn.infer.compiled.layers import ranges
 from rspmn.model import RSPMN
+from rspmn.trust.drawn_worlds import OwnWorld
 from rspmn.types import Array, Bools, Ints
 from rspmn.values import Value
 

@@ -13,9 +13,9 @@ from rspmn.evaluate.importance import Estimate
 from rspmn.evaluate.model_value import ModelValue, draws_of, recentred
 from rspmn.infer.bellman import check_discount, check_steps
 from rspmn.infer.branches import Context
-from rspmn.infer.compiled.linear_forms import Level
 from rspmn.model import RSPMN
 from rspmn.trust.honest import LEVEL, check_level, tails_of
+from rspmn.trust.safe_choice import often_taken
 from rspmn.types import Array
 
 
@@ -54,18 +54,10 @@ def _shares(steps: list[float]) -> list[float]:
     return [each / total for each in steps]
 
 
-def _taken(level: Level) -> Array:  # [branches]
-    """Return how often branches were taken; all as often at a max node where none was."""
-    taken = level.branches.steps
-    total = np.add.reduceat(taken, level.starts)
-    counts = np.diff(np.append(level.starts, len(taken)))
-    return np.where(np.repeat(total > 0, counts), taken, 1.0)
-
-
 def practice_value(model: RSPMN, horizon: int, discount: float = 1.0) -> ModelValue:
     """Return the value of current practice in a model, by the counts that the model keeps."""
     check_discount(discount)
-    steps = [_taken(level) for level in model.bellman.levels]
+    steps = [often_taken(level.branches.steps, level.starts) for level in model.bellman.levels]
     return ModelValue(model, [steps], check_steps(horizon, least=1), discount)
 
 

@@ -101,17 +101,22 @@ def _otherwise(policy: BasePolicy) -> list[Value] | None:
     return None if given is None else [given]
 
 
+def _not_exported() -> EvidenceError:
+    return EvidenceError(
+        "policies over numbers that allow only actions of enough logged steps cannot be exported: "
+        "export model.policy(..., safe=False), or omit min_support"
+    )
+
+
 def _conditions(policy: BasePolicy) -> tuple[set[tuple[str, str]], list[Condition]]:
     """Return what a policy must never do, by decision and value, and what it must not by state."""
     rules: Sequence[Forbidden] = ()
     if isinstance(policy.criterion, Constraints):
         if policy.criterion.min_support or policy.criterion.criterion is not MEU:
-            raise EvidenceError(
-                "policies over numbers with caution or min_support cannot be exported"
-            )
+            raise _not_exported()
         rules = policy.criterion.forbidden
     elif policy.criterion is not MEU:
-        raise EvidenceError("policies over numbers with caution cannot be exported")
+        raise _not_exported()
     always = {(rule.decision, rule.value) for rule in rules if rule.condition is None}
     by_state = [rule for rule in rules if rule.condition is not None]
     model = policy.model

@@ -11,7 +11,7 @@ expected utility, `RSPMN.meu`: missing variables will be observed before the dec
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,8 +33,6 @@ from rspmn.values import Value
 
 #: What to do where the model knows nothing: a value, or one for each decision.
 Otherwise = Value | Mapping[str, Value] | None
-#: Makes the plan of a policy.
-Planner = Callable[[RSPMN, int | None, float, Criterion], Plan]
 
 
 class BasePolicy:
@@ -58,8 +56,6 @@ class BasePolicy:
         Whether actions that were never tried in a state may be chosen.
     criterion
         The criterion that determines the best action; by default the maximum expected utility.
-    planner
-        A function that makes the plan from the model, horizon, discount and criterion.
     """
 
     def __init__(
@@ -70,14 +66,13 @@ class BasePolicy:
         otherwise: Otherwise = None,
         allow_untried: bool = False,
         criterion: Criterion = MEU,
-        planner: Planner = Plan,
     ) -> None:
         self.allow_untried = allow_untried and model.untried is not None
         self._observed = model  # without what is extrapolated
         self.model = model.with_untried() if allow_untried else model
         _by_decision(otherwise, model.schema.decisions)
         self.otherwise, self.criterion = otherwise, criterion
-        self._planned = planner(self.model, horizon, discount, criterion)
+        self._planned = Plan(self.model, horizon, discount, criterion)
         self.horizon, self.discount = self._planned.horizon, discount
         self._answers = Answers(self._planned, self._observed)
 

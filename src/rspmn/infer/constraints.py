@@ -100,7 +100,8 @@ class Constraints:
                 refused |= self._named(rule, branches)
         if self.min_support:
             refused |= branches.steps < self.min_support
-        return np.where(refused, np.nan, self.criterion.scores(worth, branches))
+        left = np.where(refused, np.nan, worth) if refused.any() else worth
+        return np.where(refused, np.nan, self.criterion.scores(left, branches))
 
     def sides(self, branches: Branches) -> Sequence[Side]:
         """Return the parts of max nodes in which different branches are allowed."""

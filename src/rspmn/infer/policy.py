@@ -19,11 +19,16 @@ if TYPE_CHECKING:
     from rspmn.explain.tail import TailPolicy
     from rspmn.trust.honest import HonestValue
     from rspmn.trust.how_sure import DrawnPlan, HowSure
+    from rspmn.trust.safe_choice import SafeChoice
+    from rspmn.trust.step_kernel import StepKernel
     from rspmn.trust.unseen import LoggedValues
 
 
 class Policy(BasePolicy):
     """The best decisions of a model, returned by `RSPMN.policy` and `SPMN.policy`."""
+
+    #: Which plan this is, and why; None if plans were not compared with practice.
+    choice: "SafeChoice | None" = None
 
     def how_sure(self, state: object = None, t: int = 0) -> "HowSure":
         """Return the uncertainty of the next decision: an interval for the value of each action.
@@ -185,6 +190,16 @@ class Policy(BasePolicy):
         from rspmn.trust.honest import honest_value
 
         return honest_value(self, state, t, draws, rng, level)
+
+    @cached_property
+    def kernel(self) -> "StepKernel | None":
+        """Values this policy by logged steps alone; None without soft boxes, or without steps."""
+        from rspmn.trust.step_kernel import StepKernel
+
+        counts = self.model.soft_counts
+        if counts is None or counts.sample is None:
+            return None
+        return StepKernel(self.model, counts.sample, self._planned)
 
     def returns(
         self,

@@ -87,7 +87,7 @@ def report_data(
         "title": title or (path.name if path else "Model"),
         "model": model_facts(policy, kind, path),
         "variables": variable_facts(policy, log),
-        "warnings": page_warnings(policy.model, worth, coverage, shown.no_intervals, findings),
+        "warnings": page_warnings(policy, worth, coverage, shown.no_intervals, findings),
         "worth": worth,
         "coverage": coverage,
         "log": None if log is None else log_facts(log, comparison),

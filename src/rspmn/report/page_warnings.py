@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rspmn.doctor import Finding
+from rspmn.infer.policy import Policy
 from rspmn.model import RSPMN
+from rspmn.trust.safe_choice import SafeChoice
 
 #: A share of logged steps from which a doubt about nodes is a warning, not a note.
 MANY = 0.1
@@ -13,7 +15,7 @@ Warned = dict[str, str]
 
 
 def page_warnings(
-    model: RSPMN,
+    policy: Policy,
     worth: Mapping[str, Any],
     coverage: Mapping[str, Any],
     no_intervals: str = "",
@@ -25,7 +27,8 @@ def page_warnings(
         *_of_intervals(no_intervals),
         *_of_coverage(coverage),
         *(_warned(f.level, f"{f.found}", f.advice) for f in findings),
-        *_of_model(model),
+        *_of_choice(policy.choice),
+        *_of_model(policy.model),
     ]
     order = {"error": 0, "warning": 1, "note": 2}
     return sorted(found, key=lambda each: order[each["level"]])
@@ -60,6 +63,15 @@ def _of_values(worth: Mapping[str, Any]) -> Iterator[Warned]:
             "The log does not show that the policy is better than current practice: the interval "
             f"of the difference is {gap['low']:.4g} to {gap['high']:.4g}",
             "Do not replace current practice on this evidence alone",
+        )
+
+
+def _of_choice(choice: SafeChoice | None) -> Iterator[Warned]:
+    if choice is not None and not choice.is_plain:
+        yield _warned(
+            "note",
+            f"Recommended: {choice.text}",
+            "The log does not support that the plan of maximum expected utility is better",
         )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from rspmn.errors import ConvergenceError
 from rspmn.infer.compiled.bellman import Bellman
 from rspmn.infer.compiled.linear_forms import Forms, Level
+from rspmn.model import RSPMN
 from rspmn.trust.rules import Rule
 from rspmn.types import Array, Bools
 
@@ -144,6 +145,28 @@ class Worlds:
             return found
         worst = np.where(lost, np.inf, found).min(axis=1, keepdims=True)
         return np.where(lost & np.isfinite(worst), worst, np.where(lost, 0.0, found))
+
+
+class OwnWorld(Worlds):
+    """The model itself as the only world."""
+
+    def __init__(self, model: RSPMN) -> None:
+        bellman = model.bellman
+        forms, shares = bellman.levels[0].forms, np.ones(bellman.size)
+        if bellman.unknown is not None:
+            shares[bellman.unknown] = 0.0
+        known = forms(np.zeros(bellman.size), shares)[1]
+        self.bellman = bellman
+        self.closed = bellman.levels[0].untried | (known == 0)
+        self.earned = forms.earned[None, :]
+        self.expect = self._expected
+        self._shares = shares
+
+    def _expected(self, after: Array) -> Array:
+        values = np.zeros(self.bellman.size)
+        values[: self.bellman.interfaces] = after[0]
+        self.bellman.spread(values)
+        return self.bellman.levels[0].forms(values, self._shares)[0][None, :]
 
 
 def _averaged(forms: Forms, values: Array) -> Array:  # [draws, rows]

@@ -24,10 +24,12 @@ from rspmn.trust.followed_states import FollowedStates
 from rspmn.trust.posterior import Posterior
 from rspmn.trust.product_draws import ProductDraws
 from rspmn.trust.rules import Best, Fixed, rule_of
+from rspmn.trust.unlucky import Unlucky
 from rspmn.types import Array, Ints
 
 if TYPE_CHECKING:
     from rspmn.infer.policy import Policy
+    from rspmn.trust.step_kernel import KernelValue
 
 #: The share of intervals that are meant to hold the value.
 LEVEL = 0.9
@@ -38,6 +40,9 @@ FOR_OPTIMISM, EDGES_FOR_OPTIMISM, LEAST_FOR_OPTIMISM = 100, 2_000_000, 20
 CHUNK = 10_000_000
 #: Sums are rounded to this share of the largest.
 ROUNDING = 1e-12
+#: Where states are numbers, a plan is said to leave the log if its states are farther from logged
+#: ones than so many standard deviations, on average.
+FAR = 0.2
 #: Where states are numbers, ends are told apart in boxes of at least this many steps.
 FEW_ENDS = 20.0
 
@@ -97,21 +102,24 @@ def honest_value(
     plan = _Plan(policy.planned, policy.planned.after(t))
     posterior = policy.model.posterior
     mean, start = posterior.mean_world(), np.array(policy.model.starts) if nodes is None else nodes
-    shared: list[Array] = []
-    anywhere: list[Array] = []
+    parts: list[list[Array]] = [[], [], [], []]  # of each kind of worlds
     optimism: list[Array] = []
     for source, count in _chunks(posterior, plan.branches, posterior.affordable(int(draws))):
         found = source.draw(count, rng)
         begins = found.starts if nodes is None else nodes
-        for values, drawn in ((shared, found), (anywhere, source.anywhere(found, rng))):
-            worlds = source.worlds(drawn, plan.branches)
-            values.append(_averaged(plan.values(worlds, count), begins))
+        drawn = source.worlds(found, plan.branches)
+        far = source.worlds(source.anywhere(found, rng), plan.branches)
+        worlds = drawn, far, *Unlucky(source).worlds(found, drawn, rng)
+        for values, each in zip(parts, worlds, strict=True):
+            values.append(_averaged(plan.values(each, count), begins))
         if source is posterior:
             best, worth = plan.best_and_its_worth(posterior.worlds(found), mean, count)
             optimism.append(_averaged(best, begins) - worth @ start)
     bounds = posterior.bounds(plan.steps, plan.discount)
     caveats = _caveats(posterior, promise.supported)
-    return _summary(shared, anywhere, optimism, float(promise), bounds, caveats, level)
+    of_worlds = [np.clip(np.concatenate(x), *bounds) for x in parts]
+    extra = max(0.0, float(np.concatenate(optimism).mean()))
+    return _summary(of_worlds, extra, float(promise), bounds, caveats, level)
 
 
 def _of_the_decision(
@@ -145,6 +153,11 @@ def _of_soft_boxes(
     point, noise = float(drawn.mean()), max(float(drawn.std()), _rounding(bounds))
     found = HonestValue(point, min(low, point), max(high, point), promise, 0.0, noise, (), level)
     caveats = []
+    kernel = None if t else policy.kernel
+    if kernel is not None:
+        other = kernel.value(nodes, policy.known(state))
+        found, said = _with_steps(found, other, bounds)
+        caveats += said
     if policy.model.schema.laws:
         caveats.append(
             "laws about numbers: near their borders, decisions that they forbid are counted"
@@ -161,6 +174,33 @@ def _of_soft_boxes(
             "not included"
         )
     return replace(found, caveats=tuple(caveats))
+
+
+def _with_steps(
+    found: HonestValue, other: "KernelValue", bounds: tuple[float, float]
+) -> tuple[HonestValue, list[str]]:
+    """Return a value by the model and by logged steps alone: an interval that holds both.
+
+    They err in different ways. Where they disagree beyond both intervals, that is said.
+    """
+    width = NormalDist().inv_cdf(tails_of(found.level)[1]) * other.error
+    low, high = (min(max(other.point + x, bounds[0]), bounds[1]) for x in (-width, width))
+    said = []
+    if high < found.low or found.high < low:
+        said.append(
+            f"two estimates disagree: {found.point:.4g} by the model, {other.point:.4g} by logged "
+            "steps: neither is to be relied on"
+        )
+    if other.far > FAR:
+        said.append(
+            "the plan gets to states that the log does not have: what it is worth there cannot "
+            "be told"
+        )
+    point = (found.point + min(max(other.point, bounds[0]), bounds[1])) / 2
+    return replace(
+        found, point=point, low=min(found.low, low), high=max(found.high, high),
+        deviation=max(found.deviation, other.error),
+    ), said  # fmt: skip
 
 
 class _Plan:
@@ -209,23 +249,24 @@ class _Plan:
 
 
 def _summary(
-    shared: list[Array],
-    anywhere: list[Array],
-    optimism: list[Array],
-    promise: float,
-    bounds: tuple[float, float],
-    caveats: tuple[str, ...],
-    level: float,
-) -> HonestValue:
-    values, worst = (np.clip(np.concatenate(x), *bounds) for x in (shared, anywhere))
-    extra = max(0.0, float(np.concatenate(optimism).mean()))
+    of_worlds: list[Array], optimism: float, promise: float, bounds: tuple[float, float],
+    caveats: tuple[str, ...], level: float,
+) -> HonestValue:  # fmt: skip
+    """Return an honest value by what the plan is worth in draws.
+
+    `of_worlds`: in the draws themselves; where what is new leads to any node; and in the unlucky
+    worlds of `rspmn.trust.unlucky`. What is lost there lowers the mean, but what rare branches lose
+    only widens the interval: on average it is too much.
+    """
+    values, anywhere, lost, rare = of_worlds
     below, above = tails_of(level)
-    low = min(float(np.quantile(x, below)) for x in (values, worst))
-    high = float(np.quantile(values, above))
-    point = max(float(values.mean()) - extra / 2, bounds[0])
-    low, high = min(max(low - extra, bounds[0]), point), max(high, point)
+    unlucky = float(lost.mean() + np.quantile(rare, below) - rare.mean())
+    low = min(unlucky, *(float(np.quantile(x, below)) for x in (values, anywhere)))
+    point = max(float(values.mean()) - optimism / 2, bounds[0])
+    low = min(max(low - optimism, bounds[0]), point)
+    high = max(float(np.quantile(values, above)), point)
     noise = max(float(values.std()), _rounding(bounds))
-    return HonestValue(point, low, high, promise, extra, noise, caveats, level)
+    return HonestValue(point, low, high, promise, optimism, noise, caveats, level)
 
 
 def _rounding(bounds: tuple[float, float]) -> float:

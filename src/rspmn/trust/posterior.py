@@ -177,6 +177,11 @@ class Posterior:
         logged = own.of_edges(means, every, own.outcome, own.ends, added)
         return of_edges, np.asarray((evidence.counted.of_edges @ logged.T).T)
 
+    def outside(self, draws: Draws) -> Array:  # [draws, branches]
+        """Return the mass of each branch that factors put on states of no interface node."""
+        lost = self._by_branch(draws.core * draws.outside[:, self.evidence.cells.of_edges])
+        return np.clip(lost, 0.0, 1.0)
+
     def anywhere(self, draws: Draws, rng: np.random.Generator) -> Draws:
         """Return the draws with all that is new, and all that is outside, sent to any node.
 

@@ -12,7 +12,6 @@ Where it is not known what follows, a *share* goes with each number: averages ar
 known, weighed by the shares, as in `rspmn.infer.evaluation`.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -222,13 +221,11 @@ class Bellman:
         criterion: Criterion = MEU,
         tie: float = TIE,
         within: float = 0.0,
-        estimates: Sequence[Array] | None = None,
     ) -> Choices:
         """Return the best branches, given values and delays of the interface nodes a step later.
 
         Branches tie if their scores differ by no more than `tie` times the largest, or `within`.
-        Without delays the first of those that tie is chosen. `estimates` are what the branches of
-        each level are worth, -∞ where that is not known, if not what the template says.
+        Without delays the first of those that tie is chosen.
         """
         values, shares = self._future(after, discount, last), self._shares(after, last, criterion)
         late = np.zeros(self.size)
@@ -239,11 +236,8 @@ class Bellman:
         if delays is not None:
             self.spread(late, shares)
         kept: list[tuple[Array, Array | None, Array, Bools, Ints, Array | None]] = []
-        for number, level in enumerate(self.levels):
+        for level in self.levels:
             worth, known = level.worth(values, shares)
-            if estimates is not None:
-                worth = estimates[number]
-                known = None if known is None else np.where(np.isneginf(worth), 0.0, known)
             ranked = worth if known is None else competing_of_each(worth, known, level.branches)
             found = decided(criterion, ranked, level.branches, tie, within)
             values[level.slots] = found.values

@@ -19,6 +19,7 @@ from rspmn.infer.compiled.beliefs import Beliefs
 from rspmn.infer.compiled.state_part import state_part
 from rspmn.model import RSPMN
 from rspmn.types import Array, Ints, Objects
+from rspmn.values import Value
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +99,14 @@ def categories(model: RSPMN) -> dict[str, Objects]:  # [interfaces] each
             unknown = np.full(model.num_interfaces, None, dtype=object)
             found.setdefault(leaf.variable, unknown)[node] = leaf.distribution.mode()
     return found
+
+
+def values_of_categories(model: RSPMN) -> dict[str, list[Value]]:
+    """Return the values of each category that soft boxes differ by, in order of interface nodes."""
+    return {
+        name: [v for v in dict.fromkeys(found.tolist()) if v is not None]
+        for name, found in categories(model).items()
+    }
 
 
 def _leaves_of_nodes(model: RSPMN) -> Iterator[tuple[int, Leaf]]:

@@ -13,7 +13,7 @@ from rspmn.data.keys import group_weights
 from rspmn.learn.flows import ranges_of
 from rspmn.learn.numbers.displacements import Displacements, Logged
 from rspmn.learn.numbers.grid import Grid, Membership
-from rspmn.learn.numbers.mean_boxes import fit_tree
+from rspmn.learn.numbers.mean_boxes import RegressionTree, fit_tree
 from rspmn.types import Array, Bools
 
 #: The shared models are worth at least this many steps to a node.
@@ -98,18 +98,18 @@ def _end_and_utility(
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     size = grid.size
     end, mean, variance = np.zeros((3, size, log.actions))
-    features = np.hstack([next_of_rows, at_rows, log.action[:, None]])
+    features = np.hstack([next_of_rows, at_rows])
     over = log.ended.astype(np.float64)
-    ends = _Estimated(features, over, log.counts, membership)
+    ends = _Estimated(features, log, over, log.counts, membership)
     earned = [
-        _Estimated(features, log.utility, np.where(log.ended == which, log.counts, 0.0), membership)
-        for which in (False, True)
+        _Estimated(features, log, log.utility, of, membership, by_action=True)
+        for of in (np.where(log.ended, 0, log.counts), np.where(log.ended, log.counts, 0))
     ]
     for a in range(log.actions):
         mine = log.action == a
-        asked = np.hstack([next_of_nodes[:, a], at_nodes, np.full((size, 1), float(a))])
-        chance = ends.at_nodes(asked, mine, size)
-        on, last = (each.at_nodes(asked, mine, size) for each in earned)
+        asked = np.hstack([next_of_nodes[:, a], at_nodes])
+        chance = ends.at_nodes(asked, a)
+        on, last = (each.at_nodes(asked, a) for each in earned)
         end[:, a], mean[:, a] = chance, (1 - chance) * on + chance * last
         counts = np.where(mine, log.counts, 0.0)
         squares = log.spread + (log.utility - float(np.average(log.utility, weights=counts))) ** 2
@@ -120,31 +120,50 @@ def _end_and_utility(
 
 
 class _Estimated:
-    """A number that follows a step: means in boxes, to which nodes add what is their own."""
+    """A number that follows a step: means in boxes, to which nodes add what is their own.
+
+    Boxes are those of a tree for all actions; with `by_action`, a tree of each action adds what
+    that leaves: an effect of actions may be the opposite elsewhere, which one tree does not find.
+    """
 
     def __init__(
-        self, features: Array, target: Array, counts: Array, membership: Membership
-    ) -> None:
+        self, features: Array, log: Logged, target: Array, counts: Array, membership: Membership,
+        by_action: bool = False,
+    ) -> None:  # fmt: skip
+        self.log, self.counts, self.membership = log, counts, membership
         known = counts > 0
         self.low, self.high = (
             (float(target[known].min()), float(target[known].max())) if known.any() else (0.0, 0.0)
         )
-        self.counts, self.membership = counts, membership
-        self.tree, self.left = None, np.zeros(len(target))
-        if self.low < self.high:
-            self.tree = fit_tree(features[known], target[known], counts[known])
-            self.left = target - self.tree(features)
+        self.left, self.trees = np.zeros(len(target)), dict[int, list[RegressionTree]]()
+        if self.low == self.high:
+            return
+        self.left[known] = target[known]
+        features = np.hstack([features, log.action[:, None]])
+        actions = range(log.actions)
+        shared = self._fitted(features, known)
+        own = [self._fitted(features, known & (log.action == a)) for a in actions if by_action]
+        self.trees = {a: [*shared, *(own[a] if by_action else ())] for a in actions}
 
-    def at_nodes(self, asked: Array, mine: Bools, size: int) -> Array:  # [nodes]
-        """Return what is expected at each node; never beyond what was seen."""
-        if self.tree is None:
-            return np.full(size, self.low)
-        counts = np.where(mine, self.counts, 0.0)
+    def _fitted(self, features: Array, rows: Bools) -> list[RegressionTree]:
+        """Return a tree of what is left of some rows, and take it away; none without rows."""
+        if not rows.any():
+            return []
+        tree = fit_tree(features[rows], self.left[rows], self.counts[rows])
+        self.left[rows] -= tree(features[rows])
+        return [tree]
+
+    def at_nodes(self, asked: Array, action: int) -> Array:  # [nodes]
+        """Return what is expected of an action at each node; never beyond what was seen."""
+        if not self.trees:
+            return np.full(len(asked), self.low)
+        asked = np.hstack([asked, np.full((len(asked), 1), float(action))])
+        counts = np.where(self.log.action == action, self.counts, 0.0)
         weight = self.membership.sums((counts > 0).astype(np.float64), counts)
         sums = self.membership.sums(self.left, counts)
         noise = float(counts @ self.left**2) / max(float(counts.sum()), 1e-300)
-        more = shrunk_sums(weight, sums, noise)
-        return np.clip(self.tree(asked) + more, self.low, self.high)
+        found = sum(tree(asked) for tree in self.trees[action]) + shrunk_sums(weight, sums, noise)
+        return np.clip(found, self.low, self.high)
 
 
 def next_categories(

@@ -25,6 +25,7 @@ from rspmn.learn.numbers.follows import expected_next, next_categories
 from rspmn.learn.numbers.grid import Grid, fit_grid
 from rspmn.learn.numbers.relevant_numbers import STEPS_PER_NODE, NumbersInfo, continuous
 from rspmn.learn.numbers.resolution import CHANGE, Solved, change_between, coarsest
+from rspmn.learn.numbers.sample import with_sample
 from rspmn.learn.numbers.size import KNOTS, GridSize
 from rspmn.learn.numbers.steps import Steps, steps_of
 from rspmn.learn.numbers.successors import transitions
@@ -115,7 +116,8 @@ def _model(
         here, least = solved.membership.likeliest(), config.unavailable_from
         never = never_taken(rows, windows.schema, here, solved.grid.size, least)
     builder = learner.builder
-    return model_of(layout, solved.grid, solved.follows, solved.led, starts, builder, never)
+    model = model_of(layout, solved.grid, solved.follows, solved.led, starts, builder, never)
+    return with_sample(model, windows, steps)
 
 
 def _resolved(

@@ -179,9 +179,10 @@ def soft_counts(
     steps, landing = np.zeros((2, size))
     np.add.at(steps, outcome[offered], follows.steps[offered])
     landing[outcome[offered]] = _as_sure_draws(grid, follows, led)[offered]
+    going, ending = known_ranges(follows.rewards)
     return SoftCounts(
         (*starts.tolist(), *others), (*steps.tolist(), *others), (*landing.tolist(), *others),
-        STRENGTH, *known_ranges(follows.rewards),
+        STRENGTH, going, ending,
     )  # fmt: skip
 
 

@@ -23,8 +23,10 @@ TAIL = 1e-3
 BEYOND = (1e-9, 1.0), (1.0, 0.1), (10.0, 1e-3), (100.0, 1e-5)
 #: The density of a side of a circle just within the circle, over the highest.
 WITHIN = 1e-9
-#: A branch with fewer steps than this is untried: its outcome is extrapolated.
-TRIED = 1.0
+#: So many steps of an action in a node and around it are enough to offer it there, or this share of
+#: those that actions have on average. The outcome of others is extrapolated, and a plan finds where
+#: that errs to its liking.
+ENOUGH, SHARE = 30.0, 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,12 +92,13 @@ def _outcomes(branches: list[list[int]], offered: Bools) -> Ints:  # [nodes, act
 
 
 def _tried(grid: Grid, steps: Array) -> Bools:  # [nodes, actions]
-    """Say which actions were tried in a node or around it."""
+    """Say which actions were tried in a node or around it: often enough, or most often."""
     around = np.zeros_like(steps)
     for a in range(steps.shape[1]):
         of_cells = steps[grid.nodes_of_cells, a].sum(axis=1)
         np.maximum.at(around[:, a], grid.nodes_of_cells, of_cells[:, None])
-    return np.asarray(around >= TRIED)
+    least = np.minimum(ENOUGH, SHARE * around.mean(axis=1, keepdims=True))
+    return np.asarray((around >= least) & (around > 0))
 
 
 def _lawful(layout: Layout, grid: Grid) -> Bools:  # [nodes, actions]

@@ -1,0 +1,199 @@
+"""The safe choice: a plan that departs from practice no further than the log supports.
+
+Whoever logged was mostly right, so most actions were tried a few times, in odd places, or never. A
+plan that trusts those few tries may be worse than practice. Candidates are the plan of maximum
+expected utility; plans that take, in each state, only actions of k logged steps or the most
+frequent one; and practice itself, which takes the most frequent one. The plan of maximum expected
+utility is taken if what it may lose against practice, by the lower end of its honest value, is
+little beside what it is expected to gain. Else it is the candidate of the highest lower end, if
+that raises the lower end by more than a like share of what it gives up.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from rspmn.errors import ConvergenceError
+from rspmn.infer.branches import Branches
+from rspmn.infer.criterion import MEU, Criterion
+from rspmn.model import RSPMN
+from rspmn.trust.drawn_worlds import OwnWorld, is_settled, limit_of
+from rspmn.trust.honest import HonestValue
+from rspmn.trust.rules import Mixed
+from rspmn.types import Array, Ints
+from rspmn.values import short
+
+if TYPE_CHECKING:
+    from rspmn.infer.policy import Policy
+
+#: The logged steps of an action that the candidates require, unless it is the most frequent one.
+LEVELS = 3.0, 10.0, 30.0, 100.0, 300.0, math.inf
+#: The share of an expected gain that a possible loss may be.
+WORTH = 0.25
+#: The draws of each honest value.
+DRAWS = 100
+
+
+class Supported:
+    """Nothing but actions of enough logged steps, and the most frequent one of each node.
+
+    `least`: the steps that are enough; infinite for the most frequent one alone. `criterion`: which
+    of them is best.
+    """
+
+    def __init__(self, least: float, criterion: Criterion = MEU) -> None:
+        self.least, self.criterion = least, criterion
+
+    def scores(self, worth: Array, branches: Branches) -> Array:  # [branches]
+        """Return the scores of the criterion, NaN for actions of too few steps."""
+        steps = np.where(np.isnan(worth), -1.0, branches.steps)  # what is forbidden is not practice
+        most = np.maximum.reduceat(steps, branches.starts)[branches.node]
+        kept = (steps >= self.least) | (steps >= most)
+        return np.where(kept, self.criterion.scores(worth, branches), np.nan)
+
+    def __repr__(self) -> str:
+        return f"Supported({self.least:g}, {self.criterion!r})"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A plan that may be recommended."""
+
+    least: float  # the logged steps that it requires of actions; 0 for all that were tried
+    honest: HonestValue
+
+
+@dataclass(frozen=True)
+class SafeChoice:
+    """Which of some plans is recommended, and why."""
+
+    practice: float  # what practice is worth; NaN if plans were not compared with it
+    candidates: tuple[Candidate, ...]  # the first is the plan of maximum expected utility
+    least: float  # the logged steps that the recommended plan requires of actions
+    doubt: str = ""  # why plans were not compared
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the plan of maximum expected utility is recommended."""
+        return self.least == 0
+
+    @property
+    def text(self) -> str:
+        """Return the choice in words."""
+        if self.doubt:
+            return f"{_named(0.0)}, which was not compared with practice: {self.doubt}"
+        now, plain = short(self.practice), short(self.candidates[0].honest.low)
+        if self.is_plain:
+            return f"{_named(0.0)}: worth {plain} or more, practice {now}"
+        chosen = next(each for each in self.candidates if each.least == self.least)
+        return (
+            f"{_named(self.least)}: worth {short(chosen.honest.low)} or more, practice {now}; "
+            f"{_named(0.0)} may be worth {plain} only"
+        )
+
+
+def _named(least: float) -> str:
+    """Return in words which plan requires so many logged steps."""
+    if least == 0:
+        return "the plan of maximum expected utility"
+    if math.isinf(least):
+        return "the most frequent action of each state"
+    return f"only actions of {least:g} logged steps, or the most frequent one"
+
+
+def safe_policy(
+    of: "Callable[[Criterion], Policy]", known: dict[tuple[object, ...], SafeChoice]
+) -> "Policy":
+    """Return the policy to recommend, with its choice.
+
+    `of`: returns the policy of a criterion. `known`: choices that were made before, by horizon,
+    discount and rules; this one is added.
+    """
+    plain = of(MEU)
+    key = plain.horizon, plain.discount, repr(plain.criterion)
+    if key not in known:
+        known[key] = _chosen(plain, of)
+    choice = known[key]
+    policy = plain if choice.is_plain else of(Supported(choice.least))
+    policy.choice = choice
+    return policy
+
+
+def _chosen(policy: "Policy", of: "Callable[[Criterion], Policy]") -> SafeChoice:
+    """Return which of some plans to recommend; `policy` is that of maximum expected utility."""
+    try:
+        plain = Candidate(0.0, policy.honest_value(draws=DRAWS))
+    except ConvergenceError as error:  # values of draws have no limit without a horizon
+        return SafeChoice(math.nan, (), 0.0, str(error))
+    practice = practice_of(policy.model, policy.horizon, policy.discount)
+    found = [plain]
+    least = practice - WORTH * max(0.0, plain.honest.point - practice)
+    if plain.honest.low < least:
+        found += [Candidate(k, of(Supported(k)).honest_value(draws=DRAWS)) for k in LEVELS]
+    best = max(found, key=lambda each: each.honest.low)
+    raises = best.honest.low - plain.honest.low
+    gives_up = plain.honest.point - best.honest.point
+    return SafeChoice(practice, tuple(found), best.least if raises > WORTH * gives_up else 0.0)
+
+
+def practice_of(model: RSPMN, horizon: int | None, discount: float) -> float:
+    """Return what practice is worth: in the model or, where it is higher, in the log.
+
+    Practice may depend on more than the state, on the time for example: then it is worth more than
+    in the model, which knows its frequencies alone.
+    """
+    found, logged = _in_model(model, horizon, discount), _logged(model)
+    if discount == 1 and (horizon is None or logged.steps <= horizon):
+        return max(found, logged.earned)
+    return found
+
+
+class _Logged(NamedTuple):
+    """What an episode of the log has on average."""
+
+    steps: float
+    earned: float
+
+
+def _logged(model: RSPMN) -> _Logged:
+    soft, counts = model.soft_counts, model.counts
+    if counts is not None:
+        steps, earned = np.array(counts.steps), np.array(counts.mean)
+        total, starts = steps.sum(), sum(counts.starts)
+    else:
+        assert soft is not None, "counted models have one of them"
+        if soft.sample is None:
+            return _Logged(math.inf, -math.inf)
+        steps, earned = np.array(soft.sample.weight), np.array(soft.sample.utility)
+        total, starts = sum(soft.steps), sum(soft.starts)
+    if not (starts and total):
+        return _Logged(math.inf, -math.inf)
+    return _Logged(float(total / starts), float(steps @ earned / steps.sum() * total / starts))
+
+
+def _in_model(model: RSPMN, horizon: int | None, discount: float) -> float:
+    """Return what practice is worth in a model: max nodes as sums, by logged frequencies."""
+    world, levels = OwnWorld(model), model.bellman.levels
+    rule = Mixed([often_taken(level.branches.steps, level.starts) for level in levels])
+    values = np.zeros((1, model.num_interfaces))
+
+    def update(before: Array, last: bool = False) -> Array:
+        return world.update(before, discount, last, rule)
+
+    if horizon is None:
+        values = limit_of(update, values, "practice")
+    for after in range(horizon or 0):
+        before, values = values, update(values, last=after == 0)
+        if after and is_settled(before, values, (horizon or 0) - 1 - after):
+            break
+    return float(values[0] @ np.array(model.starts))
+
+
+def often_taken(steps: Array, starts: Ints) -> Array:  # [branches]
+    """Return how often branches were taken; all as often at a max node where none was."""
+    total = np.add.reduceat(steps, starts)
+    counts = np.diff(np.append(starts, len(steps)))
+    return np.where(np.repeat(total > 0, counts), steps, 1.0)

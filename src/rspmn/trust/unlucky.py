@@ -1,0 +1,69 @@
+"""Worlds in which what was never logged turns out badly.
+
+A plan that was chosen as the best relies on branches whose few logged steps went well. Their
+unlucky successors were never logged, so they are no interface nodes, and no draw leads there: mass
+that factors put on states of no interface node is shared out, and of a branch that was always lucky
+nothing else is known. Here that mass, and a share of every rare branch, leads to the worst node.
+"""
+
+import numpy as np
+
+from rspmn.trust.drawn_worlds import Worlds
+from rspmn.trust.posterior import Draws, Posterior
+from rspmn.types import Array
+
+#: A branch is rare if it has fewer steps than this share of those that branches of its node have on
+#: average: experts take it by mistake.
+RARE = 0.25
+#: The share of a rare branch of n steps that may lead to the worst node: Beta(UNSEEN, n).
+UNSEEN = 0.3
+
+
+class Unlucky:
+    """Makes draws of a posterior unlucky.
+
+    Parameters
+    ----------
+    posterior
+        The posterior, of all branches or of some.
+    """
+
+    def __init__(self, posterior: Posterior) -> None:
+        self.posterior, evidence = posterior, posterior.evidence
+        nodes = posterior.model.num_interfaces
+        total, tried = (
+            np.bincount(evidence.node, weight, nodes)[evidence.node]
+            for weight in (evidence.steps, evidence.steps > 0)
+        )
+        self.rare = (evidence.steps > 0) & (evidence.steps < RARE * total / np.maximum(tried, 2))
+        #: Interface nodes that the log got to.
+        self.arrived = np.zeros(nodes, dtype=bool)
+        self.arrived[evidence.counted.to] = True
+        self.arrived |= np.array(posterior.model.starts) > 0
+        self.least = float(evidence.utilities.mean.min(initial=0.0))
+
+    def worlds(
+        self, draws: Draws, drawn: Worlds, rng: np.random.Generator
+    ) -> tuple[Worlds, Worlds]:
+        """Return worlds in which the mass of no node is lost, and with it that of rare branches.
+
+        `drawn`: the worlds of the draws themselves.
+        """
+        lost = self.posterior.outside(draws)
+        steps = np.maximum(self.posterior.evidence.steps, 1e-9)
+        unseen = np.where(self.rare, rng.beta(UNSEEN, np.broadcast_to(steps, lost.shape)), 0.0)
+        return self._with(lost, draws, drawn), self._with(np.maximum(lost, unseen), draws, drawn)
+
+    def _with(self, lost: Array, draws: Draws, drawn: Worlds) -> Worlds:
+        """Return worlds in which a share of each branch, [draws, branches], is lost."""
+        pays = draws.earned
+        if self.posterior.novelty.paid_on_arrival:
+            pays = np.minimum(pays, self.least)
+
+        def expect(after: Array) -> Array:
+            found, worst = drawn.expect(after), after[:, self.arrived].min(axis=1, keepdims=True)
+            known = np.isfinite(found)
+            return np.where(known, (1 - lost) * np.where(known, found, 0.0) + lost * worst, found)
+
+        earned = (1 - lost) * draws.earned + lost * pays
+        return Worlds(self.posterior.evidence, earned, expect)

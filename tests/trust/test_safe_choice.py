@@ -1,0 +1,118 @@
+"""What is recommended from logs of experts: plans near practice, and lower ends that hold."""
+
+import math
+from typing import NamedTuple, cast
+
+import numpy as np
+import pytest
+
+import rspmn
+from rspmn import RSPMN, learn_rspmn
+from rspmn.envs.domains import DOMAINS
+from rspmn.envs.mdp import MDP
+from rspmn.evaluate import true_value
+from rspmn.infer.branches import Branches
+from rspmn.trust.safe_choice import Supported, practice_of
+from rspmn.types import Array, Ints
+
+HORIZON = 20
+
+
+class Nodes(NamedTuple):
+    """Branches as far as the criterion looks at them."""
+
+    node: Ints
+    starts: Ints
+    steps: Array
+
+
+def expert_log(world: MDP, share: float, episodes: int, seed: int) -> rspmn.Episodes:
+    """Return a log of optimal actions but for a share of random ones."""
+    best = np.eye(len(world.actions))[world.value_iteration(HORIZON)[1]]
+    logger = (1 - share) * best + share / len(world.actions)
+    return world.generate(episodes, HORIZON, seed, "final", logger)
+
+
+@pytest.fixture(scope="module")
+def lake() -> MDP:
+    return DOMAINS["FrozenLake"]()
+
+
+@pytest.fixture(scope="module")
+def experts(lake: MDP) -> RSPMN:
+    return learn_rspmn(expert_log(lake, 0.02, 1000, 0))[0]
+
+
+def test_an_expert_who_rarely_errs_is_followed(lake: MDP, experts: RSPMN) -> None:
+    """Actions tried once that went well are no reason to leave what earns more."""
+    safe, plain = (experts.policy(HORIZON, safe=each) for each in (True, False))
+    now = experts_value(lake)
+    assert true_value(lake, plain, HORIZON) < 0.9 * now
+    assert true_value(lake, safe, HORIZON) >= now
+    assert safe.choice is not None
+    assert not safe.choice.is_plain
+    assert "plan of maximum expected utility may be worth" in safe.choice.text
+    assert plain.choice is None
+
+
+def experts_value(lake: MDP) -> float:
+    best = np.eye(4)[lake.value_iteration(HORIZON)[1]]
+    return lake.evaluate(0.98 * best + 0.005, HORIZON)
+
+
+def test_a_random_log_is_improved_on(lake: MDP) -> None:
+    model, _ = learn_rspmn(lake.generate(1000, HORIZON, 0))
+    safe, plain = (model.policy(HORIZON, safe=each) for each in (True, False))
+    assert safe.choice is not None
+    assert safe.choice.is_plain
+    assert safe.table() == plain.table()
+    assert [each.least for each in safe.choice.candidates] == [0.0]
+
+
+def test_a_second_policy_is_not_compared_anew(experts: RSPMN) -> None:
+    first, second = experts.policy(8), experts.policy(8)
+    assert first.choice is second.choice
+    assert experts.policy(8, forbid=["up"]).choice is not first.choice
+
+
+def test_practice_is_the_mean_return_of_the_log() -> None:
+    """Two states, two episodes: 1 + 2 and 1 + 4, so 4 on average."""
+    log = {
+        "episode": [0, 0, 1, 1], "time": [0, 1, 0, 1], "s": ["a", "b", "a", "b"],
+        "d": ["x", "x", "x", "y"], "u": [1.0, 2.0, 1.0, 4.0], "over": [False, True, False, True],
+    }  # fmt: skip
+    schema = rspmn.Schema([["s"], ["d"]], ["d"], "u")
+    model, _ = learn_rspmn(rspmn.windows(log, schema, terminated="over"))
+    assert practice_of(model, 2, 1.0) == pytest.approx(4)
+    assert practice_of(model, 2, 0.5) == pytest.approx(1 + 0.5 * 3)
+    assert practice_of(model, 1, 1.0) == pytest.approx(1)
+
+
+def test_supported_actions_are_those_of_enough_steps_and_the_most_frequent() -> None:
+    steps, worth = np.array([5.0, 1.0, 40.0, 12.0, 11.0]), np.array([1.0, 9.0, 1.0, 2.0, 3.0])
+    branches = cast("Branches", Nodes(np.array([0, 0, 1, 1, 1]), np.array([0, 2]), steps))
+    kept = ~np.isnan(Supported(12.0).scores(worth, branches))
+    assert kept.tolist() == [True, False, True, True, False]
+    kept = ~np.isnan(Supported(math.inf).scores(worth, branches))
+    assert kept.tolist() == [True, False, True, False, False]
+    worth[2] = math.nan  # forbidden: the most frequent of the others is practice
+    kept = ~np.isnan(Supported(math.inf).scores(worth, branches))
+    assert kept.tolist() == [True, False, False, True, False]
+
+
+def test_a_branch_of_one_lucky_step_is_not_certain() -> None:
+    """In state s "safe" earned 1 in 40 of 50 steps; "risky" 1 in its only one.
+
+    The share Beta(.3, 1) of "risky" that leads to the worst node, END with nothing earned, has the
+    mean .3 / 1.3, and lowers the lower end of the plan that takes it.
+    """
+    log = {
+        "episode": list(range(51)), "time": [0] * 51, "s": ["s"] * 51,
+        "d": ["safe"] * 50 + ["risky"], "u": [1.0] * 40 + [0.0] * 10 + [1.0], "over": [True] * 51,
+    }  # fmt: skip
+    schema = rspmn.Schema([["s"], ["d"]], ["d"], "u")
+    model, _ = learn_rspmn(rspmn.windows(log, schema, terminated="over"))
+    plain = model.policy(1, safe=False)
+    assert plain.act({"s": "s"}) == "risky"
+    assert plain.honest_value().low < model.policy(1, forbid=["risky"]).honest_value().low
+    assert model.policy(1).act({"s": "s"}) == "safe"
