@@ -92,7 +92,7 @@ def run(task: Task) -> list[Result]:
         worth = true_value(mdp, model.policy(horizon), horizon)
         extrapolated = worth
         if model.untried is not None:
-            extrapolated = true_value(mdp, model.policy(horizon, allow_untried=True), horizon)
+            extrapolated = true_value(mdp, model.policy(horizon, offer="all"), horizon)
         likely = predictions(model, fresh).best_log_likelihood()
         strength = info.future.strength if info.future else 0.0
         found.append(Result(task, way, meu, worth, seconds, likely, strength, extrapolated))

@@ -126,7 +126,7 @@ def run(world: World, episodes: int, seed: int) -> Run:
     learned = true_value(mdp, policy, steps)
     daring = learned
     if model.untried is not None:
-        daring = true_value(mdp, model.policy(steps, allow_untried=True), steps)
+        daring = true_value(mdp, model.policy(steps, offer="all"), steps)
     return Run(
         mdp.name, len(mdp.states), len(mdp.actions), episodes, seed, info.windows,
         model.num_state_interfaces, info.beyond, world.share(mdp.evaluate(tabled, steps)),

@@ -157,7 +157,7 @@ def run(case: str, episodes: int, seed: int, drawn: int) -> Run:
     (model, info), learn_seconds = timed(lambda: learn_rspmn(log))
     policy, policy_seconds = timed(lambda: model.policy(instance.horizon))
     by_table, by_model = ByTable(instance, table), ByModel(instance, policy)
-    daring = ByModel(instance, model.policy(instance.horizon, allow_untried=True))
+    daring = ByModel(instance, model.policy(instance.horizon, offer="all"))
     acting: list[Acting] = [at_random(instance, 1), by_table, by_model, daring]
     found = [simulate(instance, act, drawn, 1) for act in acting]
     random, tabled, learned, untried = (part.mean for part in found)

@@ -56,7 +56,7 @@ def row(world: World, episodes: int, model: RSPMN, tolerance: float) -> Row:
 INTRODUCTION = """# Interface nodes merged by value
 
 Made by `{command}`. Models are learned from random episodes of instances of IPPC 2011; decisions
-that were never tried in a state are added (`with_untried`), so that all states offer the same. The
+that were never tried in a state are added (`offering("all")`), so that all offer the same. The
 first row of each is the model as learned, the others are `model.merged(tolerance, horizon)` with
 the instance's own horizon. Losses are exact: what is lost in the learned model by deciding as the
 merged one does. "share" is the exact value of the policy in the instance, 0 for the random policy
@@ -82,7 +82,7 @@ def main() -> None:
         world = World(case)
         for episodes in options.episodes:
             log = world.mdp.generate(episodes, world.mdp.horizon, 0, "final")
-            model = learn_rspmn(log)[0].with_untried()
+            model = learn_rspmn(log)[0].offering("all")
             size = abs(model.meu(horizon=world.mdp.horizon))
             for tolerance in [-1.0, *(share * size for share in SHARES)]:
                 rows.append(row(world, episodes, model, tolerance))

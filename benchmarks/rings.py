@@ -118,7 +118,7 @@ def run(ring: Ring, episodes: int, seed: int, best: float) -> dict[str, float]:
     start = time.process_time()
     model, info = learn_rspmn(log)
     learned = time.process_time()
-    policy = model.policy(STEPS, allow_untried=True)
+    policy = model.policy(STEPS, offer="all")
     policy.act(dict.fromkeys(ring.names, True))
     planned = time.process_time()
     with tempfile.TemporaryDirectory() as folder:

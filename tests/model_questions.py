@@ -126,7 +126,7 @@ def acts_for_ever(asked: Asked) -> None:
 
 
 def acts_untried(asked: Asked) -> None:
-    _acts(asked, asked.recurrent.policy(HORIZON, allow_untried=True))
+    _acts(asked, asked.recurrent.policy(HORIZON, offer="all"))
 
 
 def acts_with_rules(asked: Asked) -> None:

@@ -168,7 +168,7 @@ def test_logs_that_break_a_law_are_refused() -> None:
 def test_what_a_law_forbids_is_not_extrapolated() -> None:
     free, _ = learn_rspmn(lift_log(), LearnConfig())
     lawful, _ = learn_rspmn(lift_log(available=SAFE))
-    values = {a.value: a for a in free.action_values({"floor": 0}, 1, allow_untried=True)}
+    values = {a.value: a for a in free.action_values({"floor": 0}, 1, offer="all")}
     assert values["lift"].available > 0
     assert lawful.untried is None
 

@@ -327,9 +327,6 @@ def test_the_honest_value_comes_first(tmp_path: Path, capsys: pytest.CaptureFixt
         _, out, _ = run(capsys, command, path, "--horizon", "8", *state)
         assert out.startswith(f"honest value {found.point:.4g}  (90 % interval {found.low:.4g} to")
         assert f"; promise {found.promise:.4g}\n" in out
-    # What is extrapolated has none.
-    _, out, _ = run(capsys, "meu", path, "--horizon", "8", "--allow-untried")
-    assert "honest" not in out
 
 
 def test_a_promise_that_is_not_kept_is_warned_of(

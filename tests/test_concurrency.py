@@ -111,7 +111,7 @@ def answer(model: Any, policy: Any, question: Question) -> str:
     if asked == UNTRIED and isinstance(model, SPMN):
         return ""
     whom = {MODEL: lambda: model, POLICY: lambda: policy}.get(
-        asked, lambda: model.policy(3, allow_untried=True)
+        asked, lambda: model.policy(3, offer="all")
     )()
     try:
         found = getattr(whom, name)(*arguments)

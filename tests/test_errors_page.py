@@ -11,7 +11,6 @@ import rspmn
 from rspmn.circuit import Categorical, NetworkBuilder
 from rspmn.end_nodes import weighted_top
 from rspmn.envs.paper_grid import paper_grid
-from rspmn.envs.random_mdp import random_mdp
 
 PAGE = Path(__file__).parents[1].joinpath("docs", "errors.md").read_text(encoding="utf-8")
 SHOWN = re.findall(r"^\*\*`(.*)`\*\*$", PAGE, re.M)
@@ -45,11 +44,6 @@ CAUSES: dict[str, Callable[[], object]] = {
     "only state variables may be": lambda: read(u=[1.0, None, 2.0]),
     "without a horizon the values have no limit": lambda: paper_grid().meu(),
     "is not sum-complete (Def. 2)": an_incomplete_sum,
-    "what was never tried is extrapolated": lambda: (
-        rspmn.learn_rspmn(random_mdp(2).generate(episodes=10, horizon=5, rng=0))[0]
-        .policy(5, allow_untried=True)
-        .honest_value()
-    ),
 }
 
 

@@ -32,6 +32,7 @@ EPISODES = {
 COUNTS = (
     "windows", "steps", "steps_unknown", "steps_left_out", "interfaces", "frontier_states",
     "frontier_visits", "unsupported_branches", "untried_branches",
+    "avoided_branches",
 )  # fmt: skip
 CASES = [f"{d}/{layout}/{config}" for d in EPISODES for layout in LAYOUTS for config in CONFIGS]
 #: In `make test` each domain is learned once with each configuration, from two layouts; those that

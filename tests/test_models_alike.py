@@ -17,7 +17,7 @@ ALIKE = (
     "save", "load",
 )  # fmt: skip
 #: The order of parameters that both kinds share.
-ORDER = ["state", "horizon", "discount", "otherwise", "rng", "policy", "allow_untried", "criterion"]
+ORDER = ["state", "horizon", "discount", "otherwise", "rng", "policy", "offer", "criterion"]
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rspmn.errors import CircuitError, DataError, RspmnError, SchemaError, did_you_mean
 from rspmn.expressions import Expression
 from rspmn.expressions.evaluate import evaluate
-from rspmn.types import Bools, objects
+from rspmn.types import Array, Bools, Ints, objects
 from rspmn.values import MOST_STEPS, Mark, Value, is_text, show
 
 #: What is declared: the condition of each value of a decision or, of several decisions, by name.
@@ -202,3 +202,40 @@ class NeverTaken:
             f"never taken when {self.variable} = {show(self.at)} ({self.expected:.0f} times "
             "expected)"
         )
+
+
+#: A logger is careful if steps that are not usual are fewer than this share of what they would be
+#: if decisions were random.
+CARELESS = 0.25
+
+
+def usual_decisions(state: Ints, steps: Array, offered: Array | int) -> tuple[Bools, bool]:
+    """Return which decisions are usual in their state, and whether the logger is careful.
+
+    A decision is usual if, without one of its steps, no other of its state has more. Of a careful
+    logger, what is not usual is a mistake.
+
+    Parameters
+    ----------
+    state
+        The state of each decision, from 0. [decisions]
+    steps
+        How often it was made. [decisions]
+    offered
+        How many could be made in its state. [decisions]
+
+    Examples
+    --------
+    >>> usual_decisions(np.array([0, 0, 1]), np.array([9.0, 1.0, 5.0]), 2)
+    (array([ True, False,  True]), True)
+    """
+    order = np.lexsort([-steps, state])
+    first = np.flatnonzero(np.diff(state[order], prepend=-1))
+    most, next_most = np.zeros((2, int(state.max(initial=-1)) + 1))
+    most[state[order[first]]] = steps[order[first]]
+    second = first[np.diff(np.append(first, len(order))) > 1] + 1
+    next_most[state[order[second]]] = steps[order[second]]
+    of_others = np.where(steps == most[state], next_most[state], most[state])
+    usual = steps - 1 >= of_others
+    random = float((steps * (1 - 1 / np.maximum(offered, 1))).sum())
+    return usual, float(steps[~usual].sum()) < CARELESS * random

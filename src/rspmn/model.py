@@ -32,7 +32,7 @@ from rspmn.circuit.validity import latent_violations, refuse, schema_violations
 from rspmn.data.episodes import Episodes
 from rspmn.display import facts_html
 from rspmn.end_nodes import marked_interface, visits_of_states
-from rspmn.errors import CircuitError, warn_renamed
+from rspmn.errors import CircuitError, EvidenceError, did_you_mean, warn_renamed
 from rspmn.schema import Schema
 from rspmn.successor_counts import SoftCounts, SuccessorCounts
 from rspmn.types import Array
@@ -58,13 +58,18 @@ if TYPE_CHECKING:
 class PolicyOptions(TypedDict, total=False):
     """What `RSPMN.policy` takes besides horizon and discount, as other questions take it."""
 
-    allow_untried: bool
+    offer: "Offer"
     criterion: "Criterion | None"
     forbid: "Rules"
     only: "Rules"
     min_support: float
     safe: bool
 
+
+#: Which decisions are offered in a state: those that were "tried" there; those and what the logger
+#: left out by chance, as "expected"; or "all", also what the logger avoided there.
+Offer = Literal["tried", "expected", "all"]
+OFFERS = "tried", "expected", "all"
 
 #: Known values of a step, by variable; None, NaN and variables left out are unknown.
 Evidence = Mapping[str, object]
@@ -74,7 +79,7 @@ Evidence = Mapping[str, object]
 class Untried:
     """Decisions that were never tried in some interface nodes, with extrapolated outcomes.
 
-    They are kept apart from the template; `RSPMN.with_untried` adds them to it.
+    They are kept apart from the template; `RSPMN.offering` adds them to it.
     """
 
     network: Network  # a root for each of `at`: max nodes over the decisions, latents below
@@ -129,7 +134,7 @@ class RSPMN:
     template: Network
     #: How often the log visited each interface node; () when unknown. [num_interfaces]
     visits: tuple[float, ...] = ()
-    #: Decisions that were never tried; queries use them only with `allow_untried=True`.
+    #: Decisions that were never tried, by chance; queries leave them out with `offer="tried"`.
     untried: Untried | None = None
     #: Where the log never took a decision that the model offers there; answers say so.
     never_taken: tuple[NeverTaken, ...] = ()
@@ -142,6 +147,9 @@ class RSPMN:
     #: Interface nodes of states in which the log has no decision: what decisions do there is
     #: extrapolated.
     beyond: tuple[int, ...] = ()
+    #: Decisions that were never tried where the logger was expected to; and all that were not,
+    #: where states are numbers. Queries use them only with `offer="all"`.
+    avoided: Untried | None = None
 
     def __post_init__(self) -> None:
         interfaces = len(self.template.roots)
@@ -156,8 +164,9 @@ class RSPMN:
         odd = [count for count in self.visits if not 0 <= count <= MOST_STEPS]
         if odd:
             raise CircuitError(f"RSPMN: expected visits from 0 to {MOST_STEPS:.3g}, found {odd[0]}")
-        if self.untried is not None:
-            self.untried.check_fit(self.schema, interfaces)
+        for part in (self.untried, self.avoided):
+            if part is not None:
+                part.check_fit(self.schema, interfaces)
         for counts in (self.counts, self.soft_counts):
             if counts is not None:
                 counts.check_fit(interfaces)
@@ -216,7 +225,8 @@ class RSPMN:
     @property
     def networks(self) -> tuple[Network, ...]:
         """The networks that a model consists of: top, template, and untried decisions if any."""
-        return (self.top, self.template, *([] if self.untried is None else [self.untried.network]))
+        parts = [part.network for part in (self.untried, self.avoided) if part is not None]
+        return (self.top, self.template, *parts)
 
     def unfold(self, steps: int) -> Network:
         """Return the explicit SPMN over `steps` steps, variable x of step t named `x@t`.
@@ -244,19 +254,41 @@ class RSPMN:
         """
         return unfold(self.top, self.template, steps)
 
-    def with_untried(self) -> "RSPMN":
+    def offering(self, offer: Offer = "expected") -> "RSPMN":
         """Return the model with decisions added that were never tried in an interface node.
 
         No logged steps support them: their utility and successors are extrapolated from what they
-        did elsewhere.
+        did elsewhere. `offer` is "tried": none; "expected": those that the logger left out by
+        chance; "all": also those that the logger avoided.
         """
-        return self if self.untried is None else self._with_untried
+        if offer not in OFFERS:
+            raise EvidenceError(f"offer {offer!r}: {did_you_mean(offer, OFFERS)}")
+        if offer == "tried":
+            return self
+        chance = self if self.untried is None else self._with_untried
+        return chance if offer == "expected" or self.avoided is None else chance._with_avoided
 
     @cached_property
     def _with_untried(self) -> "RSPMN":
         assert self.untried is not None
-        template = with_branches(self.template, np.array(self.untried.at), self.untried.network)
-        return replace(self, template=template, untried=None, counts=None, soft_counts=None)
+        return replace(self._with(self.untried), untried=None)
+
+    @cached_property
+    def _with_avoided(self) -> "RSPMN":
+        assert self.avoided is not None
+        return replace(self._with(self.avoided), avoided=None)
+
+    def _with(self, more: Untried) -> "RSPMN":
+        """Return the model with more branches in its template; its counts are none of these."""
+        from rspmn.infer.compiled.outcomes import outcomes_of, refuse_outcomes
+
+        template, place = with_branches(self.template, np.array(more.at), more.network)
+        counts = self.counts
+        if counts is not None:
+            before, after = outcomes_of(self.template), outcomes_of(template)
+            refuse_outcomes(before, counts.outcomes)
+            counts = counts.renumbered(np.searchsorted(after.nodes, place[before.nodes]))
+        return replace(self, template=template, counts=counts, soft_counts=None)
 
     @cached_property
     def bottom(self) -> Network:
@@ -324,7 +356,7 @@ class RSPMN:
         horizon: int | None = None,
         discount: float = 1.0,
         *,
-        allow_untried: bool = False,
+        offer: Offer = "expected",
         criterion: "Criterion | None" = None,
     ) -> "ExpectedUtility":
         """Return the maximum expected utility from the start, or from an observed state.
@@ -339,7 +371,7 @@ class RSPMN:
             The number of steps; by default, values are updated until they converge.
         discount
             The discount factor per step.
-        allow_untried
+        offer
             Whether actions that were never tried in a state may be chosen; their values are
             extrapolated from other states.
         criterion
@@ -358,9 +390,7 @@ class RSPMN:
 
         if state is not None:  # what is wrong with it is said before anything is computed
             known_values(as_state(state, self.schema), self.template)
-        policy = self.policy(
-            horizon, discount, allow_untried=allow_untried, criterion=criterion, safe=False
-        )
+        policy = self.policy(horizon, discount, offer=offer, criterion=criterion, safe=False)
         return policy.value(state)
 
     def honest_value(
@@ -418,7 +448,7 @@ class RSPMN:
         horizon: int | None = None,
         discount: float = 1.0,
         *,
-        allow_untried: bool = False,
+        offer: Offer = "expected",
         criterion: "Criterion | None" = None,
     ) -> list[float]:
         """Return the maximum expected utility of every interface node; NaN where nothing is known.
@@ -428,8 +458,7 @@ class RSPMN:
         from rspmn.infer.bellman import values
         from rspmn.infer.criterion import MEU
 
-        model = self.with_untried() if allow_untried else self
-        return values(model, horizon, discount, criterion or MEU)
+        return values(self.offering(offer), horizon, discount, criterion or MEU)
 
     def action_values(
         self,
@@ -488,7 +517,7 @@ class RSPMN:
         discount: float = 1.0,
         otherwise: "Value | Mapping[str, Value] | None" = None,
         *,
-        allow_untried: bool = False,
+        offer: Offer = "expected",
         criterion: "Criterion | None" = None,
         forbid: "Rules" = (),
         only: "Rules" = (),
@@ -499,7 +528,7 @@ class RSPMN:
 
         Parameters
         ----------
-        horizon, discount, allow_untried, criterion
+        horizon, discount, offer, criterion
             As for `meu`.
         otherwise
             The action in states that were never observed, or in which all actions are forbidden;
@@ -515,7 +544,7 @@ class RSPMN:
             Whether the plan may be nearer to practice than that of maximum expected utility, where
             the log does not support that to be better than practice; `policy.choice` says what was
             chosen, and why. See `rspmn.trust.safe_choice`. False is the plan of maximum expected
-            utility, as is any model without counts, `allow_untried` or a criterion of your own.
+            utility, as is any model without counts, or a criterion of your own.
 
         Examples
         --------
@@ -530,21 +559,21 @@ class RSPMN:
         from rspmn.infer.criterion import MEU
         from rspmn.infer.policy import Policy
 
-        template = (self.with_untried() if allow_untried else self).template
+        template = self.offering(offer).template
 
         def of(base: "Criterion") -> "Policy":
             rule = constraints(self.schema, template, forbid, only, min_support, base)
-            return Policy(self, horizon, discount, otherwise, allow_untried, rule)
+            return Policy(self, horizon, discount, otherwise, offer, rule)
 
-        if not safe or criterion is not None or allow_untried or not self.is_counted:
+        if not safe or criterion is not None or not self.offering(offer).is_counted:
             return of(criterion or MEU)
         from rspmn.trust.safe_choice import safe_policy
 
-        return safe_policy(of, self._choices)
+        return safe_policy(of, self._choices.setdefault(offer, {}))
 
     @cached_property
-    def _choices(self) -> "dict[tuple[object, ...], SafeChoice]":
-        """The safe choices that were made, by horizon, discount and rules."""
+    def _choices(self) -> "dict[str, dict[tuple[object, ...], SafeChoice]]":
+        """The safe choices that were made, by what is offered, horizon, discount and rules."""
         return {}
 
     def merged(

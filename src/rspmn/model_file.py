@@ -7,8 +7,8 @@ laws in the schema. Version 4 adds the counts behind the weights of S_L. Version
 variables that were set aside. Version 6 adds factored latents. Version 7 adds the counts behind
 soft boxes. Version 8 adds interface nodes beyond the log. Version 9 adds shared utilities. Version
 10 adds large networks as arrays, long lists as differences, and leaves of moves. Version 11 adds
-the ranges of rewards, version 12 logged steps of soft boxes. Models without them are written as
-version 1.
+the ranges of rewards, version 12 logged steps of soft boxes and decisions that were avoided. Models
+without them are written as version 1.
 """
 
 import gzip
@@ -72,9 +72,10 @@ def _parts_of_rspmn(model: RSPMN) -> dict[str, str]:
         "template": network_to_json(model.template),
         "visits": dumps(model.visits),
     }
-    if model.untried is not None:
-        parts["untried"] = network_to_json(model.untried.network)
-        parts["untried_at"] = dumps(compact(model.untried.at))
+    for name, untried in (("untried", model.untried), ("avoided", model.avoided)):
+        if untried is not None:
+            parts[name] = network_to_json(untried.network)
+            parts[f"{name}_at"] = dumps(compact(untried.at))
     for name, counts in (("counts", model.counts), ("soft_counts", model.soft_counts)):
         if counts is not None:
             parts[name] = dumps(_fields_of(counts))
@@ -133,7 +134,7 @@ def _version_of(model: RSPMN | SPMN) -> int:
     soft = model.soft_counts
     logged = counts or soft
     needs = {
-        12: soft is not None and soft.sample is not None,
+        12: model.avoided is not None or (soft is not None and soft.sample is not None),
         11: logged is not None and bool(logged.going or logged.ending),
         10: any(map(is_long, model.networks))
         or any(map(is_long, lists))
@@ -184,22 +185,27 @@ def load_spmn(path: str | Path) -> SPMN:
 
 #: The parts of each kind of model.
 _KINDS = {
-    "rspmn": "top template visits untried untried_at counts soft_counts set_aside beyond "
-    "never_taken",
+    "rspmn": "top template visits untried untried_at avoided avoided_at counts soft_counts "
+    "set_aside beyond never_taken",
     "spmn": "network background rows never_taken usual",
 }
 
 
 def _rspmn(fields: Fields, schema: Schema) -> RSPMN:
-    untried = None
-    if "untried" in fields.raw:
-        untried = Untried(_network(fields, "untried"), _whole(fields, "untried_at"))
+    untried, avoided = (
+        Untried(_network(fields, name), _whole(fields, f"{name}_at"))
+        if name in fields.raw
+        else None
+        for name in ("untried", "avoided")
+    )
     top, template = _network(fields, "top"), _network(fields, "template")
     visits, never = fields.numbers("visits"), _never_taken(fields)
     aside = fields.texts("set_aside") if "set_aside" in fields.raw else ()
     counts, soft = _counts(fields), _soft_counts(fields)
     beyond = _whole(fields, "beyond") if "beyond" in fields.raw else ()
-    return RSPMN(schema, top, template, visits, untried, never, counts, aside, soft, beyond)
+    return RSPMN(
+        schema, top, template, visits, untried, never, counts, aside, soft, beyond, avoided
+    )  # fmt: skip
 
 
 def _whole(fields: Fields, name: str) -> tuple[int, ...]:

@@ -4,9 +4,12 @@ The weights of a template are estimates. What they were estimated from says how 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from rspmn.errors import CircuitError
+from rspmn.types import Ints
 from rspmn.values import LARGEST_UTILITY, LEAST_STEPS, MOST_STEPS
 
 
@@ -158,6 +161,25 @@ class SuccessorCounts:
             )
         if self.utilities is not None and self.factors is None:
             raise CircuitError("counts: utilities are shared only where factors are")
+
+    @property
+    def outcomes(self) -> int:
+        """The number of outcomes, as far as they are counted or use what is shared."""
+        shared = [part.outcome for part in (self.factors, self.utilities) if part is not None]
+        return max(max(of, default=-1) for of in (self.outcome, *shared)) + 1
+
+    def renumbered(self, number: Ints) -> "SuccessorCounts":
+        """Return the counts of a template in which each outcome has another number, in order."""
+
+        def of(outcomes: tuple[int, ...]) -> tuple[int, ...]:
+            return tuple(number[np.array(outcomes, dtype=np.int64)].tolist())
+
+        factors, utilities = self.factors, self.utilities
+        return replace(
+            self, outcome=of(self.outcome),
+            factors=factors and replace(factors, outcome=of(factors.outcome)),
+            utilities=utilities and replace(utilities, outcome=of(utilities.outcome)),
+        )  # fmt: skip
 
     def check_fit(self, interfaces: int) -> None:
         """Refuse counts of a template with another number of roots."""

@@ -69,7 +69,7 @@ def test_all_at_once_as_one_by_one(seed: int) -> None:
     maxes = [i for i, node in enumerate(other.nodes) if isinstance(node, Max)]
     chosen = rng.choice([*maxes, *other.roots], len(at)).tolist()
     extra = other.part(chosen)
-    found = with_branches(one, at, extra)
+    found, _ = with_branches(one, at, extra)
     assert in_one_order(found) == in_one_order(one_by_one(one, at.tolist(), extra))
 
 
@@ -85,7 +85,7 @@ def test_edges_of_products_are_not_taken_for_branches() -> None:
     below = more.product([x(more), more.max("a", {"left": more.utility("u", 3.0)})])
     last = more.max("a", {"right": more.utility("u", 4.0)})
     extra = more.build(last, below)
-    found = with_branches(network, np.array([0, 1]), extra)
+    found, _ = with_branches(network, np.array([0, 1]), extra)
     assert in_one_order(found) == in_one_order(one_by_one(network, [0, 1], extra))
     root = found.nodes[found.roots[0]]
     assert isinstance(root, Max)

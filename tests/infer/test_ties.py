@@ -16,7 +16,7 @@ from rspmn.errors import ConvergenceError
 from rspmn.infer.actions import best_among
 from rspmn.infer.policy import Policy
 from rspmn.learn import learn_rspmn
-from rspmn.model import RSPMN
+from rspmn.model import OFFERS, RSPMN, Offer
 from small_models import Moves, chain
 
 
@@ -253,13 +253,13 @@ def random_log(rng: np.random.Generator) -> dict[str, list[Any]]:
 
 
 @share_of_examples(0.25)
-@given(st.integers(0, 2**32 - 1), st.booleans())
-def test_all_ways_to_ask_choose_the_same(seed: int, allow_untried: bool) -> None:
+@given(st.integers(0, 2**32 - 1), st.sampled_from(OFFERS))
+def test_all_ways_to_ask_choose_the_same(seed: int, offer: Offer) -> None:
     """Nodes list actions in different orders: those tried first, then those that never were."""
     log = random_log(np.random.default_rng(seed))
     schema = Schema([["x", "y"], ["a"]], ["a"], "u")
     model, _ = learn_rspmn(rspmn.windows(log, schema, ending="end"))
-    policy = model.policy(3, allow_untried=allow_untried, otherwise="none")
+    policy = model.policy(3, offer=offer, otherwise="none")
     states = [{"x": x, "y": y} for x in (None, 0, 1, 2) for y in (None, 0, 1, 2)]
     columns = {name: [state[name] for state in states] for name in "xy"}
     for t in (0, 2):

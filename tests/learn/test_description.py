@@ -66,7 +66,7 @@ def test_what_was_cut_is_said() -> None:
         ("unsupported_branches", 3, "unsupported: 3 decisions were only made in steps with an"),
         ("frontier_states", 2, "frontier: 2 states have no decision with a known successor"),
         ("each_state", "too few steps", "each state is an interface node: too few steps"),
-        ("untried_branches", 5, "untried: 5 decisions were never made in their state"),
+        ("untried_branches", 5, "untried: 5 decisions were left out in their state by chance"),
         (
             "sample",
             SampleInfo(steps=4000, share=0.25),

@@ -101,12 +101,17 @@ def test_states_and_actions_that_were_never_logged(lake: RSPMN) -> None:
     assert stay.notes == ("not available",)
 
 
-def test_extrapolated_actions_have_no_interval() -> None:
+def test_extrapolated_actions_have_intervals() -> None:
+    """What was never tried is as sure as the factors that it shares."""
     model, _ = learn_rspmn(DOMAINS["Elevators"]().generate(30, 10, 0))
     assert model.untried is not None
-    found = model.policy(8, allow_untried=True).how_sure()
-    assert "the model has no counts of logged steps: no intervals" in found.notes
-    assert all(math.isnan(each.low) for each in found.actions)
+    policy = model.policy(8, offer="all")
+    names = model.schema.information_sets[0]
+    states = [dict(zip(names, s, strict=True)) for s in DOMAINS["Elevators"]().states]
+    found = (a for s in states for a in policy.how_sure(s).actions if not a.action.tried)
+    untried = [a for a in found if not math.isnan(a.mean)]
+    assert untried
+    assert all(each.low <= each.mean <= each.high for each in untried)
 
 
 def test_one_episode_of_one_step_cut_or_not() -> None:

@@ -12,7 +12,7 @@ from rspmn.envs.domains import DOMAINS
 from rspmn.envs.mdp import MDP
 from rspmn.evaluate import true_value
 from rspmn.infer.branches import Branches
-from rspmn.trust.safe_choice import Supported, practice_of
+from rspmn.trust.safe_choice import WORTH, Supported, practice_of
 from rspmn.types import Array, Ints
 
 HORIZON = 20
@@ -51,7 +51,7 @@ def test_an_expert_who_rarely_errs_is_followed(lake: MDP, experts: RSPMN) -> Non
     assert true_value(lake, safe, HORIZON) >= now
     assert safe.choice is not None
     assert not safe.choice.is_plain
-    assert "plan of maximum expected utility may be worth" in safe.choice.text
+    assert "practice earns 0.206, this" in safe.choice.text
     assert plain.choice is None
 
 
@@ -67,6 +67,8 @@ def test_a_random_log_is_improved_on(lake: MDP) -> None:
     assert safe.choice.is_plain
     assert safe.table() == plain.table()
     assert [each.least for each in safe.choice.candidates] == [0.0]
+    (found,) = safe.choice.candidates
+    assert found.low > -WORTH * found.gain
 
 
 def test_a_second_policy_is_not_compared_anew(experts: RSPMN) -> None:

@@ -9,8 +9,10 @@ from rspmn.circuit.nodes import Leaf, Max, Product
 from rspmn.types import Bools, Ints
 
 
-def with_branches(network: Network, at: Ints, extra: Network) -> Network:
+def with_branches(network: Network, at: Ints, extra: Network) -> tuple[Network, Ints]:
     """Add the branches of decisions at root k of `extra` that root at[k] of a network lacks.
+
+    Return the new network, and the place in it of each node of the old one, -1 if it has none.
 
     A sum between two decisions, over what is observed between them, has no place for more branches
     below it: they are left out. So are branches below a decision after which variables are
@@ -35,7 +37,8 @@ def with_branches(network: Network, at: Ints, extra: Network) -> Network:
         here, other, root = child[wider], mate[wider], root[owner[wider]]
     of_root = np.concatenate(after)
     height = np.repeat(-np.arange(len(after)), list(map(len, after)))
-    return builder.build(roots, np.argsort(np.lexsort([height, of_root])))[0]
+    found, place = builder.build(roots, np.argsort(np.lexsort([height, of_root])))
+    return found, place[: len(network)]
 
 
 class _Pairs:

@@ -34,7 +34,7 @@ from rspmn.values import Value, plain, short
 
 State = dict[str, Value | None]
 #: The options that every question to a recurrent model has.
-BASIC = {"horizon", "discount", "allow_untried"}
+BASIC = {"horizon", "discount", "offer"}
 
 
 class Answered(NamedTuple):

@@ -10,6 +10,9 @@ import click
 from rspmn.cli.framework import Argument, Arguments, Option
 from rspmn.cli.streams import InputFile, OutputFile
 
+#: As `rspmn.model.OFFERS`.
+OFFERS = "tried", "expected", "all"
+
 if TYPE_CHECKING:
     from rspmn.log_format import LogOptions
 
@@ -131,9 +134,9 @@ def optimum() -> list[click.Parameter]:
     return [
         discount(),
         Option(
-            "--allow-untried", is_flag=True, section=POLICY,
-            help="also consider decisions that were never tried in a state, with values "
-            "extrapolated from other states",
+            "--offer", type=click.Choice(OFFERS), default="expected", section=POLICY,
+            help="which decisions to consider in a state: those tried there; also those that "
+            "chance left out, as expected; or all, also those that the logger avoided",
         ),
         Option(
             "--forbid", multiple=True, metavar="RULE", section=POLICY,

@@ -56,7 +56,7 @@ def show_policy(arguments: Arguments) -> None:
     if arguments.quiet:
         print_table(table)
         return
-    honest = None if policy.allow_untried else honest_of(policy)
+    honest = honest_of(policy)
     if honest is not None:
         print(f"{honest_line(honest)} from the start; promise {short(honest.promise)}")
     print_table(table)
@@ -124,7 +124,7 @@ def sample(arguments: Arguments) -> None:
     """Sample episodes from a model."""
     model = load_rspmn(arguments.model)
     asked = options(model, arguments)
-    default = {"horizon": arguments.horizon, "discount": 1.0, "allow_untried": False}
+    default = {"horizon": arguments.horizon, "discount": 1.0, "offer": "expected"}
     for name, value in asked.items() if not arguments.best else ():
         if value != default.get(name):
             raise DataError(f"--{name.replace('_', '-')} needs --best: other decisions are random")

@@ -32,8 +32,8 @@ TRUTHS = {
 
 
 def options(model: Model, arguments: Arguments) -> dict[str, Any]:
-    """Return the options that only a recurrent model has: horizon, discount, untried decisions."""
-    horizon, discount, untried = arguments.horizon, arguments.discount, arguments.allow_untried
+    """Return the options that only a recurrent model has: horizon, discount, what is offered."""
+    horizon, discount, offer = arguments.horizon, arguments.discount, arguments.offer
     names = ("forbid", "only", "min_support")
     given = {name: getattr(arguments, name) for name in names if name in arguments}
     more = {name: value for name, value in given.items() if value is not None}
@@ -42,14 +42,14 @@ def options(model: Model, arguments: Arguments) -> dict[str, Any]:
     if "plain" in arguments and arguments.plain:
         more["safe"] = False
     if isinstance(model, RSPMN):
-        return {"horizon": horizon, "discount": discount, "allow_untried": untried, **more}
+        return {"horizon": horizon, "discount": discount, "offer": offer, **more}
     if more:
         option = next(iter(more)).replace("_", "-").replace("safe", "plain")
         recurrent(model, arguments, f"--{option}")
     if horizon is not None or discount != 1:
         recurrent(model, arguments, "--horizon and --discount")
-    if untried:
-        recurrent(model, arguments, "--allow-untried")
+    if offer != "expected":
+        recurrent(model, arguments, "--offer")
     return {}
 
 
@@ -147,7 +147,7 @@ def honest_in(
     model: Model, state: dict[str, Value | None] | None, arguments: Arguments
 ) -> HonestValue | None:
     """Return the honest value of a state; None where it is not defined."""
-    if not isinstance(model, RSPMN) or arguments.allow_untried:
+    if not isinstance(model, RSPMN):
         return None
     if not as_state(state or {}, model.schema).keys() <= set(model.schema.information_sets[0]):
         return None  # in the middle of a step

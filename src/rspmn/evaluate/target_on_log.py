@@ -39,7 +39,7 @@ class TargetOnLog:
         self.silent: Bools = np.asarray(np.isnan(answers[0]).any(axis=1))  # [S]
         self.probabilities = [_filled(answer, practice) for answer in answers]
         #: In the model with what it extrapolates, and without.
-        self.paths = Paths(model.with_untried(), steps.situations)
+        self.paths = Paths(model.offering("all"), steps.situations)
         self.value = self._value(self.paths)
         self._logged_paths = Paths(model, steps.situations)
         self.observed = self._value(self._logged_paths)

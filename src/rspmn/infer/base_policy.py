@@ -27,7 +27,7 @@ from rspmn.infer.compiled.planned import Plan
 from rspmn.infer.compiled.state_index import StateIndex
 from rspmn.infer.criterion import MEU, Criterion
 from rspmn.infer.meu import ExpectedUtility
-from rspmn.model import RSPMN
+from rspmn.model import RSPMN, Offer
 from rspmn.types import Array
 from rspmn.values import Value
 
@@ -52,8 +52,9 @@ class BasePolicy:
     otherwise
         The action that `act` returns in states that were never observed; by default, an error is
         raised.
-    allow_untried
-        Whether actions that were never tried in a state may be chosen.
+    offer
+        Which actions may be chosen: those "tried" in a state, also those "expected" there, or
+        "all"; see `RSPMN.offering`.
     criterion
         The criterion that determines the best action; by default the maximum expected utility.
     """
@@ -64,12 +65,11 @@ class BasePolicy:
         horizon: int | None = None,
         discount: float = 1.0,
         otherwise: Otherwise = None,
-        allow_untried: bool = False,
+        offer: Offer = "expected",
         criterion: Criterion = MEU,
     ) -> None:
-        self.allow_untried = allow_untried and model.untried is not None
         self._observed = model  # without what is extrapolated
-        self.model = model.with_untried() if allow_untried else model
+        self.model = model.offering(offer)
         _by_decision(otherwise, model.schema.decisions)
         self.otherwise, self.criterion = otherwise, criterion
         self._planned = Plan(self.model, horizon, discount, criterion)

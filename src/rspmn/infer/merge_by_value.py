@@ -192,7 +192,8 @@ def _smaller(model: RSPMN, trees: list[_Tree], classes: Ints) -> RSPMN:
         top=weighted_top(group_weights(classes, np.array(model.starts), count).tolist()),
         template=builder.build(*roots),
         visits=tuple(group_weights(classes, np.array(model.visits), count)) if model.visits else (),
-        untried=None, counts=None, soft_counts=None, beyond=tuple(beyond.tolist()),
+        untried=None, avoided=None, counts=None, soft_counts=None,
+        beyond=tuple(beyond.tolist()),
     )  # fmt: skip
 
 

@@ -151,8 +151,8 @@ def draw_episodes(
     from rspmn.infer.compiled.simulate import simulate_episodes
     from rspmn.infer.policy import Policy
 
-    if isinstance(policy, Policy) and policy.allow_untried:
-        model = model.with_untried()  # the simulator must know what the policy may decide
+    if isinstance(policy, Policy):
+        model = policy.model  # the simulator must know what the policy may decide
     _check_size(model, episodes, horizon)
     if policy is None or isinstance(policy, Policy | str):
         return simulate_episodes(model, episodes, horizon, rng, policy)

@@ -27,8 +27,13 @@ def description(info: RSPMNInfo) -> Iterator[str]:
         yield from _about_successors(info.future, info.steps)
     if info.untried_branches:
         yield (
-            f"untried: {info.untried_branches} decisions were never made in their state; "
-            "allow-untried extrapolates their values from other states"
+            f"untried: {info.untried_branches} decisions were left out in their state by chance: "
+            "they are offered, with values extrapolated from other states"
+        )
+    if info.avoided_branches:
+        yield (
+            f"avoided: {info.avoided_branches} decisions were never made in their state, and not "
+            "by chance: they are not offered, unless offer is all"
         )
     if info.em is not None:
         passes = ", ".join(f"{value:.6g}" for value in info.em.log_likelihoods)

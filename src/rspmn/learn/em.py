@@ -28,6 +28,7 @@ from rspmn.infer.compiled.relations import Relation
 from rspmn.infer.compiled.template_trees import Ways
 from rspmn.learn.flows import Flows, Moments, ranges_of
 from rspmn.learn.rebuild import rebuild
+from rspmn.learn.successors.untried import UntriedBranches
 from rspmn.model import RSPMN
 from rspmn.types import Array, Ints
 
@@ -82,7 +83,7 @@ def em(
             if info.converged:
                 return model, info
         before = step.passed
-        model = rebuild(model, step.kernel.ways.trees, step.flows(), model.untried)
+        model = rebuild(model, step.kernel.ways.trees, step.flows(), UntriedBranches.of(model))
     info.log_likelihoods.append(_Expectation(model, episodes, hard=not soft).log_likelihood)
     return model, info
 

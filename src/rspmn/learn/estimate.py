@@ -27,7 +27,7 @@ from rspmn.learn.structure.rows import RowTable, table_of
 from rspmn.learn.successors.extrapolate import Extrapolated, extrapolate
 from rspmn.learn.successors.transitions import SuccessorWeights, Transitions
 from rspmn.learn.successors.unobserved_states import Beyond
-from rspmn.learn.successors.untried import untried_branches
+from rspmn.learn.successors.untried import NO_BRANCHES, UntriedBranches, untried_branches
 from rspmn.model import RSPMN
 from rspmn.types import Array, Bools, Ints
 from rspmn.values import UNKNOWN
@@ -78,7 +78,8 @@ def estimate(
     if beyond is not None:
         transitions = replace(transitions, ties=beyond.ties)
     weights, info = config.weighing(transitions)
-    untried, extrapolated = template.untried if isinstance(template, RSPMN) else None, None
+    old = template if isinstance(template, RSPMN) else None
+    untried, extrapolated = NO_BRANCHES if old is None else UntriedBranches.of(old), None
     if beyond is not None:
         episodes = max(1.0, float(windows.starts.sum()))
         steps = float(windows.counts.sum()) / episodes
@@ -86,8 +87,7 @@ def estimate(
         untried = extrapolated.untried
     elif weights.factors is not None:
         occurred = windows.counts * assigned.share
-        most = config.unavailable_from if config.availability == "observed" else math.inf
-        untried = untried_branches(transitions, weights, assigned.here, occurred, most)
+        untried = untried_branches(transitions, weights, assigned.here, occurred)
     alone = None if extrapolated is None else extrapolated.alone
     flows = flows.weighed(sites, weights)
     if weights.outcomes is not None:

@@ -48,7 +48,8 @@ class RSPMNInfo:
     frontier_states: int = 0  # states in which no decision has a known successor
     frontier_visits: int = 0  # steps that led to one of them
     unsupported_branches: int = 0  # decisions of an interface node without a known successor
-    untried_branches: int = 0  # decisions never made in an interface node, extrapolated
+    untried_branches: int = 0  # decisions never made in an interface node by chance, extrapolated
+    avoided_branches: int = 0  # those that the logger avoided; where states are numbers, all
     #: Why each state is an interface node, nothing being tested; "" if that is not so.
     each_state: str = ""
     beyond: int = 0  # of them, states that the log does not have, but that factors say may follow
@@ -121,9 +122,13 @@ class RSPMNInfo:
         """Record what a model of soft boxes knows of its log."""
         self.steps_unknown = int(windows.counts[windows.followed == Followed.UNKNOWN].sum())
         self.interfaces = model.num_state_interfaces
-        self.untried_branches = 0 if model.untried is None else model.untried.branches
+        self._count_untried(model)
         self.sized("final", model.template)
         self.sized("top", model.top)
+
+    def _count_untried(self, model: RSPMN) -> None:
+        self.untried_branches = 0 if model.untried is None else model.untried.branches
+        self.avoided_branches = 0 if model.avoided is None else model.avoided.branches
 
     def count(self, model: RSPMN, template: InitialTemplate, found: Estimated) -> None:
         """Record where the steps of the log are in a model, and what lies at its edge."""
@@ -143,7 +148,7 @@ class RSPMNInfo:
         anywhere = template.uniform_sites(assigned.trees)
         never = len(anywhere) - int(np.isin(found.sites, anywhere).sum())
         self.unsupported_branches = edge.branches + never
-        self.untried_branches = 0 if model.untried is None else model.untried.branches
+        self._count_untried(model)
         self.pruned_edges = len(anywhere) * len(template.visits) - len(found.weights.interfaces)
         self.future = found.info
         if template.beyond is not None:

@@ -129,7 +129,7 @@ class _Roots:
         if not widened:
             return network
         more = self.single.build(*widened.values())
-        return with_branches(network, np.array([*widened]), more)
+        return with_branches(network, np.array([*widened]), more)[0]
 
     def _learned(self) -> Ints:  # [interfaces]
         """Add the interface nodes of Step 2, the same S_L in place of every latent."""

@@ -25,6 +25,7 @@ from rspmn.learn.estimate import assign_shared, count, transitions_of, whole_ste
 from rspmn.learn.flows import Flows
 from rspmn.learn.rebuild import rebuild
 from rspmn.learn.set_aside import put_back, take_out, without_variables
+from rspmn.learn.successors.untried import UntriedBranches
 from rspmn.model import RSPMN
 from rspmn.schema import Kind, Schema
 from rspmn.types import Ints
@@ -94,7 +95,7 @@ def count_all(
         info.batches += 1
     narrow_sample = without_variables(sample, model.set_aside)
     total = _with_prior(total, trees, narrow, narrow_sample, config, deadline)
-    return put_back(rebuild(narrow, trees, total, model.untried), model.schema, leaves)
+    return put_back(rebuild(narrow, trees, total, UntriedBranches.of(model)), model.schema, leaves)
 
 
 def _with_prior(

@@ -27,6 +27,7 @@ from rspmn.infer.compiled.outcomes import outcomes_of
 from rspmn.infer.compiled.template_trees import RootTrees
 from rspmn.learn.flows import Flows, known_ranges
 from rspmn.learn.successors.links import Links
+from rspmn.learn.successors.untried import NO_BRANCHES, UntriedBranches
 from rspmn.model import RSPMN, Untried
 from rspmn.successor_counts import SuccessorCounts
 from rspmn.types import Array, Bools, Ints
@@ -36,8 +37,8 @@ NEVER_VISITED = 1e-6
 
 
 def rebuild(
-    template: Template, trees: RootTrees, flows: Flows, untried: Untried | None = None,
-    alone: Untried | None = None,
+    template: Template, trees: RootTrees, flows: Flows,
+    untried: UntriedBranches = NO_BRANCHES, alone: Untried | None = None,
 ) -> RSPMN:  # fmt: skip
     """Return the model with the parameters that the flows give it, and with untried decisions.
 
@@ -64,8 +65,9 @@ def rebuild(
     taken, aside = (old.never_taken, old.set_aside) if old else ((), ())
     counts = _counts(flows, copy.outcome_positions(), interfaces)
     return RSPMN(
-        template.schema, top, network, tuple(visits), untried, taken, counts, aside, beyond=beyond
-    )
+        template.schema, top, network, tuple(visits), untried.by_chance, taken, counts, aside,
+        beyond=beyond, avoided=untried.avoided,
+    )  # fmt: skip
 
 
 def _counts(flows: Flows, position: Ints, interfaces: int) -> SuccessorCounts:

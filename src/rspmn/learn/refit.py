@@ -179,7 +179,7 @@ def _refit_on_grid(
     """
     from rspmn.learn.numbers.learn_on_grid import estimate_on_grid
 
-    lacks = _without_place(assign(model.with_untried(), windows), windows)
+    lacks = _without_place(assign(model.offering("all"), windows), windows)
     kept = np.flatnonzero(~(lacks.states | lacks.decisions | lacks.ends))
     beyond = lacks.states.copy()
     for names, axis in axes.items():

@@ -84,8 +84,7 @@ class BranchEvidence:
             )
         self.model, self.counts, self.bellman = model, counts, model.bellman
         found = outcomes_of(model.template)
-        shared = [part.outcome for part in (counts.factors, counts.utilities) if part is not None]
-        refuse_outcomes(found, max(max(of, default=-1) for of in (counts.outcome, *shared)) + 1)
+        refuse_outcomes(found, counts.outcomes)
         self.size = len(self.bellman.levels[0].untried)
         self.node = _interfaces_of_branches(self.bellman)  # [branches]
         shares = _shares(model, found)
@@ -101,7 +100,12 @@ class BranchEvidence:
         self.added = np.asarray((shares > 0) @ self.utilities.shared.steps)
         self._find_factors(counts, found)
         self.counted = self._counted(counts, shares)
-        self.known = self._by_branch(shares, self.strength) + self.steps  # [branches]
+        #: Which branches were never tried, and are extrapolated. [branches]
+        self.extrapolated = self._extrapolated_branches()
+        #: The steps behind each branch, with those that factors are worth. [branches]
+        self.known = self._by_branch(shares, self.strength) + self.steps
+        if counts.factors is not None:
+            self.known[self.extrapolated] = counts.factors.strength
         # If all episodes begin with a step that was left out, the model's start is all there is.
         self.starts = np.array(counts.starts if any(counts.starts) else model.starts)
 
@@ -130,6 +134,11 @@ class BranchEvidence:
             used, found.factor_edge = np.unique(self.factor_edge[edges], return_inverse=True)
             found.factors = self.factors.only(used)
         return found
+
+    def _extrapolated_branches(self) -> Bools:  # [branches]
+        marks = [node for node in (self.model.end, self.model.unknown) if node is not None]
+        led = np.bincount(self.cells.branch, minlength=self.size) > 0
+        return np.asarray(led & (self.steps == 0) & ~self.closed & ~np.isin(self.node, marks))
 
     def _find_utilities(self, counts: SuccessorCounts, found: Outcomes) -> None:
         nodes = [self.model.template.nodes[k] if k >= 0 else None for k in found.utility.tolist()]

@@ -8,22 +8,22 @@ from the point, all of it from the lower end of the interval.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from rspmn.errors import EvidenceError
 from rspmn.infer.compiled.planned import Plan
-from rspmn.infer.criterion import LEAST_KNOWN
+from rspmn.infer.criterion import LEAST_KNOWN, Criterion
 from rspmn.infer.meu import show_share
 from rspmn.trust.drawn_worlds import Worlds, is_settled, limit_of
 from rspmn.trust.followed_states import FollowedStates
 from rspmn.trust.posterior import Posterior
 from rspmn.trust.product_draws import ProductDraws
-from rspmn.trust.rules import Best, Fixed, rule_of
+from rspmn.trust.rules import Best, Fixed, Mixed, rule_of
 from rspmn.trust.unlucky import Unlucky
 from rspmn.types import Array, Ints
 
@@ -86,11 +86,6 @@ def honest_value(
     check_level(level)
     if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 2:
         raise EvidenceError(f"draws: expected 2 or more, found {draws!r}")
-    if policy.allow_untried:
-        raise EvidenceError(
-            "honest value: what was never tried is extrapolated, and its uncertainty is unknown: "
-            "use a policy without allow_untried"
-        )
     rng, promise = np.random.default_rng(rng), policy.value(state, t)
     nodes = None if state is None else policy.nodes(state)
     if not math.isfinite(promise):
@@ -99,27 +94,14 @@ def honest_value(
         return _of_the_decision(policy, float(promise), state, t, level)
     if policy.model.soft_counts is not None:
         return _of_soft_boxes(policy, float(promise), state, t, int(draws), rng, level)
-    plan = _Plan(policy.planned, policy.planned.after(t))
-    posterior = policy.model.posterior
-    mean, start = posterior.mean_world(), np.array(policy.model.starts) if nodes is None else nodes
-    parts: list[list[Array]] = [[], [], [], []]  # of each kind of worlds
-    optimism: list[Array] = []
-    for source, count in _chunks(posterior, plan.branches, posterior.affordable(int(draws))):
-        found = source.draw(count, rng)
-        begins = found.starts if nodes is None else nodes
-        drawn = source.worlds(found, plan.branches)
-        far = source.worlds(source.anywhere(found, rng), plan.branches)
-        worlds = drawn, far, *Unlucky(source).worlds(found, drawn, rng)
-        for values, each in zip(parts, worlds, strict=True):
-            values.append(_averaged(plan.values(each, count), begins))
-        if source is posterior:
-            best, worth = plan.best_and_its_worth(posterior.worlds(found), mean, count)
-            optimism.append(_averaged(best, begins) - worth @ start)
+    posterior, plan = (
+        policy.model.posterior,
+        PlanInDraws.of(policy.planned, policy.planned.after(t)),
+    )
+    (found,) = values_in_draws(posterior, [plan], nodes, int(draws), rng)
     bounds = posterior.bounds(plan.steps, plan.discount)
     caveats = _caveats(posterior, promise.supported)
-    of_worlds = [np.clip(np.concatenate(x), *bounds) for x in parts]
-    extra = max(0.0, float(np.concatenate(optimism).mean()))
-    return _summary(of_worlds, extra, float(promise), bounds, caveats, level)
+    return _summary(found.worlds, found.optimism, float(promise), bounds, caveats, level)
 
 
 def _of_the_decision(
@@ -203,17 +185,35 @@ def _with_steps(
     ), said  # fmt: skip
 
 
-class _Plan:
-    """A plan of a number of steps, or for ever, in several worlds at once."""
+class PlanInDraws:
+    """A plan of a number of steps, or for ever, as it is valued in several worlds at once.
 
-    def __init__(self, planned: Plan, after: int) -> None:
-        self.planned, self.discount = planned, planned.discount
-        self.steps = None if planned.horizon is None else after + 1
-        #: The rule with 0, 1, … steps after this; the last one is that of all further steps, too.
-        number = planned.settled_from(after) + 1
-        self.rules = [rule_of(planned.at(k).choices) for k in range(number)]
+    Parameters
+    ----------
+    rules
+        What it does with 0, 1, … steps after the step; the last one is for all further steps, too.
+    steps
+        The number of steps; None for ever.
+    discount
+        Per step.
+    criterion
+        The one that it is best by; None if it is the best by none.
+    """
+
+    def __init__(
+        self, rules: Sequence[Fixed | Mixed], steps: int | None, discount: float,
+        criterion: Criterion | None,
+    ) -> None:  # fmt: skip
+        self.rules, self.steps, self.discount, self.criterion = rules, steps, discount, criterion
         #: The branches of last decisions that it ever takes.
-        self.branches = np.unique(np.concatenate([rule.taken_last for rule in self.rules]))
+        self.branches = np.unique(np.concatenate([rule.taken_last for rule in rules]))
+
+    @classmethod
+    def of(cls, planned: Plan, after: int) -> "PlanInDraws":
+        """Return a plan, from a step on that so many steps follow."""
+        rules = [rule_of(planned.at(k).choices) for k in range(planned.settled_from(after) + 1)]
+        steps = None if planned.horizon is None else after + 1
+        return cls(rules, steps, planned.discount, planned.criterion)
 
     def values(self, worlds: Worlds, count: int) -> Array:  # [draws, interfaces]
         """Return what interface nodes are worth if the plan is followed."""
@@ -227,15 +227,18 @@ class _Plan:
     def best_and_its_worth(self, worlds: Worlds, mean: Worlds, count: int) -> Array:
         """Return the best values in each draw, and what its best choices are worth in the mean.
 
-        They are [2, draws, interfaces].
+        They are [2, draws, interfaces], both 0 for a plan that is the best by no criterion.
         """
+        found, criterion = np.zeros((2, count, worlds.bellman.interfaces)), self.criterion
+        if criterion is None:
+            return found
 
         def update(values: Array, after: int, last: bool) -> Array:  # noqa: ARG001
-            rule = Best(self.planned.criterion)
+            rule = Best(criterion)
             best = worlds.update(values[0], self.discount, last, rule)
             return np.stack([best, mean.update(values[1], self.discount, last, Fixed(rule.taken))])
 
-        return self._repeated(update, np.zeros((2, count, worlds.bellman.interfaces)))
+        return self._repeated(update, found)
 
     def _repeated(self, update: Callable[[Array, int, bool], Array], values: Array) -> Array:
         """Update values for each step, the last first, or until they settle."""
@@ -246,6 +249,74 @@ class _Plan:
                     break
             return values
         return limit_of(lambda before: update(before, 0, False), values, "honest value")
+
+
+class InDraws(NamedTuple):
+    """What a plan is worth in draws of all weights."""
+
+    #: In the draws themselves; where what is new leads to any node; and in the unlucky worlds of
+    #: `rspmn.trust.unlucky`. [draws] each
+    worlds: list[Array]
+    optimism: float  # by how much the best plan of a draw promises too much
+
+
+def values_in_draws(
+    posterior: Posterior, plans: Sequence[PlanInDraws], nodes: Array | None, draws: int,
+    rng: np.random.Generator,
+) -> list[InDraws]:  # fmt: skip
+    """Return what several plans are worth in the same draws.
+
+    `nodes`: the probability of each interface node at first, None if episodes begin.
+    """
+    mean = posterior.mean_world()
+    start = np.array(posterior.model.starts) if nodes is None else nodes
+    values: list[list[list[Array]]] = [[[], [], [], []] for _ in plans]
+    optimism: list[list[Array]] = [[] for _ in plans]
+    branches = np.unique(np.concatenate([plan.branches for plan in plans]))
+    for source, count in _chunks(posterior, branches, posterior.affordable(draws)):
+        found = source.draw(count, rng)
+        begins = found.starts if nodes is None else nodes
+        drawn = source.worlds(found, branches)
+        far = source.worlds(source.anywhere(found, rng), branches)
+        unlucky = Unlucky(source)
+        worlds = drawn, far, *unlucky.worlds(found, drawn, rng)
+        of_all = posterior.worlds(found) if source is posterior else None
+        for plan, parts, extra in zip(plans, values, optimism, strict=True):
+            found_in = [_averaged(plan.values(each, count), begins) for each in worlds[:2]]
+            same = not unlucky.rare[plan.branches].any()
+            found_in += (
+                [found_in[0]] * 2
+                if same
+                else [_averaged(plan.values(each, count), begins) for each in worlds[2:]]
+            )
+            for part, each in zip(parts, found_in, strict=True):
+                part.append(each)
+            if of_all is not None:
+                best, worth = plan.best_and_its_worth(of_all, mean, count)
+                extra.append(_averaged(best, begins) - worth @ start)
+    return [
+        InDraws(
+            [
+                np.clip(np.concatenate(part), *posterior.bounds(plan.steps, plan.discount))
+                for part in parts
+            ],
+            max(0.0, float(np.concatenate(extra).mean())),
+        )
+        for plan, parts, extra in zip(plans, values, optimism, strict=True)
+    ]
+
+
+def gain_over(plan: InDraws, other: InDraws, bounds: tuple[float, float]) -> tuple[float, float]:
+    """Return by how much a plan is worth more than another: a point, and a lower end.
+
+    In each draw both are in the same world, as lucky or unlucky for one as for the other. `bounds`:
+    what no plan earns less than, and no more than.
+    """
+    apart = [x - y for x, y in zip(plan.worlds, other.worlds, strict=True)]
+    usual = float(other.worlds[0].mean())
+    within = bounds[0] - usual, bounds[1] - usual
+    found = _summary(apart, plan.optimism, math.nan, within, (), LEVEL)
+    return found.point, found.low
 
 
 def _summary(

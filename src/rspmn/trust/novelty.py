@@ -100,7 +100,7 @@ class Novelty:
         evidence = self.evidence
         mean = self.responsibility * self.strength / (evidence.known[:, None] + self.strength)
         found = np.stack([mean[:, self.base == k].sum(axis=1) for k in (NODE, ALL, ALIKE)])
-        return np.where(evidence.steps > 0, found, 0.0)
+        return np.where((evidence.steps > 0) | evidence.extrapolated, found, 0.0)
 
     @cached_property
     def by_nodes(self) -> Any:  # sparse [interfaces, interfaces]
@@ -123,7 +123,7 @@ class Novelty:
         strength = self.strength[picked]
         known = np.maximum(self.evidence.known, 1e-9)
         share = rng.beta(strength, np.broadcast_to(known, size))
-        share[:, self.evidence.steps == 0] = 0.0
+        share[:, (self.evidence.steps == 0) & ~self.evidence.extrapolated] = 0.0
         return share, self.base[picked], strength
 
     def draw_successors(self, branch: Ints, base: Ints, rng: np.random.Generator) -> Ints:

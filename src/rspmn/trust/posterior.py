@@ -25,7 +25,7 @@ from rspmn.types import Array, Ints
 
 #: Products of factors that are not multiplied out take at most so many multiplications in an
 #: update of all draws, but at least so many draws are made.
-MOST_WORK, LEAST_DRAWS = 16_000_000, 40
+MOST_WORK, LEAST_DRAWS = 16_000_000, 20
 #: New successors of a branch in a draw.
 ATOMS = 4
 #: With a larger share of steps that may lead to any state, intervals have a caveat: states with

@@ -95,12 +95,16 @@ class ProductDraws:
         return DrawnFactors(used, self.counts.outside(kept), products)
 
     def means(self, after: Array) -> Array:  # [draws, outcomes]
-        """Return what products of logged outcomes are worth if leaves are as counted."""
+        """Return what products are worth if leaves are as counted."""
+        found = self._of_logged(after)
+        return found if self.extrapolated is None else found + self.extrapolated(after)
+
+    def _of_logged(self, after: Array) -> Array:  # [draws, outcomes]
         return np.asarray((self.shares @ self.expect(after).T).T)
 
     def _deviations(self, after: Array) -> Array:  # [outcomes]
         """Return the standard errors of products of a certain strength, given their leaves."""
-        mean, square = self.means(np.stack([after, after**2]))
+        mean, square = self._of_logged(np.stack([after, after**2]))
         return np.asarray(np.sqrt(np.maximum(square - mean**2, 0.0) / (self.worth + 1)))
 
 

@@ -3,15 +3,16 @@
 Whoever logged was mostly right, so most actions were tried a few times, in odd places, or never. A
 plan that trusts those few tries may be worse than practice. Candidates are the plan of maximum
 expected utility; plans that take, in each state, only actions of k logged steps or the most
-frequent one; and practice itself, which takes the most frequent one. The plan of maximum expected
-utility is taken if what it may lose against practice, by the lower end of its honest value, is
-little beside what it is expected to gain. Else it is the candidate of the highest lower end, if
-that raises the lower end by more than a like share of what it gives up.
+frequent one; and the most frequent one alone. Each is compared with practice, in the same draws of
+all weights: by its gain, and by the lower end of that. The plan of maximum expected utility is
+taken if what it may lose is little beside what it is expected to gain. Else it is the candidate of
+the highest lower end, if that raises the lower end by more than a like share of what it gives up.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from rspmn.infer.branches import Branches
 from rspmn.infer.criterion import MEU, Criterion
 from rspmn.model import RSPMN
 from rspmn.trust.drawn_worlds import OwnWorld, is_settled, limit_of
-from rspmn.trust.honest import HonestValue
+from rspmn.trust.honest import PlanInDraws, gain_over, values_in_draws
 from rspmn.trust.rules import Mixed
 from rspmn.types import Array, Ints
 from rspmn.values import short
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
     from rspmn.infer.policy import Policy
 
 #: The logged steps of an action that the candidates require, unless it is the most frequent one.
-LEVELS = 3.0, 10.0, 30.0, 100.0, 300.0, math.inf
+LEVELS = 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, math.inf
 #: The share of an expected gain that a possible loss may be.
 WORTH = 0.25
-#: The draws of each honest value.
+#: The draws in which plans are compared.
 DRAWS = 100
 
 
@@ -58,12 +59,12 @@ class Supported:
         return f"Supported({self.least:g}, {self.criterion!r})"
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A plan that may be recommended."""
 
-    least: float  # the logged steps that it requires of actions; 0 for all that were tried
-    honest: HonestValue
+    least: float  # the logged steps that it requires of actions; 0 for none
+    gain: float  # what it is expected to earn more than practice
+    low: float  # the lower end of that
 
 
 @dataclass(frozen=True)
@@ -85,14 +86,15 @@ class SafeChoice:
         """Return the choice in words."""
         if self.doubt:
             return f"{_named(0.0)}, which was not compared with practice: {self.doubt}"
-        now, plain = short(self.practice), short(self.candidates[0].honest.low)
-        if self.is_plain:
-            return f"{_named(0.0)}: worth {plain} or more, practice {now}"
+        plain, now = self.candidates[0], short(self.practice)
         chosen = next(each for each in self.candidates if each.least == self.least)
-        return (
-            f"{_named(self.least)}: worth {short(chosen.honest.low)} or more, practice {now}; "
-            f"{_named(0.0)} may be worth {plain} only"
+        found = (
+            f"{_named(self.least)}: practice earns {now}, this {short(chosen.gain)} more "
+            f"({short(chosen.low)} at worst)"
         )
+        if self.is_plain:
+            return found
+        return f"{found}; {_named(0.0)} {short(plain.gain)} ({short(plain.low)} at worst)"
 
 
 def _named(least: float) -> str:
@@ -124,19 +126,48 @@ def safe_policy(
 
 def _chosen(policy: "Policy", of: "Callable[[Criterion], Policy]") -> SafeChoice:
     """Return which of some plans to recommend; `policy` is that of maximum expected utility."""
+    compared = _of_soft_boxes if policy.model.soft_counts is not None else _in_draws
     try:
-        plain = Candidate(0.0, policy.honest_value(draws=DRAWS))
+        practice = practice_of(policy.model, policy.horizon, policy.discount)
+        found = compared(policy, [], practice)
+        plain = found[0]
+        if plain.low < -WORTH * max(0.0, plain.gain):
+            found = compared(policy, ((k, of(Supported(k))) for k in LEVELS), practice)
+            plain = found[0]
     except ConvergenceError as error:  # values of draws have no limit without a horizon
         return SafeChoice(math.nan, (), 0.0, str(error))
-    practice = practice_of(policy.model, policy.horizon, policy.discount)
-    found = [plain]
-    least = practice - WORTH * max(0.0, plain.honest.point - practice)
-    if plain.honest.low < least:
-        found += [Candidate(k, of(Supported(k)).honest_value(draws=DRAWS)) for k in LEVELS]
-    best = max(found, key=lambda each: each.honest.low)
-    raises = best.honest.low - plain.honest.low
-    gives_up = plain.honest.point - best.honest.point
+    best = max(found, key=lambda each: each.low)
+    raises, gives_up = best.low - plain.low, plain.gain - best.gain
     return SafeChoice(practice, tuple(found), best.least if raises > WORTH * gives_up else 0.0)
+
+
+def _in_draws(
+    policy: "Policy", others: "Iterable[tuple[float, Policy]]", practice: float
+) -> list[Candidate]:
+    """Compare plans with practice, worth so much, in the same draws of all weights."""
+    plans = [(0.0, policy), *others]
+    model, steps, discount = policy.model, policy.horizon, policy.discount
+    after = 0 if steps is None else steps - 1
+    now = PlanInDraws([_practised(model)], steps, discount, None)
+    every = [now, *(PlanInDraws.of(each.planned, after) for _, each in plans)]
+    rng = np.random.default_rng(0)
+    current, *found = values_in_draws(model.posterior, every, None, DRAWS, rng)
+    more = practice - _in_model(model, steps, discount)  # what it earns by more than the state
+    bounds = model.posterior.bounds(steps, discount)
+    gains = (gain_over(each, current, bounds) for each in found)
+    return [
+        Candidate(k, gain - more, low - more)
+        for (k, _), (gain, low) in zip(plans, gains, strict=True)
+    ]
+
+
+def _of_soft_boxes(
+    policy: "Policy", others: "Iterable[tuple[float, Policy]]", practice: float
+) -> list[Candidate]:
+    """Compare plans with practice, worth so much, by their honest values."""
+    plans = chain([(0.0, policy)], others)
+    found = ((k, each.honest_value(draws=DRAWS)) for k, each in plans)
+    return [Candidate(k, each.point - practice, each.low - practice) for k, each in found]
 
 
 def practice_of(model: RSPMN, horizon: int | None, discount: float) -> float:
@@ -175,9 +206,8 @@ def _logged(model: RSPMN) -> _Logged:
 
 
 def _in_model(model: RSPMN, horizon: int | None, discount: float) -> float:
-    """Return what practice is worth in a model: max nodes as sums, by logged frequencies."""
-    world, levels = OwnWorld(model), model.bellman.levels
-    rule = Mixed([often_taken(level.branches.steps, level.starts) for level in levels])
+    """Return what practice is worth in a model."""
+    world, rule = OwnWorld(model), _practised(model)
     values = np.zeros((1, model.num_interfaces))
 
     def update(before: Array, last: bool = False) -> Array:
@@ -190,6 +220,12 @@ def _in_model(model: RSPMN, horizon: int | None, discount: float) -> float:
         if after and is_settled(before, values, (horizon or 0) - 1 - after):
             break
     return float(values[0] @ np.array(model.starts))
+
+
+def _practised(model: RSPMN) -> Mixed:
+    """Return practice as a rule: max nodes as sums, by logged frequencies."""
+    levels = model.bellman.levels
+    return Mixed([often_taken(level.branches.steps, level.starts) for level in levels])
 
 
 def often_taken(steps: Array, starts: Ints) -> Array:  # [branches]

@@ -8,14 +8,15 @@ nothing else is known. Here that mass, and a share of every rare branch, leads t
 
 import numpy as np
 
+from rspmn.availability import usual_decisions
 from rspmn.trust.drawn_worlds import Worlds
 from rspmn.trust.posterior import Draws, Posterior
-from rspmn.types import Array
+from rspmn.types import Array, Bools, Ints
 
-#: A branch is rare if it has fewer steps than this share of those that branches of its node have on
-#: average: experts take it by mistake.
+#: Of a logger who is not careful, a mistake has less than this share of the steps that branches of
+#: its node have on average.
 RARE = 0.25
-#: The share of a rare branch of n steps that may lead to the worst node: Beta(UNSEEN, n).
+#: The share of a mistake of n steps that may lead to the worst node: Beta(UNSEEN, n).
 UNSEEN = 0.3
 
 
@@ -31,11 +32,9 @@ class Unlucky:
     def __init__(self, posterior: Posterior) -> None:
         self.posterior, evidence = posterior, posterior.evidence
         nodes = posterior.model.num_interfaces
-        total, tried = (
-            np.bincount(evidence.node, weight, nodes)[evidence.node]
-            for weight in (evidence.steps, evidence.steps > 0)
-        )
-        self.rare = (evidence.steps > 0) & (evidence.steps < RARE * total / np.maximum(tried, 2))
+        #: The steps of each branch; what was never tried counts as tried once.
+        self.steps = np.where(evidence.extrapolated, 1.0, evidence.steps)
+        self.rare = _mistakes(evidence.node, evidence.steps, self.steps > 0, nodes)
         #: Interface nodes that the log got to.
         self.arrived = np.zeros(nodes, dtype=bool)
         self.arrived[evidence.counted.to] = True
@@ -49,8 +48,8 @@ class Unlucky:
 
         `drawn`: the worlds of the draws themselves.
         """
-        lost = self.posterior.outside(draws)
-        steps = np.maximum(self.posterior.evidence.steps, 1e-9)
+        lost = np.where(self.rare, self.posterior.outside(draws), 0.0)
+        steps = np.maximum(self.steps, 1e-9)
         unseen = np.where(self.rare, rng.beta(UNSEEN, np.broadcast_to(steps, lost.shape)), 0.0)
         return self._with(lost, draws, drawn), self._with(np.maximum(lost, unseen), draws, drawn)
 
@@ -67,3 +66,11 @@ class Unlucky:
 
         earned = (1 - lost) * draws.earned + lost * pays
         return Worlds(self.posterior.evidence, earned, expect)
+
+
+def _mistakes(node: Ints, steps: Array, offered: Bools, nodes: int) -> Bools:  # [branches]
+    """Return the branches that are taken by mistake: of a careful logger all that are not usual."""
+    total, width = (np.bincount(node, weight, nodes)[node] for weight in (steps, offered))
+    usual, careful = usual_decisions(node, steps, width.astype(np.float64))
+    seldom = np.maximum(steps, 1) < RARE * total / np.maximum(width, 1)
+    return offered & ~usual & (careful | seldom)

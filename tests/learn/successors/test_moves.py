@@ -107,7 +107,7 @@ def test_untried_moves_do_not_lead_back() -> None:
     table = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
     schema = Schema([["x"], ["a"]], ["a"], "u", {"x": "integer"})
     model, _ = learn_rspmn(Episodes.from_long(table, schema, terminated="over"))
-    policy = model.policy(5, allow_untried=True)
+    policy = model.policy(5, offer="all")
     assert policy.value({"x": 7}) == pytest.approx(-35.0)
 
 

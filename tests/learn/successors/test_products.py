@@ -51,14 +51,14 @@ def test_values_are_those_of_the_model_multiplied_out(
     assert any(isinstance(node, FactoredLatents) for node in spread.template.nodes)
     assert not any(isinstance(node, FactoredLatents) for node in plain.template.nodes)
     for untried in (False, True):
-        expected = plain.values(world.horizon, allow_untried=untried)
-        found = spread.values(world.horizon, allow_untried=untried)
+        expected = plain.values(world.horizon, offer="all" if untried else "tried")
+        found = spread.values(world.horizon, offer="all" if untried else "tried")
         assert found == pytest.approx(expected, rel=0, abs=5e-8, nan_ok=True)
     states = {
         name: [state[k] for state in world.states]
         for k, name in enumerate(world.schema.information_sets[0])
     }
-    one, other = (m.policy(world.horizon, allow_untried=True) for m in (spread, plain))
+    one, other = (m.policy(world.horizon, offer="all") for m in (spread, plain))
     for s in range(0, len(world.states), 7):
         state = {name: values[s] for name, values in states.items()}
         assert [a.utility for a in one.action_values(state)] == pytest.approx(
@@ -69,7 +69,7 @@ def test_values_are_those_of_the_model_multiplied_out(
 def test_a_ring_is_learned_as_well_and_small(monkeypatch: pytest.MonkeyPatch) -> None:
     world = sys_admin(6)
     model, info = learned(world, 100, monkeypatch, spread=True)
-    value = true_value(world, model.policy(20, allow_untried=True), 20)
+    value = true_value(world, model.policy(20, offer="all"), 20)
     assert value > 0.95 * world.optimum(20)
     assert model.template.num_edges < 20 * info.windows
     assert info.future.work < 10 * info.windows
@@ -106,5 +106,5 @@ def test_sparse_tables_give_the_same(name: str, monkeypatch: pytest.MonkeyPatch)
     found, _ = learn_rspmn(windows)
     assert len(found.template) == len(expected.template)
     assert found.values(10) == pytest.approx(expected.values(10), abs=1e-11, nan_ok=True)
-    one, other = (m.meu(horizon=10, allow_untried=True) for m in (found, expected))
+    one, other = (m.meu(horizon=10, offer="all") for m in (found, expected))
     assert one == pytest.approx(other, abs=1e-11)

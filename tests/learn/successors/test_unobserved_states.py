@@ -107,7 +107,7 @@ def test_decisions_that_are_never_best_change_nothing(
     assert pruned.untried_branches < info.untried_branches
     for untried in (False, True):
         values = [
-            true_value(world, m.policy(HORIZON, allow_untried=untried), HORIZON)
+            true_value(world, m.policy(HORIZON, offer="all" if untried else "tried"), HORIZON)
             for m in (model, fewer)
         ]
         assert values[0] == pytest.approx(values[1], rel=0.05)
@@ -157,8 +157,7 @@ def test_refit_of_the_same_log_changes_nothing(
     assert [*again.visits] == [*model.visits]
     for untried in (False, True):
         found, expected = (
-            m.with_untried().values(HORIZON) if untried else m.values(HORIZON)
-            for m in (again, model)
+            m.values(HORIZON, offer="all" if untried else "tried") for m in (again, model)
         )
         assert found == pytest.approx(expected, abs=1e-12)
 

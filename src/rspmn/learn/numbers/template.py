@@ -79,8 +79,9 @@ def model_of(
     matter = {*layout.numbers, *(name for name, _ in layout.categories)}
     aside = tuple(name for name in schema.information_sets[0] if name not in matter)
     return RSPMN(
-        schema, top, template, tuple(visits), untried, never, set_aside=aside, soft_counts=counts
-    )
+        schema, top, template, tuple(visits), None, never, set_aside=aside, soft_counts=counts,
+        avoided=untried,
+    )  # fmt: skip
 
 
 def _outcomes(branches: list[list[int]], offered: Bools) -> Ints:  # [nodes, actions]

@@ -12,11 +12,17 @@ from functools import cached_property
 import numpy as np
 
 from rspmn.data.keys import group_weights
+from rspmn.learn.successors.behaviour import Behaviour
 from rspmn.learn.successors.predict import Predicted
 from rspmn.learn.successors.products import FactorProducts
-from rspmn.learn.successors.transitions import SuccessorWeights, Transitions
-from rspmn.learn.successors.unobserved_states import Beyond
-from rspmn.learn.successors.untried import MOST_BRANCHES, branches_of
+from rspmn.learn.successors.transitions import Contexts, SuccessorWeights, Transitions
+from rspmn.learn.successors.unobserved_states import CHUNK, Beyond
+from rspmn.learn.successors.untried import (
+    MOST_BRANCHES,
+    NO_BRANCHES,
+    UntriedBranches,
+    branches_of,
+)
 from rspmn.model import Untried
 from rspmn.types import Array, Bools, Ints
 
@@ -29,7 +35,7 @@ MOST_STEPS, MOST_WORK, LEAST_STEPS = 100, 4_000_000_000, 6
 class Extrapolated:
     """What decisions would do that were never tried."""
 
-    untried: Untried | None  # in interface nodes where others were
+    untried: UntriedBranches  # in interface nodes where others were
     #: In interface nodes where none was: states that were only arrived at, and beyond the log.
     alone: Untried | None
     never_best: int  # decisions that were left out, as they would not be chosen
@@ -53,9 +59,10 @@ def extrapolate(
     """
     factors, node = weights.factors, transitions.of_states
     if factors is None:
-        return Extrapolated(None, None, 0)
+        return Extrapolated(NO_BRANCHES, None, 0)
     tried = np.zeros((len(node), len(beyond.made)), dtype=bool)
     tried[: len(beyond.tried)] = beyond.tried
+    avoided = _avoided(transitions, beyond) | beyond.predicted.alien.reshape(tried.shape)
     wanted, all_of_them, found = ~tried, int((~tried).sum()), beyond.predicted
     if all_of_them > MOST_BRANCHES:
         products, horizon = FactorProducts(factors, found.leaves), 1
@@ -65,15 +72,35 @@ def extrapolate(
             horizon = int(min(MOST_STEPS, np.ceil(steps), affordable))
         plan = _Plan(products, found, node)
         some = tried.any(axis=1, keepdims=True)
-        wanted &= plan.best(~some | tried, horizon) | plan.best(np.ones_like(tried), horizon)
-    acted = np.asarray(tried.any(axis=1))
+        best = plan.best(np.ones_like(tried), horizon) | plan.best(~some | tried, horizon)
+        wanted &= best | plan.best(tried | ~avoided, horizon)
+    acted = np.asarray(tried.any(axis=1))[:, None]
 
-    def branches(here: Bools) -> Untried | None:
-        state, decision = np.nonzero(wanted & here[:, None])
+    def branches(kept: Bools) -> Untried | None:
+        state, decision = np.nonzero(wanted & kept)
         predicted = found.of(state * len(beyond.made) + decision)
         return branches_of(transitions, weights, beyond.made, node[state], decision, predicted)
 
-    return Extrapolated(branches(acted), branches(~acted), all_of_them - int(wanted.sum()))
+    untried = UntriedBranches(branches(acted & ~avoided), branches(acted & avoided))
+    # Where nobody ever was, all is offered if nothing was compared.
+    alone = branches(~acted & ~(avoided & ~avoided.all(axis=1, keepdims=True)))
+    return Extrapolated(untried, alone, all_of_them - int(wanted.sum()))
+
+
+def _avoided(transitions: Transitions, beyond: Beyond) -> Bools:  # [states, decisions]
+    """Return which decisions the logger avoided in each state."""
+    names, made = transitions.schema.information_sets[0], beyond.made
+    behaviour = Behaviour(transitions, transitions.window, transitions.counts)
+    states = np.stack([transitions.state_codes[name] for name in names], axis=1)
+    sizes = np.concatenate([states.max(axis=0) + 1, made.sizes])
+    found = []
+    step = max(1, CHUNK // (20 * len(made)))
+    for start in range(0, len(states), step):
+        here = states[start : start + step]
+        codes = np.hstack([np.repeat(here, len(made), axis=0), np.tile(made.codes, (len(here), 1))])
+        asked = Contexts((*names, *made.names), sizes, codes)
+        found.append(behaviour.avoided(asked).reshape(len(here), -1))
+    return np.concatenate(found)
 
 
 class _Plan:

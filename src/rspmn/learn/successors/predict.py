@@ -1,6 +1,7 @@
 """What decisions would do in states in which they were never made, as factors predict it."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from rspmn.types import Array, Bools, Ints
 
 #: A branch is not extrapolated if more than this share of it leads to states of no interface node.
 MOST_LOST = 0.01
+#: A leaf says nothing of a value that it never had, if it was expected there at least so often.
+LEAST_EXPECTED = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +35,9 @@ class Predicted:
     pair: Ints  # [contexts]
     going: Array  # [contexts], the share of the pair that goes on in it
     leaves: Ints  # [components, contexts]
+    #: [pairs], whether leaves say nothing of some value of the state: they never had it, and not by
+    #: chance.
+    alien: Bools
     kept: Array | None = None  # [contexts], the mass on states of interface nodes, if computed
 
     def lost(self, kept: Array) -> Bools:  # [pairs]
@@ -46,7 +52,8 @@ class Predicted:
         here = np.flatnonzero(place[self.pair] >= 0)
         return Predicted(
             self.earned[chosen], self.ended[chosen], place[self.pair[here]], self.going[here],
-            self.leaves[:, here], None if self.kept is None else self.kept[here],
+            self.leaves[:, here], self.alien[chosen],
+            None if self.kept is None else self.kept[here],
         )  # fmt: skip
 
 
@@ -75,8 +82,9 @@ class Predictor:
 
     def __init__(self, transitions: Transitions, factors: Factors) -> None:
         schema, window, counts = transitions.schema, transitions.window, transitions.counts
-        self.factors, self.utility = factors, schema.utility
-        names = (*schema.information_sets[0], *schema.decisions)
+        self.transitions, self.factors, self.utility = transitions, factors, schema.utility
+        self.state = schema.information_sets[0]
+        self.names = names = (*self.state, *schema.decisions)
         logged, context = contexts_of(transitions, names, window)
         code = transitions.table.codes[schema.utility][window].astype(np.int64) + 1
         self.sizes = int(code.max()) + 1  # of the utility's codes, as contexts have them
@@ -96,13 +104,36 @@ class Predictor:
         """Return what would come of pairs, given each utility that may be earned."""
         node = self.earned.trees.find(asked.contexts, 0)
         mean = group_weights(asked.pair, asked.share * self.means[node], pairs)
-        if self.ends is None and self.utility not in self.factors.contexts.names:
-            leaves = self.factors.leaves(asked.contexts.only(self.factors.contexts.names))
-            return Predicted(mean, np.zeros(pairs), asked.pair, asked.share, leaves)
-        found = self.utilities(asked)
-        ended = group_weights(found.pair, found.share * found.over, pairs)
-        leaves = self.factors.leaves(found.contexts.only(self.factors.contexts.names))
-        return Predicted(mean, ended, found.pair, found.share * (1 - found.over), leaves)
+        alien = np.zeros(pairs, dtype=bool)
+        alien[asked.pair[self._of_rewards.lacks(asked.contexts, node)]] = True
+        names = self.factors.contexts.names
+        if self.ends is None and self.utility not in names:
+            contexts, pair, going, ended = asked.contexts, asked.pair, asked.share, np.zeros(pairs)
+        else:
+            found = self.utilities(asked)
+            contexts, pair, going = found.contexts, found.pair, found.share * (1 - found.over)
+            ended = group_weights(found.pair, found.share * found.over, pairs)
+        leaves = self.factors.leaves(contexts.only(names))
+        for within, leaf in zip(self._of_components, leaves, strict=True):
+            alien[pair[within.lacks(contexts, leaf) & (going > 0)]] = True
+        return Predicted(mean, ended, pair, going, leaves, alien)
+
+    @cached_property
+    def _of_rewards(self) -> "_Within":
+        names, transitions = self.names, self.transitions
+        logged, context = contexts_of(transitions, names, transitions.window)
+        counts = group_weights(context, transitions.counts)
+        leaf = self.earned.trees.find(logged, 0)
+        return _Within(logged.only(self.state), counts, leaf, self.earned.totals)
+
+    @cached_property
+    def _of_components(self) -> "list[_Within]":
+        logged, totals = self.factors.contexts, self.factors.tied.totals
+        state = logged.only([name for name in self.state if name in logged.names])
+        return [
+            _Within(state, np.ones(len(state)), leaf, totals)
+            for leaf in self.factors.leaves(logged)
+        ]
 
     def utilities(self, asked: UnseenContexts) -> PredictedUtilities:
         """Return each utility that contexts may earn."""
@@ -125,3 +156,36 @@ class Predictor:
         used, which = np.unique(leaf, return_inverse=True)
         within = self.earned.counts[used] @ self._of_codes / self.earned.totals[used]
         return np.asarray(self._of_codes[code] + (self.means[used] - within)[which])
+
+
+class _Within:
+    """Which values of each variable the leaves of a tree have.
+
+    Parameters
+    ----------
+    contexts
+        Those that were logged, of the variables of the state.
+    counts
+        How often. [contexts]
+    leaf
+        The leaf of each. [contexts]
+    totals
+        The steps in each node of the tree. [nodes]
+    """
+
+    def __init__(self, contexts: Contexts, counts: Array, leaf: Ints, totals: Array) -> None:
+        self.names, size = contexts.names, len(totals)
+        self.lacking: list[Bools] = []  # of each variable, [nodes, codes]
+        for codes, values in zip(contexts.columns, contexts.sizes.tolist(), strict=True):
+            share = group_weights(codes, counts, values) / counts.sum()
+            seen = group_weights(leaf * values + codes, counts, size * values) > 0
+            often = totals[:, None] * share[None, :] >= LEAST_EXPECTED
+            self.lacking.append(often & ~seen.reshape(size, values))
+
+    def lacks(self, contexts: Contexts, leaf: Ints) -> Bools:  # [contexts]
+        """Return which contexts have a value that is lacking in their leaf."""
+        found = np.zeros(len(leaf), dtype=bool)
+        for name, lacking in zip(self.names, self.lacking, strict=True):
+            codes = contexts.columns[contexts.names.index(name)]
+            found |= lacking[leaf, np.minimum(codes, lacking.shape[1] - 1)]
+        return found

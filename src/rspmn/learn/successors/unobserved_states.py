@@ -248,4 +248,5 @@ def _joined(found: list[Predicted]) -> Predicted:
         np.concatenate([part.pair + n for part, n in zip(found, before, strict=False)]),
         np.concatenate([part.going for part in found]),
         np.concatenate([part.leaves for part in found], axis=1),
+        np.concatenate([part.alien for part in found]),
     )

@@ -2,13 +2,12 @@
 
 A branch of the template needs a logged step. But contexts share their parameters: what a decision
 did elsewhere predicts what it would do here, unless trees set this state apart. Such branches are
-extrapolated. They are kept beside the template, not in it, and queries use them only if asked to.
-
-A decision is not extrapolated but unavailable where, by its frequency, it should have been tried
-often.
+extrapolated. They are kept beside the template, not in it. Those that chance left out are offered
+by default, those that the logger avoided only if asked for (`rspmn.learn.successors.behaviour`).
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from rspmn.data.keys import group_weights
 from rspmn.infer.compiled.layers import ranges
 from rspmn.learn.structure.contingency import distinct_weights
 from rspmn.learn.structure.decision_blocks import add_decisions
+from rspmn.learn.successors.behaviour import Behaviour
 from rspmn.learn.successors.links import Links
 from rspmn.learn.successors.predict import Predicted, Predictor, UnseenContexts
 from rspmn.learn.successors.products import FactorProducts
@@ -28,7 +28,7 @@ from rspmn.learn.successors.transitions import (
     Transitions,
     contexts_of,
 )
-from rspmn.model import Untried
+from rspmn.model import RSPMN, Untried
 from rspmn.types import Array, Bools, Ints
 
 #: With more branches than this, none is extrapolated.
@@ -37,11 +37,26 @@ MOST_BRANCHES = 20_000
 MOST_SPREAD = 200_000
 
 
+class UntriedBranches(NamedTuple):
+    """The branches of decisions that were never tried, if there are any."""
+
+    by_chance: Untried | None = None
+    avoided: Untried | None = None
+
+    @classmethod
+    def of(cls, model: RSPMN) -> "UntriedBranches":
+        """Return those that a model has."""
+        return cls(model.untried, model.avoided)
+
+
+#: No branches.
+NO_BRANCHES = UntriedBranches()
+
+
 def untried_branches(
-    transitions: Transitions, weights: SuccessorWeights, at: Ints, counts: Array,
-    unavailable_from: float,
-) -> Untried | None:  # fmt: skip
-    """Return the branches of decisions never tried, if there are any.
+    transitions: Transitions, weights: SuccessorWeights, at: Ints, counts: Array
+) -> UntriedBranches:
+    """Return the branches of decisions never tried.
 
     Parameters
     ----------
@@ -54,29 +69,32 @@ def untried_branches(
         The interface node of each window's step; below 0 if none. [num_windows]
     counts
         How often each window occurred. [num_windows]
-    unavailable_from
-        A decision never tried is unavailable where at least this many tries were expected.
     """
     schema = transitions.schema
     if any(schema.information_sets[1:]):
-        return None  # what is seen after a decision would have to be extrapolated, too
+        return NO_BRANCHES  # what is seen after a decision would have to be extrapolated, too
     here = np.flatnonzero((at >= 0) & transitions.boxes[np.maximum(at, 0)])
     if not len(here) or transitions.too_late_for():
-        return None
+        return NO_BRANCHES
     made, decision = contexts_of(transitions, schema.decisions, here)
-    key, tries = distinct_weights(at[here] * len(made) + decision, counts[here])
-    share = group_weights(key % len(made), tries, len(made)) / tries.sum()
-    expected = group_weights(key // len(made), tries, transitions.interfaces)[:, None] * share
-    untried = (expected > 0) & (expected < unavailable_from)
-    untried.ravel()[key] = False
+    untried = np.zeros((transitions.interfaces, len(made)), dtype=bool)
+    untried[at[here]] = True
+    untried[at[here], decision] = False
     untried &= ~_forbidden(transitions, made, here, at[here])
     node, decision = np.nonzero(untried)
     factors, spread = weights.factors, weights.spread is not None
     if factors is None or not 0 < len(node) <= (MOST_SPREAD if spread else MOST_BRANCHES):
-        return None
+        return NO_BRANCHES
     asked = _ask(transitions, made, node, decision, here, at[here], counts[here])
     predicted = Predictor(transitions, factors)(asked, len(node))
-    return branches_of(transitions, weights, made, node, decision, predicted)
+    avoided = predicted.alien.copy()
+    avoided[asked.pair[Behaviour(transitions, here, counts[here]).avoided(asked.contexts)]] = True
+
+    def branches(kept: Bools) -> Untried | None:
+        of = np.flatnonzero(kept)
+        return branches_of(transitions, weights, made, node[of], decision[of], predicted.of(of))
+
+    return UntriedBranches(branches(~avoided), branches(avoided))
 
 
 def branches_of(

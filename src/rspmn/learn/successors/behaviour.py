@@ -1,0 +1,94 @@
+"""Behaviour: in which contexts the logger took each decision, and where it was avoided.
+
+For each decision a tree divides the states by what the logger did in them, with the score that all
+trees have. That a decision was never made in a state may be chance or intent. It was *avoided* if
+it was never made in this very state, or in the whole context that the tree puts it in, although
+several tries were to be expected there by how often it was made elsewhere: a law, a danger or a
+habit, the log cannot say which. Else chance left it out, if what it does elsewhere says anything of
+this state: each two values of the state were seen together with the decision. Who drops a passenger
+off at the destination alone says nothing of other places, however rarely they were logged.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rspmn.data.distinct import distinct_rows
+from rspmn.data.keys import group_weights
+from rspmn.learn.successors.seen_together import SeenTogether
+from rspmn.learn.successors.transitions import Contexts, Transitions, contexts_of
+from rspmn.learn.successors.trees import Tied
+from rspmn.types import Array, Bools, Ints
+
+#: A decision was avoided in a context without a try if at least so many were to be expected.
+LEAST_EXPECTED = 3.0
+
+
+class Behaviour:
+    """What the logger does, as a tree of each decision given the state and earlier decisions.
+
+    Parameters
+    ----------
+    transitions
+        What was logged.
+    window
+        The windows to learn from.
+    counts
+        How often each of them occurred.
+    """
+
+    def __init__(self, transitions: Transitions, window: Ints, counts: Array) -> None:
+        names = tuple(transitions.schema.information_sets[0])
+        self.decisions: list[_Decision] = []
+        for decision in transitions.schema.decisions:
+            contexts, context = contexts_of(transitions, names, window)
+            made, size = transitions.codes_of(decision, window)
+            tree = Tied.learn(contexts, context, [made], counts)
+            seen = SeenTogether(*_joined(contexts.codes[context], contexts.sizes, made, size))
+            steps = group_weights(context, counts)
+            self.decisions.append(_Decision(names, decision, contexts, steps, tree, seen))
+            names = (*names, decision)
+
+    def avoided(self, asked: Contexts) -> Bools:  # [contexts]
+        """Return which decisions, never made in their state, the logger avoided.
+
+        Contexts are of the state and all decisions.
+        """
+        found = np.zeros(len(asked), dtype=bool)
+        for decision in self.decisions:
+            found |= decision.avoided(asked)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Decision:
+    """What is known of one decision."""
+
+    names: tuple[str, ...]  # the state and earlier decisions
+    name: str
+    contexts: Contexts  # those that were logged
+    steps: Array  # [contexts]
+    tree: Tied
+    seen: SeenTogether
+
+    def avoided(self, asked: Contexts) -> Bools:  # [contexts]
+        """Return where it was not made although it was to be expected, or not compared."""
+        at, tree = asked.names.index(self.name), self.tree
+        made, states = asked.codes[:, at], asked.only(self.names)
+        often = (np.asarray(tree.counts[[0]].todense()).ravel() / tree.totals[0])[made]
+        leaf = tree.trees.find(states, 0)
+        tries = np.asarray(tree.counts[leaf, made]).ravel()
+        _, which = distinct_rows(np.concatenate([self.contexts.codes, states.codes]))
+        here = group_weights(which[: len(self.steps)], self.steps, int(which.max()) + 1)
+        steps = here[which[len(self.steps) :]]  # in just this state, where nobody made it
+        steps = np.where(tries > 0, steps, np.maximum(steps, tree.totals[leaf]))
+        values, _ = _joined(states.codes, states.sizes, made, int(asked.sizes[at]))
+        return np.asarray((steps * often >= LEAST_EXPECTED) | ~self.seen(values))
+
+
+def _joined(states: Ints, sizes: Ints, made: Ints, values: int) -> tuple[Ints, list[int]]:
+    """Return each variable of states joined with a decision, at least two, and their sizes."""
+    joined = states * values + made[:, None]
+    if len(sizes) == 1:
+        joined, sizes = np.hstack([joined, joined]), np.append(sizes, sizes)
+    return joined, (sizes * values).tolist()
