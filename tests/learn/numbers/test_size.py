@@ -4,7 +4,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -61,7 +61,7 @@ SHOWN: dict[str, Callable[[Array], list[Any]]] = {
 }
 
 
-def odd_table(seed: int, steps: int) -> Windows:
+def odd_table(seed: int, steps: int, ending: Literal["cut", "end"] = "cut") -> Windows:
     """Return a log of 2 to 12 columns of all kinds, one of them a number, with missing values."""
     rng = np.random.default_rng(seed)
     kinds = ["number", *rng.choice([*SHOWN], int(rng.integers(1, 12))).tolist()]
@@ -81,7 +81,7 @@ def odd_table(seed: int, steps: int) -> Windows:
         ]
     log["u"] = earned.tolist()
     state = [f"x{k}" for k in range(len(kinds))]
-    return rspmn.windows(log, Schema([state, ["a"]], ["a"], "u"), ending="cut")
+    return rspmn.windows(log, Schema([state, ["a"]], ["a"], "u"), ending=ending)
 
 
 @pytest.mark.parametrize("seed", seeds(few=1, many=20))
@@ -177,7 +177,7 @@ def test_unknown_may_be_new_where_products_are_not_multiplied_out(
     """Fault: factors did not know of an interface node UNKNOWN that was added after them."""
     monkeypatch.setattr("rspmn.learn.successors.products.FEW_PRODUCTS", 0)
     monkeypatch.setattr("rspmn.learn.successors.products.MOST_MULTIPLIED", 1)
-    model, info = learn_rspmn(odd_table(4, 300), LearnConfig(numbers="intervals"))
+    model, info = learn_rspmn(odd_table(11, 100, "end"), LearnConfig(numbers="intervals"))
     assert info.future.spread > 0
     assert model.unknown is not None
 
