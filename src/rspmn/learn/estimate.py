@@ -17,7 +17,15 @@ from rspmn.data.episodes import Followed
 from rspmn.data.keys import group_weights
 from rspmn.data.windows import Windows, distinct_states
 from rspmn.end_nodes import Template
-from rspmn.infer.compiled.assign import SEVERAL, Assigned, Located, assign, locate, locate_again
+from rspmn.infer.compiled.assign import (
+    SEVERAL,
+    Assigned,
+    Located,
+    assign,
+    is_frontier,
+    locate,
+    locate_again,
+)
 from rspmn.infer.compiled.layers import KINDS
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.flows import Flows, leaf_flows, ranges_of
@@ -30,7 +38,6 @@ from rspmn.learn.successors.unobserved_states import Beyond
 from rspmn.learn.successors.untried import NO_BRANCHES, UntriedBranches, untried_branches
 from rspmn.model import RSPMN
 from rspmn.types import Array, Bools, Ints
-from rspmn.values import UNKNOWN
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,20 +199,3 @@ def transitions_of(
 def whole_steps(steps: Array) -> int:
     """Return a number of steps, of which some are shares."""
     return round(float(steps.sum()))
-
-
-def is_frontier(template: Template) -> Bools:  # [interfaces]
-    """Return which interface nodes are states in which no decision is known."""
-    arrays, roots = template.template.arrays, np.array(template.template.roots)
-    codes = [k for k, value in enumerate(arrays.values) if value is UNKNOWN]
-    undecided = np.isin(arrays.choice, codes)  # [edges]
-    above = np.zeros(len(arrays), dtype=bool)  # [nodes], max nodes with this value
-    above[arrays.parents[undecided]] = True
-    edges, first = arrays.edges_of(roots)
-    found = np.zeros(len(roots), dtype=bool)
-    found[np.repeat(np.arange(len(roots)), np.diff(np.append(first, len(edges))))[
-        above[arrays.children[edges]]
-    ]] = True  # fmt: skip
-    if template.unknown is not None:
-        found[template.unknown] = False
-    return found

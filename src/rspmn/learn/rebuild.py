@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from rspmn.circuit import (
+    FactoredLatents,
     Latent,
     Leaf,
     Network,
@@ -21,7 +22,7 @@ from rspmn.circuit import (
     Utility,
 )
 from rspmn.circuit.blocks import BlockBuilder
-from rspmn.circuit.node_arrays import KINDS, ranges
+from rspmn.circuit.node_arrays import KINDS, NodeViews, ranges
 from rspmn.end_nodes import Template, unknown_root, weighted_top
 from rspmn.infer.compiled.outcomes import outcomes_of
 from rspmn.infer.compiled.template_trees import RootTrees
@@ -46,7 +47,10 @@ def rebuild(
     """
     roots = len(template.template.roots)
     copy = _Copy(template, trees, flows, alone)
-    network, interfaces = copy.network, len(copy.network.roots)
+    interfaces = len(copy.network.roots)
+    network = _of_interfaces(copy.network, interfaces)
+    if untried is not None:
+        untried = replace(untried, network=_of_interfaces(untried.network, interfaces))
     old = template if isinstance(template, RSPMN) else None
     beyond = old.beyond if old else ()
     if alone is not None:
@@ -68,6 +72,20 @@ def rebuild(
         template.schema, top, network, tuple(visits), untried.by_chance, taken, counts, aside,
         beyond=beyond, avoided=untried.avoided,
     )  # fmt: skip
+
+
+def _of_interfaces(network: Network, interfaces: int) -> Network:
+    """Return a network whose factors know of all interface nodes: UNKNOWN may be a new one."""
+    arrays = network.arrays
+    factors = {node.factors for node in arrays.objects if isinstance(node, FactoredLatents)}
+    if all(one.interfaces == interfaces for one in factors):
+        return network
+    wider = {one: replace(one, interfaces=interfaces) for one in factors}
+    objects = tuple(
+        node if isinstance(node, Leaf) else FactoredLatents(wider[node.factors], node.rows)
+        for node in arrays.objects
+    )
+    return Network(NodeViews(replace(arrays, objects=objects)), network.roots)
 
 
 def _counts(flows: Flows, position: Ints, interfaces: int) -> SuccessorCounts:

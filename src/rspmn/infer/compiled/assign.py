@@ -21,7 +21,9 @@ from rspmn.infer.compiled.layers import KINDS
 from rspmn.infer.compiled.leaf_tables import Distinct
 from rspmn.infer.compiled.state_index import StateIndex
 from rspmn.infer.compiled.template_trees import RootTrees, Ways
-from rspmn.types import Array, Ints
+from rspmn.memory import IN_PASSING
+from rspmn.types import Array, Bools, Ints
+from rspmn.values import UNKNOWN
 
 #: The interface node of a state that all interface nodes exclude.
 NOWHERE = -1
@@ -31,7 +33,8 @@ SEVERAL = -2
 CHUNK = 1_000_000
 #: So many states are evaluated first, to see how many pairs there are.
 FIRST = 2_000
-#: At most this many windows are sent down at once.
+#: At most this many windows are sent down at once, fewer if they reach more than IN_PASSING
+#: positions.
 ROWS = 20_000
 #: A utility is known up to this share of it, and this share of the largest.
 OWN_ROUNDING, ROUNDING = 1e-6, 1e-9
@@ -86,6 +89,8 @@ def assign(
 ) -> Assigned:
     """Send every window down its interface node, to the S_L that fits it best.
 
+    At the frontier no decision leads to any: what was logged there is not looked at.
+
     `template`: a model, or an initial template. `located`: the interface nodes of its states, where
     they are known already. `leaves`: whether the leaves on each way are kept, to be estimated from
     what they saw. `share`: how much of its occurrences each window counts, if that is not all
@@ -100,13 +105,18 @@ def assign(
     located = located or locate(template, distinct_states(windows))
     here, after = located.of_steps(), located.of_successors(windows, template.end)
     columns = known_columns(windows)
-    rows = np.flatnonzero((here >= 0) & (windows.followed != Followed.UNKNOWN))
+    decided = (here >= 0) & ~np.append(is_frontier(template), False)[here]
+    rows = np.flatnonzero(decided & (windows.followed != Followed.UNKNOWN))
     trees = RootTrees(template.template)
+    reached = np.cumsum(trees.sizes[here[rows]])
     counted = trees.counted(leaves)
     earned = windows.columns[schema.utility].data
     passed, passed_by = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
-    for start in range(0, len(rows), ROWS):
-        row = rows[start : start + ROWS]
+    start = 0
+    while start < len(rows):
+        fit = np.searchsorted(reached, IN_PASSING + reached[start], side="right")
+        row = rows[start : min(start + ROWS, int(fit))]
+        start += len(row)
         ways = Ways(trees, columns, row, here[row])
         likeliest = ways.likeliest(ways.up(_fit(ways, earned[row])))
         on = np.flatnonzero(likeliest & counted[ways.position])
@@ -121,6 +131,23 @@ def assign(
         located, share, steps, here, after, trees,
         window[ends].astype(np.int64), position[ends].astype(np.int64), position, window, leaves,
     )  # fmt: skip
+
+
+def is_frontier(template: Template) -> Bools:  # [interfaces]
+    """Return which interface nodes are states in which no decision is known."""
+    arrays, roots = template.template.arrays, np.array(template.template.roots)
+    codes = [k for k, value in enumerate(arrays.values) if value is UNKNOWN]
+    undecided = np.isin(arrays.choice, codes)  # [edges]
+    above = np.zeros(len(arrays), dtype=bool)  # [nodes], max nodes with this value
+    above[arrays.parents[undecided]] = True
+    edges, first = arrays.edges_of(roots)
+    found = np.zeros(len(roots), dtype=bool)
+    found[np.repeat(np.arange(len(roots)), np.diff(np.append(first, len(edges))))[
+        above[arrays.children[edges]]
+    ]] = True  # fmt: skip
+    if template.unknown is not None:
+        found[template.unknown] = False
+    return found
 
 
 def with_those_that_went_on(

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rspmn.data.distinct import distinct_counts
 from rspmn.infer.actions import best_values
 from rspmn.infer.branches import Branches
 from rspmn.infer.compiled.beliefs import Beliefs, Routes
@@ -88,9 +89,11 @@ class Situation:
         def edges() -> tuple[Ints, Ints]:
             pair, value = np.nonzero(self.branches >= 0)
             state = np.repeat(np.arange(len(self.beliefs)), np.diff(self.beliefs.starts))[pair]
-            found = np.unique(np.stack([state, value, self.branches[pair, value]]), axis=1)
-            is_first = np.append(True, (np.diff(found[:2]) != 0).any(axis=0))
-            return self.offers.edges[found[2]], np.flatnonzero(is_first)
+            action = state * self.branches.shape[1] + value
+            size = len(self.offers.edges)
+            keys, _ = distinct_counts(action * size + self.branches[pair, value])
+            action, branch = np.divmod(keys, size)
+            return self.offers.edges[branch], np.flatnonzero(np.append(True, np.diff(action) != 0))
 
         starts = np.cumsum(counts) - counts
         return Branches(self.offers.context, starts, int(counts.sum()), edges)

@@ -7,6 +7,8 @@ and what the site passes up is linear in what the interface nodes of the next st
 """
 
 from collections.abc import Mapping
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -78,6 +80,14 @@ class RootTrees:
 
     def __len__(self) -> int:
         return len(self.node)
+
+    @cached_property
+    def sizes(self) -> Ints:  # [positions]
+        """The number of positions at and below each."""
+        found = np.ones(len(self), dtype=np.int64)
+        for start, stop in reversed([*pairwise(self.levels[1:].tolist())]):
+            np.add.at(found, self.parent[start:stop], found[start:stop])
+        return found
 
     def _decision_codes(self, arrays: NodeArrays) -> tuple[Ints, Ints]:
         """Return the code of the value at each edge below a max, and the decision of each max."""

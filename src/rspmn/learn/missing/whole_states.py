@@ -19,6 +19,7 @@ from rspmn.infer.compiled.groups import drawn_columns
 from rspmn.learn.missing.lacking_steps import CodedSteps, distinct_rows
 from rspmn.learn.successors.transitions import Contexts
 from rspmn.learn.successors.trees import Tied
+from rspmn.memory import KEPT
 from rspmn.types import Array, Bools, Ints
 
 #: How often all states are drawn anew.
@@ -26,7 +27,7 @@ ROUNDS = 5
 #: Trees are learned from states that were drawn: nothing is less likely than this in them.
 LEAST = 1e-6
 #: At most so many pairs of a step and a state are looked at in a round, and at once. If there are
-#: more, they are looked at with the states that are most frequent.
+#: more, or tables of them are too large, they are looked at with the most frequent states.
 MOST_PAIRS, CHUNK = 200_000_000, 2_000_000
 
 
@@ -100,7 +101,8 @@ def _frequent_states(steps: CodedSteps) -> tuple[Ints, Array]:  # [states, varia
     first, which = distinct_rows(both)
     states = both[first]
     weight = np.concatenate([steps.weight, steps.weight[followed]])
-    most = max(1, MOST_PAIRS // len(steps.weight))
+    of_state = steps.num_made * (int(steps.sizes.sum()) + steps.num_outcomes)  # in tables
+    most = max(1, min(MOST_PAIRS // len(steps.weight), KEPT // of_state))
     common = np.sort(np.argsort(-group_weights(which, weight), kind="stable")[:most])
     here = which[: len(steps.state)]
     seen = group_weights(steps.first * len(states) + here, steps.weight, 2 * len(states))

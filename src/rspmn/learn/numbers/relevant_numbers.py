@@ -8,6 +8,7 @@ import numpy as np
 from rspmn.data.columns import Column
 from rspmn.data.windows import Windows
 from rspmn.learn.config import LearnConfig
+from rspmn.learn.missing.complete import MOST_VALUES
 from rspmn.schema import Kind
 
 #: A node has at least this many logged steps on average.
@@ -35,13 +36,16 @@ def relevant_numbers(
     """Return which state variables matter, if some of them are numbers of many values.
 
     If a number matters, interface nodes are soft boxes of all that matters. If none does, numbers
-    are set aside. `noise` are variables that are known not to matter.
+    are set aside. Integers of many values are numbers beside others, and where they lack values
+    that are too many to be drawn. `noise` are variables that are known not to matter.
     """
     schema = windows.schema
     known = [name for name in schema.information_sets[0] if name not in noise]
     many = [n for n in schema.information_sets[0] if _has_many_values(windows, n, config)]
     integers = tuple(n for n in many if windows.columns[n].kind is Kind.INTEGER)
     numbers = {*many} & {*known} - {*integers}
+    if not numbers and any(_is_not_drawn(windows.columns[n]) for n in integers if n in known):
+        numbers = {*integers} & {*known}
     if not numbers or config.numbers != "soft" or any(schema.information_sets[1:-1]):
         return NumbersInfo()
     from rspmn.learn.numbers.relevant import relevant_variables
@@ -55,7 +59,7 @@ def relevant_numbers(
     required = [name for name in schema.information_sets[0] if name in declared]
     relevant, large = relevant_variables(steps, max(1, most), required)
     grid = bool(numbers & set(relevant))
-    names = schema.information_sets[0] if grid else numbers
+    names = schema.information_sets[0] if grid else numbers - {*integers}
     return NumbersInfo(
         tuple(relevant), tuple(n for n in names if n not in relevant), grid,
         integers if grid else (), tuple(large) if grid else (),
@@ -68,6 +72,11 @@ def _has_many_values(windows: Windows, name: str, config: LearnConfig) -> bool:
     if column.kind not in (Kind.CONTINUOUS, Kind.INTEGER) or name in config.leaves:
         return False
     return len(np.unique(column.data[~column.missing])) > config.bins
+
+
+def _is_not_drawn(column: Column) -> bool:
+    """Return whether what is missing is not drawn, as states would be too many."""
+    return bool(column.missing.any()) and len(column.domain) > MOST_VALUES
 
 
 def continuous(windows: Windows, names: Collection[str]) -> Windows:
