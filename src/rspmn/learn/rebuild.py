@@ -49,8 +49,9 @@ def rebuild(
     copy = _Copy(template, trees, flows, alone)
     interfaces = len(copy.network.roots)
     network = _of_interfaces(copy.network, interfaces)
-    if untried is not None:
-        untried = replace(untried, network=_of_interfaces(untried.network, interfaces))
+    by_chance, avoided = (
+        part and replace(part, network=_of_interfaces(part.network, interfaces)) for part in untried
+    )
     old = template if isinstance(template, RSPMN) else None
     beyond = old.beyond if old else ()
     if alone is not None:
@@ -69,8 +70,8 @@ def rebuild(
     taken, aside = (old.never_taken, old.set_aside) if old else ((), ())
     counts = _counts(flows, copy.outcome_positions(), interfaces)
     return RSPMN(
-        template.schema, top, network, tuple(visits), untried.by_chance, taken, counts, aside,
-        beyond=beyond, avoided=untried.avoided,
+        template.schema, top, network, tuple(visits), by_chance, taken, counts, aside,
+        beyond=beyond, avoided=avoided,
     )  # fmt: skip
 
 
