@@ -72,7 +72,7 @@ def _compared(
     grid, led = solved.grid, solved.led
     here = grid.locate(test.codes, test.numbers)
     on = ~test.ended & ~np.isnan(test.next_numbers).any(axis=1) & (test.next_codes >= 0).all(axis=1)
-    after = grid.locate(test.next_codes[on], test.next_numbers[on])
+    after = grid.locate(test.next_codes[on], test.next_numbers[on]) if on.any() else None
     for a, name in enumerate(actions):
         counts = np.where(test.action == a, test.counts, 0.0)
         steps, other = float(counts.sum()), float(fitted.counts[fitted.action == a].sum())
@@ -85,7 +85,7 @@ def _compared(
         means = (float(counts @ x) / steps for x in (predicted, test.utility))
         yield Miss("reward", name, *means, float(np.sqrt(variance * noise)), 0.0)
         counts = np.where(on, counts, 0.0)
-        if counts.sum() < FEW:
+        if after is None or counts.sum() < FEW:
             continue
         mass = here.sums(np.ones(len(counts)), counts) / counts.sum()
         mine = led.site % len(actions) == a
