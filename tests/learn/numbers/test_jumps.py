@@ -19,12 +19,12 @@ from rspmn.learn.numbers.learn_on_grid import Chosen, _logged, _solve
 from rspmn.learn.numbers.relevant import _strongest
 from rspmn.learn.numbers.steps import steps_of
 from rspmn.learn.numbers.successors import transitions
-from rspmn.types import Array
+from rspmn.types import Array, Bools, Ints
 
 ROWS = 4_000
 
 
-def logged(here: Array, after: Array, action: Array) -> Logged:
+def logged(here: Array, after: Array, action: Ints) -> Logged:
     """Return steps of one number."""
     none, rows = np.zeros((len(here), 0), dtype=np.int64), len(here)
     return Logged(
@@ -33,7 +33,7 @@ def logged(here: Array, after: Array, action: Array) -> Logged:
     )  # fmt: skip
 
 
-def days(seed: int, rows: int = ROWS) -> tuple[Logged, Array]:
+def days(seed: int, rows: int = ROWS) -> tuple[Logged, Bools]:
     """Return days that grow by 7 or fall back to 0 to 7, by chances of .3 and .6 of two actions."""
     rng = np.random.default_rng(seed)
     here, action = rng.uniform(0, 60, rows), rng.integers(0, 2, rows)

@@ -78,10 +78,8 @@ class Displacements:
 
     def __call__(self, features: Array) -> Array:  # [n, actions, kinds, numbers]
         """Return the displacement of each number by each action, if it is of each kind."""
-        shape = (len(features), *self.weights.shape[:2], self.weights.shape[3])
-        wide = self.weights.reshape(-1, *self.weights.shape[2:])
-        found = [_predicted(features, self.degree, weights) for weights in wide]
-        return np.stack(found, axis=1).reshape(shape)
+        every = np.arange(len(self.weights))[:, None] + np.zeros(len(features), np.int64)
+        return np.stack([self.of_actions(features, action) for action in every], axis=1)
 
     def chance(self, features: Array, action: int) -> Array:  # [n, kinds]
         """Return about how probable each kind of moves is."""
@@ -90,11 +88,7 @@ class Displacements:
 
     def of_actions(self, features: Array, action: Ints) -> Array:  # [n, kinds, numbers]
         """Return the displacement of each number by the action of each row, if of each kind."""
-        found = np.empty((len(features), self.kinds, self.weights.shape[3]))
-        for a, of_kinds in enumerate(self.weights):
-            for k, weights in enumerate(of_kinds):
-                found[action == a, k] = _predicted(features[action == a], self.degree, weights)
-        return found
+        return _of_actions(features, action, self.degree, self.weights)
 
 
 def fit_displacements(log: Logged, sizes: tuple[int, ...]) -> Displacements:
@@ -105,39 +99,45 @@ def fit_displacements(log: Logged, sizes: tuple[int, ...]) -> Displacements:
     center, scale = log.numbers.mean(axis=0), log.numbers.std(axis=0) + 1e-300
     features = _features(log.numbers, log.codes, center, scale, sizes)
     moved, kind, kinds = log.next_numbers - log.numbers, np.zeros(len(features), np.int64), 1
-    found = _fitted(features, moved, log, kind, kinds)
+    found = _fitted(features, moved, log, kind, kinds, _degree(features, moved, log, kind))
     for _ in range(JUMPS):
         split = _jumps(features, moved, log, kind, *found)
         if split is None:
             break
         kind, kinds = 2 * kind + split, 2 * kinds
-        found = _fitted(features, moved, log, kind, kinds)
+        found = _fitted(features, moved, log, kind, kinds, _degree(features, moved, log, kind))
     degree, shares, none = 1, np.ones((log.actions, 1, 1)), np.zeros_like(kind)
     if kinds > 1:
         is_kind = (kind[:, None] == np.arange(kinds)).astype(np.float64)
-        degree, shares = _fitted(features, is_kind, log, none, 1, worth=1.0)
+        degree = _degree(features, is_kind, log, none, worth=1.0)
+        degree, shares = _fitted(features, is_kind, log, none, 1, degree)
         shares = shares[:, 0]
     return Displacements(center, scale, sizes, *found, kind, (degree, shares))
 
 
+def _of_actions(features: Array, action: Ints, degree: int, weights: Array) -> Array:
+    found = np.empty((len(features), weights.shape[1], weights.shape[3]))
+    for a, k in np.ndindex(weights.shape[:2]):
+        found[action == a, k] = _predicted(features[action == a], degree, weights[a, k])
+    return found
+
+
 def _fitted(
-    features: Array, moved: Array, log: Logged, kind: Ints, kinds: int, worth: float = WORTH
+    features: Array, moved: Array, log: Logged, kind: Ints, kinds: int, degree: int
 ) -> tuple[int, Array]:
-    """Return a degree, and polynomials of each action and kind.
+    """Return the degree, and polynomials of each action and kind.
 
     They are [actions, kinds, terms, numbers].
     """
-    on, found = ~log.ended, []
-    degree = _degree(features, moved, log, on, kind, worth)
+    found = []
     for k in range(kinds):
-        mine = on & (kind == k)
+        mine = ~log.ended & (kind == k)
         shared = _fit(features, degree, moved, log.counts, mine)
-        found.append(
-            [
-                _fit(features, degree, moved, log.counts, (log.action == a) & mine, shared)
-                for a in range(log.actions)
-            ]
-        )
+        of_actions = [
+            _fit(features, degree, moved, log.counts, (log.action == a) & mine, shared)
+            for a in range(log.actions)
+        ]
+        found.append(of_actions)
     return degree, np.stack(found, axis=1)
 
 
@@ -146,17 +146,13 @@ def _jumps(
 ) -> Ints | None:  # [n]
     """Return which of two kinds the moves of a number are, 0 or 1; None if no number jumps.
 
-    That steps go to either side of what is expected is a jump if, with polynomials for each side,
-    next to nothing is left of what the state does not explain.
+    That steps go to either side of what is expected is a jump if, with lines for each side, next to
+    nothing is left of what the state does not explain.
     """
-    left = moved.copy()
-    for a, k in np.ndindex(weights.shape[:2]):
-        mine = (log.action == a) & (kind == k)
-        left[mine] -= _predicted(features[mine], degree, weights[a, k])
+    left = moved - _of_actions(features, log.action, degree, weights)[np.arange(len(kind)), kind]
     for j, deviation in enumerate(np.std(log.numbers, axis=0).tolist()):
-        known = ~log.ended & ~np.isnan(moved[:, j])
-        counts = np.where(known, log.counts, 0.0)
-        missed, target = np.where(known, left[:, j], 0.0), moved[:, [j]]
+        known, target = ~log.ended & ~np.isnan(moved[:, j]), moved[:, [j]]
+        counts, missed = (np.where(known, x, 0.0) for x in (log.counts, left[:, j]))
         for a in range(log.actions):
             mine = known & (log.action == a)
             if mine.any():
@@ -164,19 +160,15 @@ def _jumps(
         one = float(counts @ missed**2)
         if one <= float(counts.sum()) * (SMALL * deviation) ** 2:
             continue
-        up, errors = missed > 0, np.zeros((2, len(moved)))
+        up = (missed > 0).astype(np.int64)
         for _ in range(PASSES):
-            for side, rows in enumerate((~up & known, up & known)):
-                shared = _fit(features, 1, target, counts, rows)
-                for a in range(log.actions):
-                    mine = log.action == a
-                    line = _fit(features, 1, target, counts, rows & mine, shared)
-                    errors[side, mine] = (target[mine] - _predicted(features[mine], 1, line))[:, 0]
-            before, up = up, np.abs(errors[1]) < np.abs(errors[0])
+            lines = _fitted(features, target, log, up, 2, 1)
+            errors = np.abs(target - _of_actions(features, log.action, *lines)[..., 0])
+            before, up = up, errors.argmin(axis=1)  # 0 where it is not known
             if (before == up)[known].all():
                 break
-        if float(counts[known] @ (errors[:, known] ** 2).min(axis=0)) < JUMP * one:
-            return np.where(known, up, 0).astype(np.int64)
+        if float(counts[known] @ errors[known].min(axis=1) ** 2) < JUMP * one:
+            return up
     return None
 
 
@@ -232,9 +224,7 @@ def _fit(
     return found
 
 
-def _degree(
-    features: Array, moved: Array, log: Logged, on: Bools, kind: Ints, worth: float = WORTH
-) -> int:
+def _degree(features: Array, moved: Array, log: Logged, kind: Ints, worth: float = WORTH) -> int:
     """Return the degree of the polynomial that predicts displacements of held-out steps best.
 
     A higher degree has to be worth it.
@@ -244,23 +234,21 @@ def _degree(
     degrees = [d for d in range(2, MOST_DEGREE + 1) if comb(width + d, d) <= most]
     if not degrees or np.isnan(moved).all(axis=0).any():
         return 1
-    best, least = 1, _held_out_error(features, moved, log, on, kind, 1)
+    best, least = 1, _held_out_error(features, moved, log, kind, 1)
     for degree in degrees:
-        error = _held_out_error(features, moved, log, on, kind, degree)
+        error = _held_out_error(features, moved, log, kind, degree)
         if error < worth * least:
             best, least = degree, error
     return best
 
 
-def _held_out_error(
-    features: Array, moved: Array, log: Logged, on: Bools, kind: Ints, degree: int
-) -> float:
+def _held_out_error(features: Array, moved: Array, log: Logged, kind: Ints, degree: int) -> float:
     """Return the squared error of displacements, each half of the steps predicted by the other."""
     one = half_of(log.counts)
     scale = np.nanvar(moved, axis=0) + 1e-300
     error = 0.0
     for a, k in np.ndindex(log.actions, int(kind.max()) + 1):
-        mine = (log.action == a) & (kind == k) & on
+        mine = (log.action == a) & (kind == k) & ~log.ended
         for train, test in ((one, log.counts - one), (log.counts - one, one)):
             weights = _fit(features, degree, moved, train, mine & (train > 0))
             on_test = mine & (test > 0)

@@ -56,13 +56,13 @@ def misses(
     actions, numbers, categories
         Their names, and the values of each category.
     """
-    all_ = list(_compared(solved, fitted, test, actions, numbers, categories))
-    far = NormalDist().inv_cdf(1 - LEVEL / (2 * max(1, len(all_))))
-    by_ratio = [
-        (abs(m.predicted - m.logged) / (far * m.error + m.slack + 1e-9 * abs(m.logged) + 1e-300), m)
-        for m in all_
-    ]
-    return tuple(m for ratio, m in sorted(by_ratio, key=lambda x: -x[0]) if ratio > 1)
+    found = list(_compared(solved, fitted, test, actions, numbers, categories))
+    far = NormalDist().inv_cdf(1 - LEVEL / (2 * max(1, len(found))))
+    ratios = {
+        m: abs(m.predicted - m.logged) / (far * m.error + m.slack + 1e-9 * abs(m.logged) + 1e-300)
+        for m in found
+    }
+    return tuple(m for m in sorted(ratios, key=lambda m: -ratios[m]) if ratios[m] > 1)
 
 
 def _compared(
@@ -82,8 +82,8 @@ def _compared(
         missed = test.utility - predicted
         variance = float(counts @ ((missed - counts @ missed / steps) ** 2 + test.spread)) / steps
         noise = 1 / steps + 1 / other
-        means = (float(counts @ x) / steps for x in (predicted, test.utility))
-        yield Miss("reward", name, *means, float(np.sqrt(variance * noise)), 0.0)
+        said, earned = (float(counts @ x) / steps for x in (predicted, test.utility))
+        yield Miss("reward", name, said, earned, float(np.sqrt(variance * noise)), 0.0)
         counts = np.where(on, counts, 0.0)
         if after is None or counts.sum() < FEW:
             continue
