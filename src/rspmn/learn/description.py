@@ -7,6 +7,9 @@ from rspmn.learn.irrelevant import Reason, listed_by_reason
 from rspmn.learn.successors.factored import FutureInfo
 from rspmn.learn.successors.likely_states import CUT
 
+#: So many predictions that fail on held-out steps are shown.
+MISSES = 5
+
 
 def description(info: RSPMNInfo) -> Iterator[str]:
     """Return lines that say what was learned, and what to be careful about."""
@@ -50,6 +53,10 @@ def _about_variables(info: RSPMNInfo) -> Iterator[str]:
         yield f"continuous states: soft boxes of {', '.join([*boxes, *others])}"
         for pair in info.numbers.circles:
             yield f"continuous states: {' and '.join(pair)} are cosine and sine of an angle"
+        for miss in info.numbers.misses[:MISSES]:
+            yield f"mispredicted: {miss} on held-out steps"
+        if len(info.numbers.misses) > MISSES:
+            yield f"mispredicted: {len(info.numbers.misses) - MISSES} more, see info.numbers.misses"
     large = [name for name, reason in info.aside.items() if reason is Reason.LARGE]
     aside = {name: reason for name, reason in info.aside.items() if name not in large}
     if aside:

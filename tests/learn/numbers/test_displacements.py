@@ -15,7 +15,7 @@ def degree_of(moved: Array, x: Array) -> int:
     log = Logged(
         x, x + moved, none, none, action, 2, no, np.zeros(rows), np.zeros(rows), np.ones(rows)
     )
-    return _degree(x, moved, log, ~no)
+    return _degree(x, moved, log, np.zeros(rows, dtype=np.int64))
 
 
 @pytest.mark.parametrize("degree", [1, 2, 3, 4])

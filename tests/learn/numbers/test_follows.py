@@ -97,8 +97,8 @@ def test_what_one_action_does_in_a_place_is_not_what_another_does() -> None:
     membership = Membership(np.arange(rows), at, np.ones(rows), rows, grid.size)
     found = expected_next(grid, membership, log, fit_displacements(log, grid.sizes))
     # 100 steps of its own weigh against the STRENGTH of 10 of what is shared, 1 in 11
-    assert found.next_numbers[:, 0, 0] == pytest.approx([0, 2, 2], abs=0.1)
-    assert found.next_numbers[:, 1, 0] == pytest.approx([0, 1, 2], abs=0.01)
+    assert found.next_numbers[:, 0, 0, 0] == pytest.approx([0, 2, 2], abs=0.1)
+    assert found.next_numbers[:, 1, 0, 0] == pytest.approx([0, 1, 2], abs=0.01)
 
 
 def test_noise_is_drawn_at_the_middles_of_its_quantiles() -> None:
@@ -129,9 +129,9 @@ def test_how_many_draws_are_as_sure_as_a_mean() -> None:
     From 1 it leads to 1 for certain: no draw says more, so there are as many as there may be.
     """
     grid = Grid((), (NumberLine(np.array([0.0, 1.0])),), np.array([[0]]), np.ones(1))
-    one, noise = np.ones((2, 1)), [np.array([[0.1], [-0.1], [np.nan]])]
-    follows = Follows(4 * one, 0 * one, 0 * one, 0 * one, np.array([[[0.5]], [[1.0]]]), noise,
-                      np.zeros((2, 2)))  # fmt: skip
+    one, noise = np.ones((2, 1)), [[np.array([[0.1], [-0.1], [np.nan]])]]
+    follows = Follows(4 * one, 0 * one, 0 * one, 0 * one, np.ones((2, 1, 1)),
+                      np.array([[[[0.5]]], [[[1.0]]]]), noise, np.zeros((2, 2)))  # fmt: skip
     led = GridTransitions(np.array([0, 0, 1]), np.array([0, 1, 1]), np.array([0.5, 0.5, 1.0]), 2)
     found = soft_counts(grid, follows, led, np.zeros(2), np.array([[0], [1]]), None)
     assert found.landing == pytest.approx(((4 + STRENGTH) * 25, MOST))

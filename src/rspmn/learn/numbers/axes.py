@@ -163,7 +163,10 @@ def radius_of(one: Array, other: Array) -> float | None:
 
 
 def quantile_knots(numbers: Array, others: Array, counts: Array, most: int) -> Array:
-    """Return at most so many knots: the ends of all numbers, and quantiles of the first.
+    """Return at most so many knots: the ends of all numbers, and others as the first are spread.
+
+    They are where the mean of the share of numbers below and of the way from the least to the most
+    is an even share: at quantiles alone, long tails would have no knots.
 
     >>> quantile_knots(np.arange(5.0), np.array([6.0]), np.ones(5), 3)
     array([0., 2., 6.])
@@ -171,7 +174,9 @@ def quantile_knots(numbers: Array, others: Array, counts: Array, most: int) -> A
     known = numbers[~np.isnan(numbers)]
     order = np.argsort(known)
     below = np.cumsum(counts[~np.isnan(numbers)][order])
-    at = np.searchsorted(below, below[-1] * np.arange(1, most - 1) / (most - 1))
+    along = (known[order] - known.min()) / max(float(np.ptp(known)), 1e-300)
+    rank = below / below[-1] + along
+    at = np.searchsorted(rank, rank[-1] * np.arange(1, most - 1) / (most - 1))
     ends = [np.nanmin(numbers), np.nanmax(numbers)]
     if not np.isnan(others).all():
         ends = [min(ends[0], np.nanmin(others)), max(ends[1], np.nanmax(others))]

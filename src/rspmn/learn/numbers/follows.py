@@ -1,8 +1,9 @@
 """What follows a node and an action: the successor's numbers, categories, the end, the reward.
 
-Steps of all nodes share one model of each: `displacements` give the next numbers, the end and the
-reward are means in boxes of this state and the expected next one. Each node adds what its own steps
-say beyond that, shrunk by how few they are.
+Steps of all nodes share one model of each: `displacements` give the next numbers, for each kind of
+moves if numbers jump; how often moves are of each kind, the end and the reward are means in boxes
+of this state and the expected next one. Each node adds what its own steps say beyond that, shrunk
+by how few they are.
 """
 
 from dataclasses import dataclass
@@ -28,8 +29,9 @@ class Follows:
     end: Array  # the probability that the episode ends
     mean: Array  # of the utility
     variance: Array
-    next_numbers: Array  # [nodes, actions, numbers], expected
-    noise: list[Array]  # of each action, [draws, numbers] around what is expected
+    chance: Array  # [nodes, actions, kinds], of each kind of moves; they sum to 1
+    next_numbers: Array  # [nodes, actions, kinds, numbers], expected
+    noise: list[list[Array]]  # of each action and kind, [draws, numbers] around what is expected
     #: The least and the most that a step earned, of those that went on and of those that ended.
     rewards: Array  # [2, 2]
 
@@ -38,27 +40,64 @@ def expected_next(
     grid: Grid, membership: Membership, log: Logged, displacements: Displacements
 ) -> Follows:
     """Return what follows every node of a grid and every action."""
-    on = ~log.ended
     at_nodes = displacements.features(grid.points, grid.nodes[:, : len(grid.sizes)])
     at_rows = displacements.features(log.numbers, log.codes)
-    size, actions = grid.size, log.actions
-    next_of_nodes, next_of_rows = np.empty((size, actions, grid.numbers)), log.numbers.copy()
-    steps = np.empty((size, actions))
-    noise: list[Array] = []
-    moved_nodes, moved_rows = displacements(at_nodes), displacements.of_actions(at_rows, log.action)
-    for a in range(actions):
+    next_of_nodes = grid.points[:, None, None] + displacements(at_nodes)
+    next_of_rows = log.numbers[:, None] + displacements.of_actions(at_rows, log.action)
+    steps, noise = np.empty((grid.size, log.actions)), list[list[Array]]()
+    for a in range(log.actions):
         mine = log.action == a
-        left = np.where((mine & on)[:, None], log.next_numbers - log.numbers - moved_rows, np.nan)
-        local = _local(left, membership, log.counts)
         steps[:, a] = membership.sums(mine.astype(np.float64), log.counts)
-        next_of_nodes[:, a] = grid.points + moved_nodes[:, a] + local
-        next_of_rows[mine] += moved_rows[mine] + membership.at_rows(local)[mine]
-        noise.append((log.next_numbers - next_of_rows)[mine & on])
+        noise.append([])
+        for k in range(displacements.kinds):
+            known = mine & ~log.ended & (displacements.kind == k)
+            left = np.where(known[:, None], log.next_numbers - next_of_rows[:, k], np.nan)
+            local = _local(left, membership, log.counts)
+            next_of_nodes[:, a, k] += local
+            next_of_rows[mine, k] += membership.at_rows(local)[mine]
+            noise[a].append((log.next_numbers - next_of_rows[:, k])[known])
+    chance = _chance(at_nodes, at_rows, membership, log, displacements)
     end, mean, variance = _end_and_utility(
-        grid, membership, log, next_of_nodes, next_of_rows, at_nodes, at_rows
-    )
+        (np.einsum("nak,nakj->naj", chance, next_of_nodes), next_of_nodes, at_nodes),
+        (_of_rows(chance, next_of_rows, membership, log), next_of_rows, at_rows),
+        chance, membership, log, displacements,
+    )  # fmt: skip
     rewards = ranges_of(log.utility, log.ended)
-    return Follows(steps, end, mean, variance, next_of_nodes, noise, rewards)
+    return Follows(steps, end, mean, variance, chance, next_of_nodes, noise, rewards)
+
+
+def _chance(
+    at_nodes: Array, at_rows: Array, membership: Membership, log: Logged,
+    displacements: Displacements,
+) -> Array:  # [nodes, actions, kinds]  # fmt: skip
+    """Return the probability of each kind of moves."""
+    found = np.ones((len(at_nodes), log.actions, displacements.kinds))
+    if displacements.kinds == 1:
+        return found
+    left = (displacements.kind[:, None] == np.arange(displacements.kinds)).astype(np.float64)
+    for a in range(log.actions):
+        mine = log.action == a
+        left[mine] -= displacements.chance(at_rows[mine], a)
+        found[:, a] = displacements.chance(at_nodes, a)
+    counts = np.where(log.ended, 0, log.counts)
+    for k, target in enumerate(left.T):
+        more = _Estimated(at_rows, log, target, counts, membership, by_action=True)
+        for a in range(log.actions):
+            found[:, a, k] = np.clip(found[:, a, k] + more.at_nodes(at_nodes, a), 0, 1)
+    total = found.sum(axis=2, keepdims=True)
+    return np.where(total > 0, found / np.where(total > 0, total, 1), 1 / displacements.kinds)
+
+
+def _of_rows(
+    chance: Array, of_kinds: Array, membership: Membership, log: Logged
+) -> Array:  # [n, numbers]
+    """Return the mean over the kinds of moves that the action of each row may have."""
+    found = of_kinds[:, 0].copy()
+    for a in range(log.actions if chance.shape[2] > 1 else 0):
+        mine = log.action == a
+        share = membership.at_rows(chance[:, a])[mine]
+        found[mine] = np.einsum("nk,nkj->nj", share, of_kinds[mine])
+    return found
 
 
 def _local(left: Array, membership: Membership, counts: Array) -> Array:  # [nodes, numbers]
@@ -93,28 +132,34 @@ def shrunk_sums(weight: Array, sums: Array, variance: float) -> Array:  # [nodes
 
 
 def _end_and_utility(
-    grid: Grid, membership: Membership, log: Logged, next_of_nodes: Array, next_of_rows: Array,
-    at_nodes: Array, at_rows: Array,
+    of_nodes: tuple[Array, Array, Array], of_rows: tuple[Array, Array, Array], chance: Array,
+    membership: Membership, log: Logged, displacements: Displacements,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
-    size = grid.size
-    end, mean, variance = np.zeros((3, size, log.actions))
-    features = np.hstack([next_of_rows, at_rows])
-    over = log.ended.astype(np.float64)
-    ends = _Estimated(features, log, over, log.counts, membership)
-    earned = [
-        _Estimated(features, log, log.utility, of, membership, by_action=True)
-        for of in (np.where(log.ended, 0, log.counts), np.where(log.ended, log.counts, 0))
-    ]
+    """Return the probability of the end, and mean and variance of rewards: [nodes, actions] each.
+
+    `of_nodes`, `of_rows`: the expected next numbers, those of each kind of moves, and features.
+    """
+    next_of_nodes, by_kind, at_nodes = of_nodes
+    end, mean, variance = np.zeros((3, *next_of_nodes.shape[:2]))
+    features = np.hstack([of_rows[0], of_rows[2]])
+    own = np.hstack([of_rows[1][np.arange(len(features)), displacements.kind], of_rows[2]])
+    going, ending = np.where(log.ended, 0, log.counts), np.where(log.ended, log.counts, 0)
+    ends = _Estimated(features, log, log.ended.astype(np.float64), log.counts, membership)
+    last = _Estimated(features, log, log.utility, ending, membership, by_action=True)
+    on = _Estimated(own, displacements.by_kind(log), log.utility, going, membership, by_action=True)
     for a in range(log.actions):
-        mine = log.action == a
         asked = np.hstack([next_of_nodes[:, a], at_nodes])
-        chance = ends.at_nodes(asked, a)
-        on, last = (each.at_nodes(asked, a) for each in earned)
-        end[:, a], mean[:, a] = chance, (1 - chance) * on + chance * last
-        counts = np.where(mine, log.counts, 0.0)
-        squares = log.spread + (log.utility - float(np.average(log.utility, weights=counts))) ** 2
-        weight = membership.sums(mine.astype(np.float64), log.counts)
+        chance_of_end = ends.at_nodes(asked, a)
+        mean[:, a] = chance_of_end * last.at_nodes(asked, a)
+        for k in range(displacements.kinds):
+            asked = np.hstack([by_kind[:, a, k], at_nodes])
+            earned = on.at_nodes(asked, a * displacements.kinds + k)
+            mean[:, a] += (1 - chance_of_end) * chance[:, a, k] * earned
+        end[:, a] = chance_of_end
+        counts = np.where(log.action == a, log.counts, 0.0)
+        squares = log.spread + (log.utility - membership.at_rows(mean[:, a])) ** 2
         usual = STRENGTH * float(np.average(squares, weights=counts))
+        weight = membership.sums(np.ones(len(counts)), counts)
         variance[:, a] = (membership.sums(squares, counts) + usual) / (weight + STRENGTH)
     return end, mean, variance
 

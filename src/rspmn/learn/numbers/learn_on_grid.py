@@ -8,21 +8,22 @@ and `successors`. The result is a sound template like any other.
 import math
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 
-from rspmn.availability import NeverTaken
+from rspmn.availability import NeverTaken, label
 from rspmn.circuit import StudentT
 from rspmn.data.columns import Column
 from rspmn.data.windows import Windows
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.never_taken import never_taken
 from rspmn.learn.numbers.axes import SIDES, Axis, Circle, NumberLine, quantile_knots, radius_of
-from rspmn.learn.numbers.displacements import Logged, fit_displacements
+from rspmn.learn.numbers.displacements import Logged, fit_displacements, half_of
 from rspmn.learn.numbers.follows import expected_next, next_categories
 from rspmn.learn.numbers.grid import Grid, fit_grid
+from rspmn.learn.numbers.held_out import Miss, misses
 from rspmn.learn.numbers.relevant_numbers import STEPS_PER_NODE, NumbersInfo, continuous
 from rspmn.learn.numbers.resolution import CHANGE, Solved, change_between, coarsest
 from rspmn.learn.numbers.sample import with_sample
@@ -58,6 +59,8 @@ def learn_on_grid(
     info.circles = tuple(circles)
     for together, axis in zip(chosen.axes, solved.grid.axes, strict=True):
         info.knots |= {n: tuple(k.tolist()) for n, k in zip(together, axis.points.T, strict=True)}
+    if time.monotonic() < deadline:
+        info.misses = tuple(str(miss) for miss in _misses(steps, chosen, solved.grid.axes))
     return _model(windows, config, steps, chosen, solved)
 
 
@@ -147,6 +150,26 @@ def _resolved(
     return best, dict(zip(solved, losses, strict=True))
 
 
+def _misses(steps: Steps, chosen: Chosen, axes: tuple[Axis, ...]) -> tuple[Miss, ...]:
+    """Return what a grid of half of the steps mispredicts of the other half."""
+    first = half_of(steps.counts)
+    one, other = (
+        replace(steps, counts=counts).take(np.flatnonzero(counts > 0))
+        for counts in (first, steps.counts - first)
+    )
+    if not (len(one) and len(other)):
+        return ()
+    solved = _solve(one, chosen, axes)
+    actions = [
+        ", ".join(f"{n} {label(v)}" for n, v in zip(steps.decisions, action, strict=True))
+        for action in steps.actions
+    ]
+    categories = [(v.name, [label(x) for x in v.column.domain])
+                  for v in steps.only(chosen.categories)]  # fmt: skip
+    fitted, test = (_logged(each, chosen)[0] for each in (one, other))
+    return misses(solved, fitted, test, actions, chosen.numbers, categories)
+
+
 def _axes(
     steps: Steps, chosen: Chosen, circles: Mapping[Names, float], most: int
 ) -> tuple[Axis, ...]:
@@ -175,26 +198,33 @@ def _solve(
 
     Displacements are those of a coarser grid, unless there are gaps, which each grid fills anew.
     """
-    numbers, categories = steps.only(chosen.numbers), steps.only(chosen.categories)
-    values = np.stack([v.values() for v in numbers], axis=1)
-    after = np.stack([v.next_values() for v in numbers], axis=1)
-    codes, sizes = _coded([v.column for v in categories], len(steps))
-    next_codes, _ = _coded([v.after for v in categories], len(steps))
-    grid, membership, filled = fit_grid(codes, sizes, values, axes, steps.counts)
-    spread = steps.utility.spread
-    log = Logged(
-        filled, np.where(steps.ended[:, None], np.nan, after), codes, next_codes, steps.action,
-        len(steps.actions), steps.ended, steps.utility.data.astype(np.float64),
-        np.zeros(len(steps)) if spread is None else spread, steps.counts,
-    )  # fmt: skip
-    if coarser is None or np.isnan(values).any():
+    log, sizes = _logged(steps, chosen)
+    grid, membership, filled = fit_grid(log.codes, sizes, log.numbers, axes, log.counts)
+    gaps, log = bool(np.isnan(log.numbers).any()), replace(log, numbers=filled)
+    if coarser is None or gaps:
         displacements = fit_displacements(log, sizes)
     else:
         displacements = coarser.displacements
     follows = expected_next(grid, membership, log, displacements)
-    nexts = [next_categories(grid, membership, log, k) for k in range(len(categories))]
+    by_kind = displacements.by_kind(log)
+    nexts = [next_categories(grid, membership, by_kind, k) for k in range(len(sizes))]
     led = transitions(grid, follows, nexts)
     return Solved(grid, follows, led, membership, displacements)
+
+
+def _logged(steps: Steps, chosen: Chosen) -> tuple[Logged, tuple[int, ...]]:
+    """Return steps as the models see them, gaps not filled, and how many codes categories have."""
+    numbers, categories = steps.only(chosen.numbers), steps.only(chosen.categories)
+    after = np.stack([v.next_values() for v in numbers], axis=1)
+    codes, sizes = _coded([v.column for v in categories], len(steps))
+    next_codes, _ = _coded([v.after for v in categories], len(steps))
+    spread = steps.utility.spread
+    return Logged(
+        np.stack([v.values() for v in numbers], axis=1),
+        np.where(steps.ended[:, None], np.nan, after), codes, next_codes, steps.action,
+        len(steps.actions), steps.ended, steps.utility.data.astype(np.float64),
+        np.zeros(len(steps)) if spread is None else spread, steps.counts,
+    ), sizes  # fmt: skip
 
 
 def _coded(columns: Sequence[Column], rows: int) -> tuple[Ints, tuple[int, ...]]:

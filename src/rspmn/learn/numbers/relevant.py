@@ -92,15 +92,15 @@ class _Search:
         names = [name for name in self.codes if name not in found]
         residuals, action = list(_residuals(self.steps, found)), self.steps.action
         strata = [action, *(_refined(action, self.codes[name]) for name in found)]
+        count = len(names) * len(residuals) * len(strata) + 1
+        levels = {name: (MOVED if name in self.moved else RATE) / count for name in names}
         tests = {
-            name: _strongest(self.codes[name], strata, residuals, self.weights[name])
+            name: _strongest(self.codes[name], strata, residuals, self.weights[name], levels[name])
             for name in names
         }
-        count = len(names) * len(residuals) * len(strata) + 1
         clear = [
             name for name, test in tests.items()
-            if (test.p_value < MOVED / count if name in self.moved
-                else test.p_value < RATE / count and -test.explained >= LEAST)
+            if test.p_value < levels[name] and (name in self.moved or -test.explained >= LEAST)
         ]  # fmt: skip
         return sorted(clear, key=tests.__getitem__)[:1]
 
@@ -115,18 +115,23 @@ class _Search:
         for one, other in pairs:
             joint = _refined(_thirds(self.codes[one]), self.codes[other])
             weights = np.minimum(self.weights[one], self.weights[other])
-            p = _strongest(joint, [self.steps.action], residuals, weights).p_value
+            p = _strongest(joint, [self.steps.action], residuals, weights, level).p_value
             if p < level:
                 best, level = [one, other], p
         return best
 
 
 def _strongest(
-    codes: Ints, strata: Sequence[Ints], residuals: Sequence[Array], weights: Array
+    codes: Ints, strata: Sequence[Ints], residuals: Sequence[Array], weights: Array, level: float
 ) -> TargetDependence:
-    """Return the strongest dependence of several targets in several strata."""
+    """Return the strongest dependence of several targets in several strata, if any is clear.
+
+    What is rare may seem to depend strongly by chance.
+    """
     tests = (_f_test(codes, given, target, weights) for target in residuals for given in strata)
-    return min(tests, default=TargetDependence(0.0, 1.0))
+    return min(
+        tests, key=lambda test: (test.p_value >= level, test), default=TargetDependence(0.0, 1.0)
+    )
 
 
 def _is_moved(steps: Steps, name: str, codes: Ints) -> bool:

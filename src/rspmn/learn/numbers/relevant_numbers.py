@@ -28,6 +28,8 @@ class NumbersInfo:
     circles: tuple[tuple[str, ...], ...] = ()  # numbers that are cosine and sine of an angle
     #: What decisions lose with each number of knots, in standard deviations of values.
     losses: dict[int, float] = field(default_factory=dict)
+    #: What a model of half of the steps mispredicts of the other half, beyond noise.
+    misses: tuple[str, ...] = ()
 
 
 def relevant_numbers(

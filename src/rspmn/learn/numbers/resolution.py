@@ -20,10 +20,10 @@ from rspmn.types import Array, Ints
 #: The discounts of the values that are compared.
 DISCOUNTS = 0.5, 0.8, 0.99
 #: Finer grids are not tried if values change by less than this share of their deviation.
-CHANGE = 0.1
+CHANGE = 0.03
 #: What decisions of a coarser grid may lose on the finest, and how far its values may be from
 #: those of the finest, as shares of the deviation of values.
-LOSS, ERROR = 0.05, 0.25
+LOSS, ERROR = 0.05, 0.1
 #: Values are iterated until they change by less than this share of the largest.
 PRECISION = 1e-3
 

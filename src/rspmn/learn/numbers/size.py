@@ -15,7 +15,7 @@ from rspmn.schema import Kind
 from rspmn.types import Bools, Ints
 
 #: Numbers of knots that are tried, one after the other.
-KNOTS = 3, 4, 5, 6, 8, 11, 16, 22, 32
+KNOTS = 3, 4, 5, 6, 8, 14, 24, 32
 #: About the bytes of a branch, and of an edge to a successor, as nodes and in arrays.
 OF_BRANCH, OF_EDGE = 3000, 300
 #: About so many arrays hold the features of steps.

@@ -50,19 +50,22 @@ def transitions(grid: Grid, follows: Follows, categories: list[Array]) -> GridTr
     follows
         What is expected to follow.
     categories
-        Of each category, the distribution of its next value. [nodes, actions, codes]
+        Of each category, the distribution of its next value. [nodes, actions · kinds, codes]
     """
-    size, actions, _ = follows.next_numbers.shape
+    size, actions, kinds, _ = follows.next_numbers.shape
     parts = []
     for a in range(actions):
-        noise = _draws(grid, follows.noise[a])
-        for nodes in _blocks(grid, categories, a):
+        noise = [_draws(grid, of_kind, DRAWS // kinds) for of_kind in follows.noise[a]]
+        for nodes in _blocks(grid, categories, slice(a * kinds, (a + 1) * kinds)):
             joined = []
-            for draw in noise:
-                points = follows.next_numbers[nodes, a] + draw
-                codes, weight = _landing(grid, points, len(noise) == 1)
-                weight = weight / len(noise)
-                joined.append(_joined(grid, nodes, codes, weight, categories, a, actions))
+            for k, drawn in enumerate(noise):
+                here = nodes[follows.chance[nodes, a, k] > LEAST]
+                for draw in drawn:
+                    points = follows.next_numbers[here, a, k] + draw
+                    codes, weight = _landing(grid, points, len(drawn) == 1)
+                    weight = weight * (follows.chance[here, a, k] / len(drawn))[:, None]
+                    found = _joined(grid, here, codes, weight, categories, a * kinds + k)
+                    joined.append((found[0] * actions + a, *found[1:]))
             parts.append(_merged(joined, size))
     key, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(key)
@@ -70,13 +73,13 @@ def transitions(grid: Grid, follows: Follows, categories: list[Array]) -> GridTr
     return GridTransitions(site, to, _scaled(site, weight[order]), size * actions)
 
 
-def _blocks(grid: Grid, categories: list[Array], action: int) -> list[Ints]:
+def _blocks(grid: Grid, categories: list[Array], kinds: slice) -> list[Ints]:
     """Divide the nodes so that the successors of a block fit into memory."""
     entries = np.full(grid.size, float(most_landings(len(grid.axes))))
     numbers = entries * grid.nodes.shape[1]  # held for each node
     for each in categories:
         numbers += entries * each.shape[2]
-        entries = entries * (each[:, action] > LEAST).sum(axis=1)
+        entries = entries * (each[:, kinds] > LEAST).sum(axis=2).max(axis=1)
         numbers += entries * grid.nodes.shape[1]
     block = (np.cumsum(numbers) // IN_PASSING).astype(np.int64)
     return np.split(np.arange(grid.size), np.flatnonzero(np.diff(block)) + 1)
@@ -101,13 +104,13 @@ def _scaled(site: Ints, weight: Array) -> Array:
     return np.asarray(weight / np.bincount(site, weight)[site])
 
 
-def _draws(grid: Grid, noise: Array) -> Array:  # [draws, numbers]
+def _draws(grid: Grid, noise: Array, most: int = DRAWS) -> Array:  # [draws, numbers]
     """Return noise around an expected successor: 0 where it is small, else at quantiles."""
     whole = noise[~np.isnan(noise).any(axis=1)]
     if len(whole) < 2 or (np.sqrt((whole**2).mean(axis=0)) < SMALL * grid.spacing).all():
         return np.zeros((1, grid.numbers))
     along = whole[np.argsort(whole @ (1 / grid.spacing), kind="stable")]
-    drawn = along[((np.arange(DRAWS) + 0.5) / DRAWS * len(along)).astype(np.int64)]
+    drawn = along[((np.arange(most) + 0.5) / most * len(along)).astype(np.int64)]
     return np.asarray(drawn - drawn.mean(axis=0))
 
 
@@ -127,10 +130,9 @@ def _landing(grid: Grid, points: Array, certain: bool) -> tuple[Ints, Array]:
 
 
 def _joined(
-    grid: Grid, sources: Ints, knots: Ints, weight: Array, categories: list[Array], action: int,
-    actions: int,
+    grid: Grid, sources: Ints, knots: Ints, weight: Array, categories: list[Array], kind: int
 ) -> tuple[Ints, Ints, Array]:  # fmt: skip
-    """Return sites, nodes and weights of some sources: knots crossed with the next categories.
+    """Return sources, nodes and weights of each: knots crossed with the next categories.
 
     Corners that are no node give their weight to those that are; if none is, to the nearest.
     """
@@ -139,20 +141,20 @@ def _joined(
     found, share = weight.ravel(), np.empty((len(node), 0), dtype=np.int64)
     at = knots.reshape(len(node), -1)
     for each in categories:
-        chance = each[sources[node], action]  # [entries, codes]
+        chance = each[sources[node], kind]  # [entries, codes]
         entry, code = np.nonzero(chance > LEAST)
         node, found, at = node[entry], found[entry] * chance[entry, code], at[entry]
         share = np.hstack([share[entry], code[:, None]])
     where = np.hstack([share, at])
     to = grid.find(where)
-    lost = np.bincount(node, np.where(to >= 0, found, 0.0), len(nodes)) < 1e-9
+    lost = np.bincount(node, np.where(to >= 0, found, 0.0), len(nodes)) < 1e-9 * weight.sum(axis=1)
     strays = lost[node]
     if strays.any():
         to[strays] = grid.nearest(where[strays])
     kept = to >= 0
     node, to, found = node[kept], to[kept], found[kept]
     found = found / np.bincount(node, found, len(nodes))[node] * weight.sum(axis=1)[node]
-    return sources[node] * actions + action, to, found
+    return sources[node], to, found
 
 
 #: No expected state is taken as surer than the mean of this many draws.
@@ -194,7 +196,7 @@ def _as_sure_draws(grid: Grid, follows: Follows, led: GridTransitions) -> Array:
     weights. So m is (n + κ) · s² / σ², of the number where it is least. Without noise, all that is
     not sure is how well an expected value describes a node.
     """
-    size, actions, dimension = follows.next_numbers.shape
+    size, actions, _, dimension = follows.next_numbers.shape
     found = np.full((size, actions), MOST)
     for j in range(dimension):
         at = grid.points[:, j]
@@ -202,10 +204,18 @@ def _as_sure_draws(grid: Grid, follows: Follows, led: GridTransitions) -> Array:
             group_weights(led.site, led.weight * of[led.to], led.sites) for of in (at, at**2)
         )
         spread = np.maximum(square - mean**2, 0).reshape(size, actions)
-        noise = np.array([_mean_square(each[:, j]) for each in follows.noise])
         known = (follows.steps + STRENGTH) * spread
-        found = np.where(known > 0, np.minimum(found, known / np.maximum(noise, 1e-300)), found)
+        noise = np.maximum(_variance(follows, j), 1e-300)
+        found = np.where(known > 0, np.minimum(found, known / noise), found)
     return found
+
+
+def _variance(follows: Follows, number: int) -> Array:  # [nodes, actions]
+    """Return the variance of the next value of a number: within the kinds of moves, and between."""
+    after = follows.next_numbers[..., number]
+    within = np.array([[_mean_square(each[:, number]) for each in of] for of in follows.noise])
+    mean = (follows.chance * after).sum(axis=2, keepdims=True)
+    return np.asarray((follows.chance * (within + (after - mean) ** 2)).sum(axis=2))
 
 
 def _mean_square(numbers: Array) -> float:

@@ -27,6 +27,8 @@ WITHIN = 1e-9
 #: those that actions have on average. The outcome of others is extrapolated, and a plan finds where
 #: that errs to its liking.
 ENOUGH, SHARE = 30.0, 0.5
+#: Around a node are knots that are next to its own, or as far as this part of all knots of an axis.
+AROUND = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,10 +96,15 @@ def _outcomes(branches: list[list[int]], offered: Bools) -> Ints:  # [nodes, act
 
 def _tried(grid: Grid, steps: Array) -> Bools:  # [nodes, actions]
     """Say which actions were tried in a node or around it: often enough, or most often."""
-    around = np.zeros_like(steps)
-    for a in range(steps.shape[1]):
-        of_cells = steps[grid.nodes_of_cells, a].sum(axis=1)
-        np.maximum.at(around[:, a], grid.nodes_of_cells, of_cells[:, None])
+    around = steps.reshape(-1, *(axis.size for axis in grid.axes), steps.shape[1])
+    for k, axis in enumerate(grid.axes, start=1):
+        at = np.arange(axis.size)
+        far = np.abs(at[:, None] - at)
+        if isinstance(axis, Circle):
+            far = np.minimum(far, axis.size - far)
+        near = (far <= max(1, axis.size // AROUND)).astype(np.float64)
+        around = np.moveaxis(np.tensordot(near, around, (1, k)), 0, k)
+    around = around.reshape(steps.shape)
     least = np.minimum(ENOUGH, SHARE * around.mean(axis=1, keepdims=True))
     return np.asarray((around >= least) & (around > 0))
 
