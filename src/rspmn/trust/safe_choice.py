@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from rspmn.infer.policy import Policy
 
 #: The logged steps of an action that the candidates require, unless it is the most frequent one.
-LEVELS = 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, math.inf
+#: Where states are numbers, values take longer, and a node has shares of steps: fewer are tried.
+LEVELS, SOFT_LEVELS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, math.inf), (10.0, 100.0, math.inf)
 #: The share of an expected gain that a possible loss may be.
 WORTH = 0.25
 #: The draws in which plans are compared.
@@ -126,13 +127,15 @@ def safe_policy(
 
 def _chosen(policy: "Policy", of: "Callable[[Criterion], Policy]") -> SafeChoice:
     """Return which of some plans to recommend; `policy` is that of maximum expected utility."""
-    compared = _of_soft_boxes if policy.model.soft_counts is not None else _in_draws
+    compared, levels = _in_draws, LEVELS
+    if policy.model.soft_counts is not None:
+        compared, levels = _of_soft_boxes, SOFT_LEVELS
     try:
         practice = practice_of(policy.model, policy.horizon, policy.discount)
         found = compared(policy, [], practice)
         plain = found[0]
         if plain.low < -WORTH * max(0.0, plain.gain):
-            found = compared(policy, ((k, of(Supported(k))) for k in LEVELS), practice)
+            found = compared(policy, ((k, of(Supported(k))) for k in levels), practice)
             plain = found[0]
     except ConvergenceError as error:  # values of draws have no limit without a horizon
         return SafeChoice(math.nan, (), 0.0, str(error))
