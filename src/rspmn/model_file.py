@@ -43,7 +43,7 @@ FORMAT = "rspmn"
 #: Increased whenever an older rspmn could misread a newer file.
 VERSION = 12
 #: Lists and records that older versions of the format do not have; they are left out if empty.
-OPTIONAL = "utilities", "parameter", "going", "ending", "sample"
+OPTIONAL = "utilities", "parameter", "going", "ending", "jumps", "sample"
 #: A gzip file may hold so many bytes, or so many times its own: models are packed 5 to 20 times.
 LARGEST_PACKED, MOST_PACKED = 2**26, 100
 

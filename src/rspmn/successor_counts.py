@@ -248,6 +248,8 @@ class SoftCounts:
     #: episode; empty if there was none, or if it is not known.
     going: tuple[float, ...] = ()
     ending: tuple[float, ...] = ()
+    #: 1 if numbers jump, so that moves are of several kinds; else 0.
+    jumps: int = 0
     #: Logged steps, from which values are estimated without the model; None if not known.
     sample: StepSample | None = None
 
@@ -259,6 +261,7 @@ class SoftCounts:
             _from_zero("counts", name, getattr(self, name))
         _from_zero("counts", "landing", self.landing, 1 / LEAST_STEPS)
         _from_zero("counts", "shared", [self.shared], 1 / LEAST_STEPS)
+        _from_zero("counts", "jumps", [self.jumps], 1)
 
     def check_fit(self, interfaces: int) -> None:
         """Refuse counts of a template with another number of roots."""

@@ -388,3 +388,16 @@ def test_a_promise_is_kept_up_to_rounding(unit: float) -> None:
     assert promise > 0
     assert found.kept
     assert not replace(found, promise=1e-9 * unit).kept
+
+
+def test_episodes_may_begin_where_none_did() -> None:
+    """Of 300 starts of a taxi, many were never logged: what is done there cannot be told."""
+    world = DOMAINS["Taxi"]()
+    model, _ = learn_rspmn(world.generate(400, 10, 0, "final"))
+    began = np.array(model.posterior.evidence.starts)
+    alone = float((began == 1).sum())
+    assert alone > 100
+    drawn = honest._unseen_starts(model.posterior, 1000, np.random.default_rng(0))
+    assert drawn.mean() == pytest.approx(alone / (alone + 400), abs=0.01)  # of Beta(alone, 400)
+    lake, _ = learn_rspmn(DOMAINS["FrozenLake"]().generate(400, 8, 0))  # it begins in one cell
+    assert not honest._unseen_starts(lake.posterior, 10, np.random.default_rng(0)).any()

@@ -160,3 +160,17 @@ def test_outcomes_without_a_logged_step_are_worth_their_products(
     assert drawn is not None
     ones = drawn(np.ones((4, model.num_interfaces)))
     np.testing.assert_allclose(ones[:, dropped], 1.0, atol=1e-9)
+
+
+def test_the_mean_of_draws_has_the_products_of_what_was_never_tried(
+    models: tuple[RSPMN, RSPMN],
+) -> None:
+    """Fault: in the mean they led nowhere, so that plans with them seemed far too optimistic."""
+    model = models[0].offering()
+    posterior, own = model.posterior, OwnWorld(model)
+    untried = posterior.evidence.extrapolated
+    assert untried.any()
+    values = np.random.default_rng(0).uniform(1, 2, (1, model.num_interfaces))
+    mean, known = (world.expect(values)[0][untried] for world in (posterior.mean_world(), own))
+    new = posterior.novelty.shares[:, untried].sum(axis=0)
+    assert (np.abs(mean - known) <= 2 * new + 1e-9).all()  # values are between 1 and 2

@@ -12,7 +12,8 @@ from rspmn.envs.domains import DOMAINS
 from rspmn.envs.mdp import MDP
 from rspmn.evaluate import true_value
 from rspmn.infer.branches import Branches
-from rspmn.trust.safe_choice import WORTH, Supported, practice_of
+from rspmn.trust.practice import practice_of
+from rspmn.trust.safe_choice import WORTH, Supported
 from rspmn.types import Array, Ints
 
 HORIZON = 20

@@ -15,7 +15,7 @@ from rspmn.infer.bellman import check_discount, check_steps
 from rspmn.infer.branches import Context
 from rspmn.model import RSPMN
 from rspmn.trust.honest import LEVEL, check_level, tails_of
-from rspmn.trust.safe_choice import often_taken
+from rspmn.trust.practice import often_taken
 from rspmn.types import Array
 
 

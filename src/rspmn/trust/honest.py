@@ -22,8 +22,10 @@ from rspmn.infer.meu import show_share
 from rspmn.trust.drawn_worlds import Worlds, is_settled, limit_of
 from rspmn.trust.followed_states import FollowedStates
 from rspmn.trust.posterior import Posterior
+from rspmn.trust.practice import doubt_of_practice
 from rspmn.trust.product_draws import ProductDraws
 from rspmn.trust.rules import Best, Fixed, Mixed, rule_of
+from rspmn.trust.soft_box_draws import SoftPosterior
 from rspmn.trust.unlucky import Unlucky
 from rspmn.types import Array, Ints
 
@@ -127,14 +129,18 @@ def _of_soft_boxes(
     """Return what a policy is worth where states lie between interface nodes."""
     planned, posterior = policy.planned, policy.model.soft_posterior
     after, nodes = planned.after(t), None if state is None else policy.nodes(state)
-    followed = FollowedStates(posterior, planned)
-    drawn = followed.values(nodes, policy.known(state), after, draws, rng)
+    counts, caveats = policy.model.soft_counts, list[str]()
+    if counts is not None and counts.jumps:  # walks would go on from what is expected, in between
+        drawn = _interpolated(posterior, planned, after, nodes, draws, rng)
+        caveats += doubt_of_practice(policy.model)
+    else:
+        followed = FollowedStates(posterior, planned)
+        drawn = followed.values(nodes, policy.known(state), after, draws, rng)
     bounds = posterior.bounds(None if planned.horizon is None else after + 1, planned.discount)
     drawn = np.clip(drawn, *bounds)
     low, high = np.quantile(drawn, tails_of(level)).tolist()
     point, noise = float(drawn.mean()), max(float(drawn.std()), _rounding(bounds))
     found = HonestValue(point, min(low, point), max(high, point), promise, 0.0, noise, (), level)
-    caveats = []
     kernel = None if t else policy.kernel
     if kernel is not None:
         other = kernel.value(nodes, policy.known(state))
@@ -156,6 +162,20 @@ def _of_soft_boxes(
             "not included"
         )
     return replace(found, caveats=tuple(caveats))
+
+
+def _interpolated(
+    posterior: SoftPosterior,
+    planned: Plan,
+    after: int,
+    nodes: Array | None,
+    draws: int,
+    rng: np.random.Generator,
+) -> Array:  # [draws]
+    """Return what a plan is worth in draws, with values interpolated between interface nodes."""
+    worlds, starts = posterior.draw_worlds(draws, rng)
+    values = PlanInDraws.of(planned, after).values(worlds, draws)
+    return _averaged(values, starts if nodes is None else nodes)
 
 
 def _with_steps(
@@ -281,14 +301,17 @@ def values_in_draws(
         unlucky = Unlucky(source)
         worlds = drawn, far, *unlucky.worlds(found, drawn, rng)
         of_all = posterior.worlds(found) if source is posterior else None
+        unseen = _unseen_starts(posterior, count, rng) if nodes is None else np.zeros(count)
         for plan, parts, extra in zip(plans, values, optimism, strict=True):
-            found_in = [_averaged(plan.values(each, count), begins) for each in worlds[:2]]
-            same = not unlucky.rare[plan.branches].any()
-            found_in += (
-                [found_in[0]] * 2
-                if same
-                else [_averaged(plan.values(each, count), begins) for each in worlds[2:]]
-            )
+            usual, anywhere = (plan.values(each, count) for each in worlds[:2])
+            if unlucky.rare[plan.branches].any():
+                lost, rare = (plan.values(each, count) for each in worlds[2:])
+            else:
+                lost = rare = usual
+            found_in = [_averaged(each, begins) for each in (usual, anywhere, lost, rare)]
+            for k, each in ((2, lost), (3, rare)):
+                worst = each[:, unlucky.arrived].min(axis=1)
+                found_in[k] += unseen * (worst - found_in[k])
             for part, each in zip(parts, found_in, strict=True):
                 part.append(each)
             if of_all is not None:
@@ -304,6 +327,16 @@ def values_in_draws(
         )
         for plan, parts, extra in zip(plans, values, optimism, strict=True)
     ]
+
+
+def _unseen_starts(posterior: Posterior, count: int, rng: np.random.Generator) -> Array:  # [draws]
+    """Return draws of the probability that an episode begins where none of the log did.
+
+    Its mean is about the share of episodes that began where no other did.
+    """
+    starts = posterior.evidence.starts
+    alone = float(((starts > 0) & (starts <= 1)).sum())
+    return rng.beta(alone, starts.sum(), count) if alone else np.zeros(count)
 
 
 def gain_over(plan: InDraws, other: InDraws, bounds: tuple[float, float]) -> tuple[float, float]:

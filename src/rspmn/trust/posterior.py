@@ -19,6 +19,7 @@ from rspmn.trust.branch_counts import BranchEvidence
 from rspmn.trust.dirichlet import draw_dirichlet, normalised
 from rspmn.trust.drawn_worlds import Worlds
 from rspmn.trust.novelty import ALIKE, ALL, Novelty
+from rspmn.trust.practice import doubt_of_practice
 from rspmn.trust.product_draws import ProductDraws
 from rspmn.trust.utilities import range_of_returns
 from rspmn.types import Array, Ints
@@ -85,7 +86,7 @@ class Posterior:
     @property
     def caveats(self) -> tuple[str, ...]:
         """What no interval can make up for."""
-        found, logged = [], self.evidence.utilities
+        found, logged = [*self.doubts], self.evidence.utilities
         if (steps := float(self.evidence.steps.sum())) < FEW_STEPS:
             found.append(f"the log has {steps:g} steps with a known successor: too few to say more")
         if len(logged.mean) and not (logged.mean.any() or logged.variance.any()):
@@ -100,6 +101,11 @@ class Posterior:
                 "be too low; integers with many values are better declared continuous"
             )
         return tuple(found)
+
+    @cached_property
+    def doubts(self) -> tuple[str, ...]:
+        """Why values may be wrong: the model misses what practice is worth."""
+        return doubt_of_practice(self.model)
 
     @cached_property
     def new_anywhere(self) -> float:

@@ -20,11 +20,9 @@ import numpy as np
 from rspmn.errors import ConvergenceError
 from rspmn.infer.branches import Branches
 from rspmn.infer.criterion import MEU, Criterion
-from rspmn.model import RSPMN
-from rspmn.trust.drawn_worlds import OwnWorld, is_settled, limit_of
 from rspmn.trust.honest import PlanInDraws, gain_over, values_in_draws
-from rspmn.trust.rules import Mixed
-from rspmn.types import Array, Ints
+from rspmn.trust.practice import practice_of, practised, value_in_model
+from rspmn.types import Array
 from rspmn.values import short
 
 if TYPE_CHECKING:
@@ -32,7 +30,8 @@ if TYPE_CHECKING:
 
 #: The logged steps of an action that the candidates require, unless it is the most frequent one.
 #: Where states are numbers, values take longer, and a node has shares of steps: fewer are tried.
-LEVELS, SOFT_LEVELS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, math.inf), (10.0, 100.0, math.inf)
+LEVELS: tuple[float, ...] = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, math.inf)
+SOFT_LEVELS: tuple[float, ...] = (10.0, 100.0, math.inf)
 #: The share of an expected gain that a possible loss may be.
 WORTH = 0.25
 #: The draws in which plans are compared.
@@ -151,11 +150,11 @@ def _in_draws(
     plans = [(0.0, policy), *others]
     model, steps, discount = policy.model, policy.horizon, policy.discount
     after = 0 if steps is None else steps - 1
-    now = PlanInDraws([_practised(model)], steps, discount, None)
+    now = PlanInDraws([practised(model)], steps, discount, None)
     every = [now, *(PlanInDraws.of(each.planned, after) for _, each in plans)]
     rng = np.random.default_rng(0)
     current, *found = values_in_draws(model.posterior, every, None, DRAWS, rng)
-    more = practice - _in_model(model, steps, discount)  # what it earns by more than the state
+    more = practice - value_in_model(model, steps, discount)  # what it earns by more than the state
     bounds = model.posterior.bounds(steps, discount)
     gains = (gain_over(each, current, bounds) for each in found)
     return [
@@ -171,68 +170,3 @@ def _of_soft_boxes(
     plans = chain([(0.0, policy)], others)
     found = ((k, each.honest_value(draws=DRAWS)) for k, each in plans)
     return [Candidate(k, each.point - practice, each.low - practice) for k, each in found]
-
-
-def practice_of(model: RSPMN, horizon: int | None, discount: float) -> float:
-    """Return what practice is worth: in the model or, where it is higher, in the log.
-
-    Practice may depend on more than the state, on the time for example: then it is worth more than
-    in the model, which knows its frequencies alone.
-    """
-    found, logged = _in_model(model, horizon, discount), _logged(model)
-    if discount == 1 and (horizon is None or logged.steps <= horizon):
-        return max(found, logged.earned)
-    return found
-
-
-class _Logged(NamedTuple):
-    """What an episode of the log has on average."""
-
-    steps: float
-    earned: float
-
-
-def _logged(model: RSPMN) -> _Logged:
-    soft, counts = model.soft_counts, model.counts
-    if counts is not None:
-        steps, earned = np.array(counts.steps), np.array(counts.mean)
-        total, starts = steps.sum(), sum(counts.starts)
-    else:
-        assert soft is not None, "counted models have one of them"
-        if soft.sample is None:
-            return _Logged(math.inf, -math.inf)
-        steps, earned = np.array(soft.sample.weight), np.array(soft.sample.utility)
-        total, starts = sum(soft.steps), sum(soft.starts)
-    if not (starts and total):
-        return _Logged(math.inf, -math.inf)
-    return _Logged(float(total / starts), float(steps @ earned / steps.sum() * total / starts))
-
-
-def _in_model(model: RSPMN, horizon: int | None, discount: float) -> float:
-    """Return what practice is worth in a model."""
-    world, rule = OwnWorld(model), _practised(model)
-    values = np.zeros((1, model.num_interfaces))
-
-    def update(before: Array, last: bool = False) -> Array:
-        return world.update(before, discount, last, rule)
-
-    if horizon is None:
-        values = limit_of(update, values, "practice")
-    for after in range(horizon or 0):
-        before, values = values, update(values, last=after == 0)
-        if after and is_settled(before, values, (horizon or 0) - 1 - after):
-            break
-    return float(values[0] @ np.array(model.starts))
-
-
-def _practised(model: RSPMN) -> Mixed:
-    """Return practice as a rule: max nodes as sums, by logged frequencies."""
-    levels = model.bellman.levels
-    return Mixed([often_taken(level.branches.steps, level.starts) for level in levels])
-
-
-def often_taken(steps: Array, starts: Ints) -> Array:  # [branches]
-    """Return how often branches were taken; all as often at a max node where none was."""
-    total = np.add.reduceat(steps, starts)
-    counts = np.diff(np.append(starts, len(steps)))
-    return np.where(np.repeat(total > 0, counts), steps, 1.0)

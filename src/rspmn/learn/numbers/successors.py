@@ -184,7 +184,7 @@ def soft_counts(
     going, ending = known_ranges(follows.rewards)
     return SoftCounts(
         (*starts.tolist(), *others), (*steps.tolist(), *others), (*landing.tolist(), *others),
-        STRENGTH, going, ending,
+        STRENGTH, going, ending, int(follows.next_numbers.shape[2] > 1),
     )  # fmt: skip
 
 

@@ -1,0 +1,132 @@
+"""What current practice is worth, in a model and in the log: where they differ, a model is wrong.
+
+What the log's episodes earned is known without bias. A model that gives practice another value
+misses something: what decisions depend on may be no variable of the state, or states that it takes
+for alike are not. Its values of other policies may then be as wrong.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from rspmn.model import RSPMN
+from rspmn.trust.dirichlet import draw_dirichlet
+from rspmn.trust.drawn_worlds import OwnWorld, Worlds, is_settled, limit_of
+from rspmn.trust.rules import Mixed
+from rspmn.types import Array, Ints
+from rspmn.values import short
+
+#: Practice is valued in so many draws, for so many steps at most.
+DRAWS, MOST_STEPS = 40, 1_000
+#: The model is doubted if practice differs by more deviations, and by more than this share of what
+#: it earns or loses in an episode.
+DEVIATIONS, LEAST = 3.0, 0.05
+
+
+def practice_of(model: RSPMN, horizon: int | None, discount: float) -> float:
+    """Return what practice is worth: in the model or, where it is higher, in the log.
+
+    Practice may depend on more than the state, on the time for example: then it is worth more than
+    in the model, which knows its frequencies alone.
+    """
+    found, logged = value_in_model(model, horizon, discount), logged_of(model)
+    if discount == 1 and (horizon is None or logged.steps <= horizon):
+        return max(found, logged.earned)
+    return found
+
+
+class LogMean(NamedTuple):
+    """What an episode of the log has on average."""
+
+    steps: float
+    earned: float
+
+
+def logged_of(model: RSPMN) -> LogMean:
+    """Return what the log of a model has; infinite steps if that is not known."""
+    soft, counts = model.soft_counts, model.counts
+    if counts is not None:
+        steps, earned = np.array(counts.steps), np.array(counts.mean)
+        total, starts = steps.sum(), sum(counts.starts)
+    else:
+        assert soft is not None, "counted models have one of them"
+        if soft.sample is None:
+            return LogMean(math.inf, -math.inf)
+        steps, earned = np.array(soft.sample.weight), np.array(soft.sample.utility)
+        total, starts = sum(soft.steps), sum(soft.starts)
+    if not (starts and total):
+        return LogMean(math.inf, -math.inf)
+    return LogMean(float(total / starts), float(steps @ earned / steps.sum() * total / starts))
+
+
+def value_in_model(model: RSPMN, horizon: int | None, discount: float) -> float:
+    """Return what practice is worth in a model."""
+    world, rule = OwnWorld(model), practised(model)
+    values = np.zeros((1, model.num_interfaces))
+
+    def update(before: Array, last: bool = False) -> Array:
+        return world.update(before, discount, last, rule)
+
+    if horizon is None:
+        values = limit_of(update, values, "practice")
+    for after in range(horizon or 0):
+        before, values = values, update(values, last=after == 0)
+        if after and is_settled(before, values, (horizon or 0) - 1 - after):
+            break
+    return float(values[0] @ np.array(model.starts))
+
+
+def practised(model: RSPMN) -> Mixed:
+    """Return practice as a rule: max nodes as sums, by logged frequencies."""
+    levels = model.bellman.levels
+    return Mixed([often_taken(level.branches.steps, level.starts) for level in levels])
+
+
+def often_taken(steps: Array, starts: Ints) -> Array:  # [branches]
+    """Return how often branches were taken; all as often at a max node where none was."""
+    total = np.add.reduceat(steps, starts)
+    counts = np.diff(np.append(starts, len(steps)))
+    return np.where(np.repeat(total > 0, counts), steps, 1.0)
+
+
+def doubt_of_practice(model: RSPMN) -> tuple[str, ...]:
+    """Return why values of a model may be wrong: it misses what the log's episodes earned.
+
+    Practice is valued for as many steps as an episode of the log has on average.
+    """
+    logged, own, rule = logged_of(model), OwnWorld(model), practised(model)
+    if not 0 < logged.steps <= MOST_STEPS:
+        return ()
+    rng = np.random.default_rng(0)
+    drawn, starts = model.source.draw_worlds(DRAWS, rng)
+    firsts = (level.starts for level in model.bellman.levels)
+    chosen = Mixed([
+        draw_dirichlet(steps, first, DRAWS, rng)
+        for steps, first in zip(rule.probabilities, firsts, strict=True)
+    ])  # fmt: skip
+    first = np.array(model.starts)
+    taken = own.bellman.levels[0].branches.steps > 0  # none after the end of an episode
+    alive = Worlds(own, taken[None, :].astype(np.float64), own.expect)
+    steps, lasting = 0.0, np.zeros((1, model.num_interfaces))
+    values = np.zeros((DRAWS, model.num_interfaces))
+    worth = np.zeros(DRAWS)
+    for after in range(MOST_STEPS):
+        lasting = alive.update(lasting, 1.0, after == 0, rule)
+        values = drawn.update(values, 1.0, after == 0, chosen)
+        before, steps = steps, float(lasting[0] @ first)
+        earlier, worth = worth, (values * starts).sum(axis=1)
+        if steps >= logged.steps - 1e-9:
+            break
+        if steps - before < 1e-6 * steps:
+            return ()  # episodes of the model are shorter
+    share = 1.0 if steps == before else min(1.0, (logged.steps - before) / (steps - before))
+    found = earlier + share * (worth - earlier)
+    apart = abs(logged.earned - float(found.mean()))
+    if apart <= max(DEVIATIONS * float(found.std()), LEAST * abs(logged.earned)):
+        return ()
+    return (
+        f"the mean logged return is {short(logged.earned)}, but in the model current practice is "
+        f"worth {short(float(found.mean()))}: decisions may depend on what the log does not have, "
+        "and values may be wrong",
+    )
