@@ -279,16 +279,20 @@ class RSPMN:
         return replace(self._with(self.avoided), avoided=None)
 
     def _with(self, more: Untried) -> "RSPMN":
-        """Return the model with more branches in its template; its counts are none of these."""
+        """Return the model with more branches in its template, of which it counts no steps."""
         from rspmn.infer.compiled.outcomes import outcomes_of, refuse_outcomes
 
         template, place = with_branches(self.template, np.array(more.at), more.network)
-        counts = self.counts
+        counts, soft = self.counts, self.soft_counts
+        before, after = outcomes_of(self.template), outcomes_of(template).nodes
+        number = np.searchsorted(after, place[before.nodes])
         if counts is not None:
-            before, after = outcomes_of(self.template), outcomes_of(template)
             refuse_outcomes(before, counts.outcomes)
-            counts = counts.renumbered(np.searchsorted(after.nodes, place[before.nodes]))
-        return replace(self, template=template, counts=counts, soft_counts=None)
+            counts = counts.renumbered(number)
+        if soft is not None:
+            refuse_outcomes(before, len(soft.steps))
+            soft = soft.renumbered(number, len(after))
+        return replace(self, template=template, counts=counts, soft_counts=soft)
 
     @cached_property
     def bottom(self) -> Network:
@@ -583,7 +587,7 @@ class RSPMN:
 
         Its policy equals that of this model up to a loss, which the second result states. For
         other queries, such as likelihoods, merged states are alike. The model has no counts, and
-        untried decisions only as added by `with_untried`.
+        untried decisions only as added by `offering`.
 
         Parameters
         ----------

@@ -7,8 +7,8 @@ laws in the schema. Version 4 adds the counts behind the weights of S_L. Version
 variables that were set aside. Version 6 adds factored latents. Version 7 adds the counts behind
 soft boxes. Version 8 adds interface nodes beyond the log. Version 9 adds shared utilities. Version
 10 adds large networks as arrays, long lists as differences, and leaves of moves. Version 11 adds
-the ranges of rewards, version 12 logged steps of soft boxes and decisions that were avoided. Models
-without them are written as version 1.
+the ranges of rewards, version 12 logged steps of soft boxes, and which decisions never tried were
+avoided. Models without them are written as version 1.
 """
 
 import gzip
@@ -72,7 +72,7 @@ def _parts_of_rspmn(model: RSPMN) -> dict[str, str]:
         "template": network_to_json(model.template),
         "visits": dumps(model.visits),
     }
-    for name, untried in (("untried", model.untried), ("avoided", model.avoided)):
+    for name, untried in (("expected", model.untried), ("avoided", model.avoided)):
         if untried is not None:
             parts[name] = network_to_json(untried.network)
             parts[f"{name}_at"] = dumps(compact(untried.at))
@@ -134,7 +134,7 @@ def _version_of(model: RSPMN | SPMN) -> int:
     soft = model.soft_counts
     logged = counts or soft
     needs = {
-        12: model.avoided is not None or (soft is not None and soft.sample is not None),
+        12: any(part is not None for part in (model.untried, model.avoided, soft and soft.sample)),
         11: logged is not None and bool(logged.going or logged.ending),
         10: any(map(is_long, model.networks))
         or any(map(is_long, lists))
@@ -185,19 +185,20 @@ def load_spmn(path: str | Path) -> SPMN:
 
 #: The parts of each kind of model.
 _KINDS = {
-    "rspmn": "top template visits untried untried_at avoided avoided_at counts soft_counts "
-    "set_aside beyond never_taken",
+    "rspmn": "top template visits untried untried_at expected expected_at avoided avoided_at "
+    "counts soft_counts set_aside beyond never_taken",
     "spmn": "network background rows never_taken usual",
 }
 
 
 def _rspmn(fields: Fields, schema: Schema) -> RSPMN:
-    untried, avoided = (
+    untried, avoided, unasked = (
         Untried(_network(fields, name), _whole(fields, f"{name}_at"))
         if name in fields.raw
         else None
-        for name in ("untried", "avoided")
+        for name in ("expected", "avoided", "untried")
     )
+    avoided = avoided or unasked  # before version 12, what was never tried was not offered
     top, template = _network(fields, "top"), _network(fields, "template")
     visits, never = fields.numbers("visits"), _never_taken(fields)
     aside = fields.texts("set_aside") if "set_aside" in fields.raw else ()

@@ -263,6 +263,13 @@ class SoftCounts:
         _from_zero("counts", "shared", [self.shared], 1 / LEAST_STEPS)
         _from_zero("counts", "jumps", [self.jumps], 1)
 
+    def renumbered(self, number: Ints, outcomes: int) -> "SoftCounts":
+        """Return the counts of a template with more outcomes; `number`: those of the old ones."""
+        steps, landing = np.zeros((2, outcomes))
+        steps[number[: len(self.steps)]] = self.steps
+        landing[number[: len(self.steps)]] = self.landing
+        return replace(self, steps=tuple(steps.tolist()), landing=tuple(landing.tolist()))
+
     def check_fit(self, interfaces: int) -> None:
         """Refuse counts of a template with another number of roots."""
         _check_starts(self.starts, interfaces)

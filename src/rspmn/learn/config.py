@@ -49,7 +49,7 @@ class LearnConfig:
     #: actions are then different states.
     availability: Literal["declared", "observed"] = "declared"
     #: An action never taken where about this many times were expected is reported and, if
-    #: availability is "observed", unavailable there.
+    #: availability is "observed", states in which it was taken are others.
     unavailable_from: float = 10.0
     #: A value must occur this often with each decision before it can be considered irrelevant.
     enough: float = 10.0

@@ -22,7 +22,6 @@ from rspmn.infer.meu import show_share
 from rspmn.trust.drawn_worlds import Worlds, is_settled, limit_of
 from rspmn.trust.followed_states import FollowedStates
 from rspmn.trust.posterior import Posterior
-from rspmn.trust.practice import doubt_of_practice
 from rspmn.trust.product_draws import ProductDraws
 from rspmn.trust.rules import Best, Fixed, Mixed, rule_of
 from rspmn.trust.soft_box_draws import SoftPosterior
@@ -100,7 +99,7 @@ def honest_value(
         policy.model.posterior,
         PlanInDraws.of(policy.planned, policy.planned.after(t)),
     )
-    (found,) = values_in_draws(posterior, [plan], nodes, int(draws), rng)
+    (found,) = values_in_draws(posterior, [plan], nodes, int(draws), rng, plan.branches)
     bounds = posterior.bounds(plan.steps, plan.discount)
     caveats = _caveats(posterior, promise.supported)
     return _summary(found.worlds, found.optimism, float(promise), bounds, caveats, level)
@@ -132,7 +131,7 @@ def _of_soft_boxes(
     counts, caveats = policy.model.soft_counts, list[str]()
     if counts is not None and counts.jumps:  # walks would go on from what is expected, in between
         drawn = _interpolated(posterior, planned, after, nodes, draws, rng)
-        caveats += doubt_of_practice(policy.model)
+        caveats += posterior.doubts
     else:
         followed = FollowedStates(posterior, planned)
         drawn = followed.values(nodes, policy.known(state), after, draws, rng)
@@ -228,6 +227,12 @@ class PlanInDraws:
         #: The branches of last decisions that it ever takes.
         self.branches = np.unique(np.concatenate([rule.taken_last for rule in rules]))
 
+    @property
+    def key(self) -> bytes:
+        """What it does, to tell plans apart."""
+        parts = (r.choice if isinstance(r, Fixed) else r.probabilities for r in self.rules)
+        return b"".join(np.asarray(part).tobytes() for parts_ in parts for part in parts_)
+
     @classmethod
     def of(cls, planned: Plan, after: int) -> "PlanInDraws":
         """Return a plan, from a step on that so many steps follow."""
@@ -282,38 +287,35 @@ class InDraws(NamedTuple):
 
 def values_in_draws(
     posterior: Posterior, plans: Sequence[PlanInDraws], nodes: Array | None, draws: int,
-    rng: np.random.Generator,
+    rng: np.random.Generator, branches: Ints,
 ) -> list[InDraws]:  # fmt: skip
     """Return what several plans are worth in the same draws.
 
-    `nodes`: the probability of each interface node at first, None if episodes begin.
+    `nodes`: the probability of each interface node at first, None if episodes begin. `branches`:
+    those of which all is drawn, also where draws are many; the plans take no others.
     """
     mean = posterior.mean_world()
     start = np.array(posterior.model.starts) if nodes is None else nodes
     values: list[list[list[Array]]] = [[[], [], [], []] for _ in plans]
     optimism: list[list[Array]] = [[] for _ in plans]
-    branches = np.unique(np.concatenate([plan.branches for plan in plans]))
     for source, count in _chunks(posterior, branches, posterior.affordable(draws)):
         found = source.draw(count, rng)
         begins = found.starts if nodes is None else nodes
-        drawn = source.worlds(found, branches)
-        far = source.worlds(source.anywhere(found, rng), branches)
-        unlucky = Unlucky(source)
-        worlds = drawn, far, *unlucky.worlds(found, drawn, rng)
+        anywhere, unlucky = source.anywhere(found, rng), Unlucky(source)
+        outside, more = unlucky.lost(found, rng)
         of_all = posterior.worlds(found) if source is posterior else None
         unseen = _unseen_starts(posterior, count, rng) if nodes is None else np.zeros(count)
         for plan, parts, extra in zip(plans, values, optimism, strict=True):
-            usual, anywhere = (plan.values(each, count) for each in worlds[:2])
+            drawn = source.worlds(found, plan.branches)
+            worlds = [drawn, source.worlds(anywhere, plan.branches)]
             if unlucky.rare[plan.branches].any():
-                lost, rare = (plan.values(each, count) for each in worlds[2:])
-            else:
-                lost = rare = usual
-            found_in = [_averaged(each, begins) for each in (usual, anywhere, lost, rare)]
-            for k, each in ((2, lost), (3, rare)):
+                worlds += [unlucky.world(lost, found, drawn) for lost in (outside, more)]
+            of_worlds = [plan.values(each, count) for each in worlds]
+            of_worlds += [of_worlds[0]] * (4 - len(worlds))
+            for k, (part, each) in enumerate(zip(parts, of_worlds, strict=True)):
+                usual = _averaged(each, begins)
                 worst = each[:, unlucky.arrived].min(axis=1)
-                found_in[k] += unseen * (worst - found_in[k])
-            for part, each in zip(parts, found_in, strict=True):
-                part.append(each)
+                part.append(usual + unseen * (worst - usual) if k > 1 else usual)
             if of_all is not None:
                 best, worth = plan.best_and_its_worth(of_all, mean, count)
                 extra.append(_averaged(best, begins) - worth @ start)
@@ -332,9 +334,9 @@ def values_in_draws(
 def _unseen_starts(posterior: Posterior, count: int, rng: np.random.Generator) -> Array:  # [draws]
     """Return draws of the probability that an episode begins where none of the log did.
 
-    Its mean is about the share of episodes that began where no other did.
+    If a of n episodes began where no other did, it is drawn from Beta(a, n).
     """
-    starts = posterior.evidence.starts
+    starts = np.array(posterior.evidence.counts.starts)
     alone = float(((starts > 0) & (starts <= 1)).sum())
     return rng.beta(alone, starts.sum(), count) if alone else np.zeros(count)
 

@@ -179,9 +179,11 @@ def how_sure(
     competes = known & _competing(answers)
     shares = _shares_best(np.where(competes, worth, -np.inf))
     drawn = np.where(known, worth, np.nan)
-    low, high = np.quantile(drawn, tails_of(), axis=0).tolist()
+    mean = drawn.mean(axis=0)  # of few draws that are far off it may lie beyond the quantiles
+    low, high = np.quantile(drawn, tails_of(), axis=0)
+    low, high = np.minimum(low, mean).tolist(), np.maximum(high, mean).tolist()
     best = (shares if known.any() else np.full(len(answers), np.nan)).tolist()
-    columns = zip(answers, drawn.mean(axis=0).tolist(), low, high, best, strict=True)
+    columns = zip(answers, mean.tolist(), low, high, best, strict=True)
     return HowSure(tuple(ActionInterval(*each, _notes(each[0])) for each in columns), notes)
 
 

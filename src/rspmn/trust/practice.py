@@ -6,6 +6,8 @@ for alike are not. Its values of other policies may then be as wrong.
 """
 
 import math
+from collections.abc import Iterator
+from itertools import count, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +21,12 @@ from rspmn.values import short
 
 #: Practice is valued in so many draws, for so many steps at most.
 DRAWS, MOST_STEPS = 40, 1_000
+#: At most this many floats are held by the draws that are made together.
+MOST_FLOATS = 10_000_000
+#: A horizon holds logged episodes if practice has this share of their steps in it.
+WHOLE = 0.8
+#: Numbers of steps that differ by less than this share are the same.
+ROUNDING = 1e-6
 #: The model is doubted if practice differs by more deviations, and by more than this share of what
 #: it earns or loses in an episode.
 DEVIATIONS, LEAST = 3.0, 0.05
@@ -31,9 +39,13 @@ def practice_of(model: RSPMN, horizon: int | None, discount: float) -> float:
     in the model, which knows its frequencies alone.
     """
     found, logged = value_in_model(model, horizon, discount), logged_of(model)
-    if discount == 1 and (horizon is None or logged.steps <= horizon):
-        return max(found, logged.earned)
-    return found
+    if discount < 1 or not math.isfinite(logged.steps):
+        return found
+    if horizon is not None:  # whether it holds all of a logged episode
+        last = next(islice(_lasting(model), horizon - 1, None))
+        if last < WHOLE * logged.steps:
+            return found
+    return max(found, logged.earned)
 
 
 class LogMean(NamedTuple):
@@ -95,38 +107,57 @@ def doubt_of_practice(model: RSPMN) -> tuple[str, ...]:
 
     Practice is valued for as many steps as an episode of the log has on average.
     """
-    logged, own, rule = logged_of(model), OwnWorld(model), practised(model)
-    if not 0 < logged.steps <= MOST_STEPS:
+    logged, rule = logged_of(model), practised(model)
+    steps = _steps_of(model, logged.steps)
+    if steps is None:
         return ()
-    rng = np.random.default_rng(0)
-    drawn, starts = model.source.draw_worlds(DRAWS, rng)
-    firsts = (level.starts for level in model.bellman.levels)
-    chosen = Mixed([
-        draw_dirichlet(steps, first, DRAWS, rng)
-        for steps, first in zip(rule.probabilities, firsts, strict=True)
-    ])  # fmt: skip
-    first = np.array(model.starts)
-    taken = own.bellman.levels[0].branches.steps > 0  # none after the end of an episode
-    alive = Worlds(own, taken[None, :].astype(np.float64), own.expect)
-    steps, lasting = 0.0, np.zeros((1, model.num_interfaces))
-    values = np.zeros((DRAWS, model.num_interfaces))
-    worth = np.zeros(DRAWS)
-    for after in range(MOST_STEPS):
-        lasting = alive.update(lasting, 1.0, after == 0, rule)
-        values = drawn.update(values, 1.0, after == 0, chosen)
-        before, steps = steps, float(lasting[0] @ first)
-        earlier, worth = worth, (values * starts).sum(axis=1)
-        if steps >= logged.steps - 1e-9:
-            break
-        if steps - before < 1e-6 * steps:
-            return ()  # episodes of the model are shorter
-    share = 1.0 if steps == before else min(1.0, (logged.steps - before) / (steps - before))
-    found = earlier + share * (worth - earlier)
-    apart = abs(logged.earned - float(found.mean()))
-    if apart <= max(DEVIATIONS * float(found.std()), LEAST * abs(logged.earned)):
+    source, rng, found = model.source, np.random.default_rng(0), []
+    most, left = max(1, MOST_FLOATS // source.floats), source.affordable(DRAWS)
+    firsts = [level.starts for level in model.bellman.levels]
+    while left:
+        draws = min(most, left)
+        left -= draws
+        drawn, starts = source.draw_worlds(draws, rng)
+        chances = zip(rule.probabilities, firsts, strict=True)
+        chosen = Mixed([draw_dirichlet(often, first, draws, rng) for often, first in chances])
+        worth, whole = np.zeros((2, draws)), int(steps)
+        values = np.zeros((draws, model.num_interfaces))
+        for after in range(math.ceil(steps)):
+            values = drawn.update(values, 1.0, after == 0, chosen)
+            worth = np.stack([worth[1], (values * starts).sum(axis=1)])
+        part = steps - whole or 1.0
+        found.append(worth[0] + part * (worth[1] - worth[0]))
+    earned = np.concatenate(found)
+    mean, apart = float(earned.mean()), abs(logged.earned - float(earned.mean()))
+    if apart <= max(DEVIATIONS * float(earned.std()), LEAST * abs(logged.earned)):
         return ()
     return (
         f"the mean logged return is {short(logged.earned)}, but in the model current practice is "
-        f"worth {short(float(found.mean()))}: decisions may depend on what the log does not have, "
-        "and values may be wrong",
+        f"worth {short(mean)}: decisions may depend on what the log does not have, or episodes "
+        "were cut at different lengths; values may be wrong",
     )
+
+
+def _steps_of(model: RSPMN, mean: float) -> float | None:
+    """Return for how many steps practice has so many on average; None if for none."""
+    if not 0 < mean <= MOST_STEPS:
+        return None
+    before = 0.0
+    for steps, last in enumerate(_lasting(model), start=1):
+        if last >= mean - ROUNDING * mean:
+            return steps - 1 + min(1.0, (mean - before) / (last - before))
+        if last - before < ROUNDING * last or steps == MOST_STEPS:
+            return None  # episodes of the model are shorter
+        before = last
+    return None
+
+
+def _lasting(model: RSPMN) -> Iterator[float]:
+    """Yield how many steps an episode of practice has, on average, of at most 1, 2, … steps."""
+    own, rule, first = OwnWorld(model), practised(model), np.array(model.starts)
+    taken = own.bellman.levels[0].branches.steps > 0  # none after the end of an episode
+    alive = Worlds(own, taken[None, :].astype(np.float64), own.expect)
+    values = np.zeros((1, model.num_interfaces))
+    for after in count():
+        values = alive.update(values, 1.0, after == 0, rule)
+        yield float(values[0] @ first)

@@ -12,7 +12,6 @@ the highest lower end, if that raises the lower end by more than a like share of
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -20,7 +19,7 @@ import numpy as np
 from rspmn.errors import ConvergenceError
 from rspmn.infer.branches import Branches
 from rspmn.infer.criterion import MEU, Criterion
-from rspmn.trust.honest import PlanInDraws, gain_over, values_in_draws
+from rspmn.trust.honest import InDraws, PlanInDraws, gain_over, values_in_draws
 from rspmn.trust.practice import practice_of, practised, value_in_model
 from rspmn.types import Array
 from rspmn.values import short
@@ -126,16 +125,14 @@ def safe_policy(
 
 def _chosen(policy: "Policy", of: "Callable[[Criterion], Policy]") -> SafeChoice:
     """Return which of some plans to recommend; `policy` is that of maximum expected utility."""
-    compared, levels = _in_draws, LEVELS
-    if policy.model.soft_counts is not None:
-        compared, levels = _of_soft_boxes, SOFT_LEVELS
+    soft = policy.model.soft_counts is not None
     try:
         practice = practice_of(policy.model, policy.horizon, policy.discount)
-        found = compared(policy, [], practice)
+        compare = _by_honest_values(practice) if soft else _in_draws(policy, practice)
+        found = compare([(0.0, policy)])
         plain = found[0]
         if plain.low < -WORTH * max(0.0, plain.gain):
-            found = compared(policy, ((k, of(Supported(k))) for k in levels), practice)
-            plain = found[0]
+            found += compare((k, of(Supported(k))) for k in (SOFT_LEVELS if soft else LEVELS))
     except ConvergenceError as error:  # values of draws have no limit without a horizon
         return SafeChoice(math.nan, (), 0.0, str(error))
     best = max(found, key=lambda each: each.low)
@@ -143,30 +140,40 @@ def _chosen(policy: "Policy", of: "Callable[[Criterion], Policy]") -> SafeChoice
     return SafeChoice(practice, tuple(found), best.least if raises > WORTH * gives_up else 0.0)
 
 
-def _in_draws(
-    policy: "Policy", others: "Iterable[tuple[float, Policy]]", practice: float
-) -> list[Candidate]:
+#: Compares plans with practice.
+Compare = Callable[[Iterable[tuple[float, "Policy"]]], list[Candidate]]
+
+
+def _in_draws(policy: "Policy", practice: float) -> Compare:
     """Compare plans with practice, worth so much, in the same draws of all weights."""
-    plans = [(0.0, policy), *others]
     model, steps, discount = policy.model, policy.horizon, policy.discount
-    after = 0 if steps is None else steps - 1
     now = PlanInDraws([practised(model)], steps, discount, None)
-    every = [now, *(PlanInDraws.of(each.planned, after) for _, each in plans)]
-    rng = np.random.default_rng(0)
-    current, *found = values_in_draws(model.posterior, every, None, DRAWS, rng)
     more = practice - value_in_model(model, steps, discount)  # what it earns by more than the state
-    bounds = model.posterior.bounds(steps, discount)
-    gains = (gain_over(each, current, bounds) for each in found)
-    return [
-        Candidate(k, gain - more, low - more)
-        for (k, _), (gain, low) in zip(plans, gains, strict=True)
-    ]
+    bounds, compared = model.posterior.bounds(steps, discount), dict[bytes, InDraws]()
+
+    def compare(policies: "Iterable[tuple[float, Policy]]") -> list[Candidate]:
+        plans = {now.key: (math.nan, now)}
+        for k, each in policies:
+            plan = PlanInDraws.of(each.planned, 0 if steps is None else steps - 1)
+            plans.setdefault(plan.key, (k, plan))
+        new = {key: each for key, each in plans.items() if key not in compared}
+        rng, every = np.random.default_rng(0), [plan for _, plan in new.values()]
+        found = values_in_draws(model.posterior, every, None, DRAWS, rng, now.branches)
+        compared.update(zip(new, found, strict=True))
+        gains = (
+            (k, *gain_over(compared[key], compared[now.key], bounds))
+            for key, (k, _) in new.items() if key != now.key
+        )  # fmt: skip
+        return [Candidate(k, gain - more, low - more) for k, gain, low in gains]
+
+    return compare
 
 
-def _of_soft_boxes(
-    policy: "Policy", others: "Iterable[tuple[float, Policy]]", practice: float
-) -> list[Candidate]:
+def _by_honest_values(practice: float) -> Compare:
     """Compare plans with practice, worth so much, by their honest values."""
-    plans = chain([(0.0, policy)], others)
-    found = ((k, each.honest_value(draws=DRAWS)) for k, each in plans)
-    return [Candidate(k, each.point - practice, each.low - practice) for k, each in found]
+
+    def compare(policies: "Iterable[tuple[float, Policy]]") -> list[Candidate]:
+        found = ((k, each.honest_value(draws=DRAWS)) for k, each in policies)
+        return [Candidate(k, each.point - practice, each.low - practice) for k, each in found]
+
+    return compare

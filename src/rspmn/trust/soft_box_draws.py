@@ -6,6 +6,7 @@ its utility, its probability to end, and where it leads.
 """
 
 import math
+from functools import cached_property
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from rspmn.infer.compiled.outcomes import Outcomes, outcomes_of
 from rspmn.model import RSPMN
 from rspmn.trust.dirichlet import draw_dirichlet
 from rspmn.trust.drawn_worlds import Worlds
+from rspmn.trust.practice import doubt_of_practice
 from rspmn.trust.utilities import range_of_returns
 from rspmn.types import Array, Ints
 
@@ -59,6 +61,11 @@ class SoftPosterior:
         self.mean, self.variance = _utilities(model, found, outcome)  # [branches] each
         # If all episodes begin with a step that was left out, the model's start is all there is.
         self.starts = np.array(counts.starts if any(counts.starts) else model.starts)
+
+    @cached_property
+    def doubts(self) -> tuple[str, ...]:
+        """Why interpolated values may be wrong: they miss what practice is worth."""
+        return doubt_of_practice(self.model)
 
     @property
     def ended(self) -> float:

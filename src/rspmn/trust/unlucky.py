@@ -41,20 +41,21 @@ class Unlucky:
         self.arrived |= np.array(posterior.model.starts) > 0
         self.least = float(evidence.utilities.mean.min(initial=0.0))
 
-    def worlds(
-        self, draws: Draws, drawn: Worlds, rng: np.random.Generator
-    ) -> tuple[Worlds, Worlds]:
-        """Return worlds in which the mass of no node is lost, and with it that of rare branches.
+    def lost(self, draws: Draws, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Return which share of each branch is lost, [draws, branches]: less, and more unlucky.
+
+        The mass of no node, of mistakes; and with it a share of what else they lead to.
+        """
+        outside = np.where(self.rare, self.posterior.outside(draws), 0.0)
+        steps = np.maximum(self.steps, 1e-9)
+        unseen = np.where(self.rare, rng.beta(UNSEEN, np.broadcast_to(steps, outside.shape)), 0.0)
+        return outside, np.maximum(outside, unseen)
+
+    def world(self, lost: Array, draws: Draws, drawn: Worlds) -> Worlds:
+        """Return worlds in which a share of each branch, [draws, branches], is lost.
 
         `drawn`: the worlds of the draws themselves.
         """
-        lost = np.where(self.rare, self.posterior.outside(draws), 0.0)
-        steps = np.maximum(self.steps, 1e-9)
-        unseen = np.where(self.rare, rng.beta(UNSEEN, np.broadcast_to(steps, lost.shape)), 0.0)
-        return self._with(lost, draws, drawn), self._with(np.maximum(lost, unseen), draws, drawn)
-
-    def _with(self, lost: Array, draws: Draws, drawn: Worlds) -> Worlds:
-        """Return worlds in which a share of each branch, [draws, branches], is lost."""
         pays = draws.earned
         if self.posterior.novelty.paid_on_arrival:
             pays = np.minimum(pays, self.least)

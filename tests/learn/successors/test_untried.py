@@ -2,7 +2,6 @@
 
 import json
 import math
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -209,8 +208,11 @@ def test_kept_in_files_and_by_refit(tmp_path: Path) -> None:
     again = RSPMN.load(tmp_path / "model.json")
     assert again == model
     assert again.meu(DOWN, horizon=2) == pytest.approx(5.0)
-    replace(model, counts=None).save(tmp_path / "model.json")
-    assert json.loads((tmp_path / "model.json").read_text())["version"] == 2
+    content = json.loads((tmp_path / "model.json").read_text())
+    assert content["version"] == 12
+    old = {name.replace("expected", "untried"): value for name, value in content.items()}
+    (tmp_path / "old.json").write_text(json.dumps(old))  # which had no offer of them
+    assert RSPMN.load(tmp_path / "old.json").avoided == model.untried
     assert refit(model, log())[0].untried == model.untried
     avoided = learn_rspmn(log(40))[0]
     avoided.save(tmp_path / "avoided.json")
@@ -235,10 +237,10 @@ def test_broken_branches_are_refused(tmp_path: Path) -> None:
     assert "_with_untried" not in vars(RSPMN.load(tmp_path / "model.json"))  # made when asked for
     content = json.loads((tmp_path / "model.json").read_text())
     damages: list[dict[str, object]] = [
-        {"untried_at": ["a"]},
-        {"untried_at": [0.5]},
-        {"untried": {}},
-        {"untried": content["top"]},
+        {"expected_at": ["a"]},
+        {"expected_at": [0.5]},
+        {"expected": {}},
+        {"expected": content["top"]},
     ]
     for damage in damages:
         (tmp_path / "broken.json").write_text(json.dumps(content | damage))

@@ -158,7 +158,7 @@ def _end_and_utility(
         end[:, a] = chance_of_end
         counts = np.where(log.action == a, log.counts, 0.0)
         squares = log.spread + (log.utility - membership.at_rows(mean[:, a])) ** 2
-        usual = STRENGTH * float(np.average(squares, weights=counts))
+        usual = STRENGTH * float(counts @ squares) / max(float(counts.sum()), 1e-300)
         weight = membership.sums(np.ones(len(counts)), counts)
         variance[:, a] = (membership.sums(squares, counts) + usual) / (weight + STRENGTH)
     return end, mean, variance

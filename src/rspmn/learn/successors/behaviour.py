@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rspmn.data.distinct import distinct_rows
+from rspmn.data.distinct import distinct_rows, find_sorted
 from rspmn.data.keys import group_weights
 from rspmn.learn.successors.seen_together import SeenTogether
 from rspmn.learn.successors.transitions import Contexts, Transitions, contexts_of
@@ -46,7 +46,8 @@ class Behaviour:
             tree = Tied.learn(contexts, context, [made], counts)
             seen = SeenTogether(*_joined(contexts.codes[context], contexts.sizes, made, size))
             steps = group_weights(context, counts)
-            self.decisions.append(_Decision(names, decision, contexts, steps, tree, seen))
+            taken = np.unique(context * size + made)
+            self.decisions.append(_Decision(names, decision, contexts, steps, taken, tree, seen))
             names = (*names, decision)
 
     def avoided(self, asked: Contexts) -> Bools:  # [contexts]
@@ -68,6 +69,7 @@ class _Decision:
     name: str
     contexts: Contexts  # those that were logged
     steps: Array  # [contexts]
+    taken: Ints  # context · values + value of each decision that was made, sorted
     tree: Tied
     seen: SeenTogether
 
@@ -78,12 +80,16 @@ class _Decision:
         often = (np.asarray(tree.counts[[0]].todense()).ravel() / tree.totals[0])[made]
         leaf = tree.trees.find(states, 0)
         tries = np.asarray(tree.counts[leaf, made]).ravel()
-        _, which = distinct_rows(np.concatenate([self.contexts.codes, states.codes]))
-        here = group_weights(which[: len(self.steps)], self.steps, int(which.max()) + 1)
-        steps = here[which[len(self.steps) :]]  # in just this state, where nobody made it
+        known, size = len(self.steps), int(asked.sizes[at])
+        rows, which = distinct_rows(np.concatenate([self.contexts.codes, states.codes]))
+        place = np.full(len(rows), known)
+        place[which[:known]] = np.arange(known)
+        here = place[which[known:]]  # the context of just this state
+        is_taken = find_sorted(self.taken, here * size + made) >= 0
+        steps = np.append(self.steps, 0.0)[here]
         steps = np.where(tries > 0, steps, np.maximum(steps, tree.totals[leaf]))
-        values, _ = _joined(states.codes, states.sizes, made, int(asked.sizes[at]))
-        return np.asarray((steps * often >= LEAST_EXPECTED) | ~self.seen(values))
+        values, _ = _joined(states.codes, states.sizes, made, size)
+        return np.asarray(~is_taken & ((steps * often >= LEAST_EXPECTED) | ~self.seen(values)))
 
 
 def _joined(states: Ints, sizes: Ints, made: Ints, values: int) -> tuple[Ints, list[int]]:

@@ -73,7 +73,9 @@ def extrapolate(
         plan = _Plan(products, found, node)
         some = tried.any(axis=1, keepdims=True)
         best = plan.best(np.ones_like(tried), horizon) | plan.best(~some | tried, horizon)
-        wanted &= best | plan.best(tried | ~avoided, horizon)
+        allowed = tried | ~avoided
+        allowed |= ~allowed.any(axis=1, keepdims=True)
+        wanted &= best | plan.best(allowed, horizon)
     acted = np.asarray(tried.any(axis=1))[:, None]
 
     def branches(kept: Bools) -> Untried | None:

@@ -5,6 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
+from rspmn.data.distinct import find_sorted
 from rspmn.data.keys import group_weights
 from rspmn.learn.successors.priors import Factors
 from rspmn.learn.successors.transitions import Contexts, Transitions, contexts_of
@@ -128,12 +129,12 @@ class Predictor:
 
     @cached_property
     def _of_components(self) -> "list[_Within]":
-        logged, totals = self.factors.contexts, self.factors.tied.totals
-        state = logged.only([name for name in self.state if name in logged.names])
-        return [
-            _Within(state, np.ones(len(state)), leaf, totals)
-            for leaf in self.factors.leaves(logged)
-        ]
+        on, names = ~self.transitions.over, self.factors.contexts.names
+        logged, context = contexts_of(self.transitions, names, self.transitions.window[on])
+        counts = group_weights(context, self.transitions.counts[on])
+        state = logged.only([name for name in self.state if name in names])
+        totals = self.factors.tied.totals
+        return [_Within(state, counts, leaf, totals) for leaf in self.factors.leaves(logged)]
 
     def utilities(self, asked: UnseenContexts) -> PredictedUtilities:
         """Return each utility that contexts may earn."""
@@ -174,18 +175,18 @@ class _Within:
     """
 
     def __init__(self, contexts: Contexts, counts: Array, leaf: Ints, totals: Array) -> None:
-        self.names, size = contexts.names, len(totals)
-        self.lacking: list[Bools] = []  # of each variable, [nodes, codes]
+        self.names, self.totals = contexts.names, totals
+        #: Of each variable, the shares of its codes, and leaf · codes + code of those seen, sorted.
+        self.seen: list[tuple[Array, Ints]] = []
         for codes, values in zip(contexts.columns, contexts.sizes.tolist(), strict=True):
             share = group_weights(codes, counts, values) / counts.sum()
-            seen = group_weights(leaf * values + codes, counts, size * values) > 0
-            often = totals[:, None] * share[None, :] >= LEAST_EXPECTED
-            self.lacking.append(often & ~seen.reshape(size, values))
+            self.seen.append((share, np.unique(leaf * values + codes)))
 
     def lacks(self, contexts: Contexts, leaf: Ints) -> Bools:  # [contexts]
         """Return which contexts have a value that is lacking in their leaf."""
         found = np.zeros(len(leaf), dtype=bool)
-        for name, lacking in zip(self.names, self.lacking, strict=True):
-            codes = contexts.columns[contexts.names.index(name)]
-            found |= lacking[leaf, np.minimum(codes, lacking.shape[1] - 1)]
+        for name, (share, seen) in zip(self.names, self.seen, strict=True):
+            codes = np.minimum(contexts.columns[contexts.names.index(name)], len(share) - 1)
+            often = self.totals[leaf] * share[codes] >= LEAST_EXPECTED
+            found |= often & (find_sorted(seen, leaf * len(share) + codes) < 0)
         return found
