@@ -21,6 +21,7 @@ from rspmn.infer.branches import Branches
 from rspmn.infer.criterion import MEU, Criterion
 from rspmn.trust.honest import InDraws, PlanInDraws, gain_over, values_in_draws
 from rspmn.trust.practice import practice_of, practised, value_in_model
+from rspmn.trust.product_draws import ProductDraws
 from rspmn.types import Array
 from rspmn.values import short
 
@@ -33,8 +34,9 @@ LEVELS: tuple[float, ...] = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, math.inf)
 SOFT_LEVELS: tuple[float, ...] = (10.0, 100.0, math.inf)
 #: The share of an expected gain that a possible loss may be.
 WORTH = 0.25
-#: The draws in which plans are compared.
-DRAWS = 100
+#: The draws in which plans are compared; so few where factors are not multiplied out, or if draws
+#: hold more floats in all.
+DRAWS, FEW_DRAWS, MOST_FLOATS = 100, 10, 20_000_000
 
 
 class Supported:
@@ -150,6 +152,9 @@ def _in_draws(policy: "Policy", practice: float) -> Compare:
     now = PlanInDraws([practised(model)], steps, discount, None)
     more = practice - value_in_model(model, steps, discount)  # what it earns by more than the state
     bounds, compared = model.posterior.bounds(steps, discount), dict[bytes, InDraws]()
+    spread = isinstance(model.posterior.evidence.factors, ProductDraws)
+    fit = MOST_FLOATS // model.posterior.floats
+    draws = FEW_DRAWS if spread else max(FEW_DRAWS, min(DRAWS, fit))
 
     def compare(policies: "Iterable[tuple[float, Policy]]") -> list[Candidate]:
         plans = {now.key: (math.nan, now)}
@@ -158,7 +163,7 @@ def _in_draws(policy: "Policy", practice: float) -> Compare:
             plans.setdefault(plan.key, (k, plan))
         new = {key: each for key, each in plans.items() if key not in compared}
         rng, every = np.random.default_rng(0), [plan for _, plan in new.values()]
-        found = values_in_draws(model.posterior, every, None, DRAWS, rng, now.branches)
+        found = values_in_draws(model.posterior, every, None, draws, rng, now.branches)
         compared.update(zip(new, found, strict=True))
         gains = (
             (k, *gain_over(compared[key], compared[now.key], bounds))
