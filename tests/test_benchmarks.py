@@ -25,7 +25,6 @@ ARGUMENTS = {
     "learn_rspmn": "--episodes 100",
     "learn_spmn": "--rows 10000",
     "many_windows": "100000",
-    "merge_by_value": "--cases Elevators-1 --episodes 10",
     "missing": "--seeds 1 --worlds lake --episodes 100 --shares 0.1",
     "noise": "--worlds GridUniverse --columns 3 --episodes 100",
     "ratios": "HEAD --rounds 1 --share 0.01 --only act",
@@ -44,7 +43,7 @@ ARGUMENTS = {
 def test_it_runs(name: str, tmp_path: Path) -> None:
     if name in ("bandits", "soft_boxes", "evaluate_numbers"):
         pytest.importorskip("sklearn")
-    if name in ("ippc", "ippc_large", "merge_by_value"):
+    if name in ("ippc", "ippc_large"):
         pytest.importorskip("pyRDDLGym", reason="needs rspmn[rddl]")
     command = [sys.executable, str(FOLDER / f"{name}.py"), *ARGUMENTS.get(name, "").split()]
     done = subprocess.run(

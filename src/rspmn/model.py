@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from rspmn.infer.compiled.state_index import StateIndex
     from rspmn.infer.constraints import Rules
     from rspmn.infer.criterion import Criterion
-    from rspmn.infer.merge_by_value import MergeInfo
     from rspmn.infer.meu import ExpectedUtility
     from rspmn.infer.policy import Policy
     from rspmn.infer.sample import Decide
@@ -579,43 +578,6 @@ class RSPMN:
     def _choices(self) -> "dict[str, dict[tuple[object, ...], SafeChoice]]":
         """The safe choices that were made, by what is offered, horizon, discount and rules."""
         return {}
-
-    def merged(
-        self, tolerance: float, horizon: int, discount: float = 1.0
-    ) -> "tuple[RSPMN, MergeInfo]":
-        """Return a smaller model in which interface nodes with equal action values are merged.
-
-        Its policy equals that of this model up to a loss, which the second result states. For
-        other queries, such as likelihoods, merged states are alike. The model has no counts, and
-        untried decisions only as added by `offering`.
-
-        Parameters
-        ----------
-        tolerance
-            The largest difference of the value of a decision between two nodes of a class.
-        horizon, discount
-            As for `policy`; the tolerance holds for all numbers of steps to go up to `horizon`.
-
-        Returns
-        -------
-        RSPMN
-            The smaller model.
-        MergeInfo
-            The class of each node, and the loss of following the smaller model's policy in this
-            model: `loss` from the start, and `worst` over all nodes.
-
-        Examples
-        --------
-        >>> from rspmn.envs.skill_teaching import skill_teaching
-        >>> from rspmn.learn import learn_rspmn
-        >>> model, _ = learn_rspmn(skill_teaching().generate(episodes=1000, horizon=10, rng=0))
-        >>> smaller, info = model.merged(tolerance=0.01, horizon=10)
-        >>> smaller.num_interfaces < model.num_interfaces, info.loss < 0.01
-        (True, True)
-        """
-        from rspmn.infer.merge_by_value import merged
-
-        return merged(self, tolerance, horizon, discount)
 
     def log_likelihood(
         self, episodes: Episodes, smoothed: bool | float = True
