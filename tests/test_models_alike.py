@@ -77,14 +77,6 @@ def test_answers_of_a_recurrent_model() -> None:
     assert len(model.sample(3, 4, 0, policy)) == 3
 
 
-def test_old_names_warn(umbrella: SPMN) -> None:
-    for model in (umbrella, paper_grid()):
-        arguments: dict[str, Any] = {} if isinstance(model, SPMN) else {"horizon": 2}
-        with pytest.warns(DeprecationWarning, match="expected_utilities is now called action_val"):
-            old = model.expected_utilities(**arguments)
-        same(old, model.action_values(**arguments))
-
-
 def test_one_function_loads_either_kind(umbrella: SPMN, tmp_path: Path) -> None:
     for model in (umbrella, paper_grid()):
         path = tmp_path / f"{type(model).__name__}.json"

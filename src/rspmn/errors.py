@@ -6,7 +6,6 @@ next. All of them are `ValueError`, so a caller who does not care need not impor
 
 import re
 import unicodedata
-import warnings
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -112,9 +111,3 @@ def no_column(what: str, name: str, names: Iterable[str]) -> DataError:
 def no_rows() -> DataError:
     """Return the error of a table without rows."""
     return DataError("the table has no rows")
-
-
-def warn_renamed(old: str, new: str) -> None:
-    """Warn the caller of the function that calls this that it has a new name."""
-    message = f"{old} is now called {new}; the old name will be removed in the next release"
-    warnings.warn(message, DeprecationWarning, stacklevel=3)

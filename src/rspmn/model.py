@@ -32,7 +32,7 @@ from rspmn.circuit.validity import latent_violations, refuse, schema_violations
 from rspmn.data.episodes import Episodes
 from rspmn.display import facts_html
 from rspmn.end_nodes import marked_interface, visits_of_states
-from rspmn.errors import CircuitError, EvidenceError, did_you_mean, warn_renamed
+from rspmn.errors import CircuitError, EvidenceError, did_you_mean
 from rspmn.schema import Schema
 from rspmn.successor_counts import SoftCounts, SuccessorCounts
 from rspmn.types import Array
@@ -490,17 +490,6 @@ class RSPMN:
         To act in many states, make a policy once.
         """
         return self.policy(horizon, discount, **rule).act(state)
-
-    def expected_utilities(
-        self,
-        state: object = None,
-        horizon: int | None = None,
-        discount: float = 1.0,
-        **rule: Unpack[PolicyOptions],
-    ) -> "list[ActionValue]":
-        """Call `action_values`, its new name."""
-        warn_renamed("expected_utilities", "action_values")
-        return self.action_values(state, horizon, discount, **rule)
 
     def best_decisions(
         self,

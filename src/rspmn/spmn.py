@@ -26,7 +26,7 @@ from rspmn.circuit import (
 from rspmn.circuit.validity import refuse, schema_violations
 from rspmn.display import facts_html
 from rspmn.end_nodes import end_root, weighted_top
-from rspmn.errors import CircuitError, warn_renamed
+from rspmn.errors import CircuitError
 from rspmn.model import RSPMN
 from rspmn.schema import Schema
 from rspmn.types import Array
@@ -173,11 +173,6 @@ class SPMN:
     @cached_property
     def _policy(self) -> "Policy":
         return self.policy()
-
-    def expected_utilities(self, state: object = None) -> "list[ActionValue]":
-        """Call `action_values`, its new name."""
-        warn_renamed("expected_utilities", "action_values")
-        return self.action_values(state)
 
     def best_decisions(
         self, state: object = None, *, criterion: "Criterion | None" = None
