@@ -197,3 +197,17 @@ def test_practice_where_nothing_was_done() -> None:
     for level, taken in zip(model.bellman.levels, value.by_time[0], strict=True):
         assert (np.add.reduceat(taken, level.starts) > 0).all()
     assert np.isfinite(value.worths.branches[0][0]).all()
+
+
+def test_a_policy_is_compared_with_what_the_log_earned() -> None:
+    """Practice by the plan for each number of steps left is worth more than its mean over time."""
+    lake = DOMAINS["FrozenLake"]()
+    best = np.eye(4)[lake.value_iteration(20)[1]]
+    log = lake.generate(1000, 20, 0, "final", 0.98 * best + 0.005)
+    found = compare(learn_rspmn(log)[0], log)
+    assert any("the mean logged return is 0.206" in note for note in found.notes)
+    assert found.logged is not None
+    assert found.practice.value == found.logged.value == pytest.approx(0.206)
+    assert found.difference.value == pytest.approx(found.policy.point - 0.206)
+    assert found.difference.low < 0 < found.difference.high
+    assert found.better < 0.95

@@ -6,7 +6,7 @@ that the difference comes from.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -57,7 +57,7 @@ class Comparison:
     episodes: int
     #: What logged episodes earned; None if some were cut before the horizon.
     logged: Estimate | None
-    practice: Estimate  # by the model
+    practice: Estimate  # by the model or, where the model misses it, what the log earned
     policy: HonestValue
     difference: Estimate  # of the honest value and that of practice
     better: float  # the probability that the policy is better
@@ -116,20 +116,23 @@ def compare(
     rules = [current.drawn_rules(generator), lambda _: best]
     practised, recommended = draws_of(model, rules, discount, draws, generator)
     practised = recentred(practised, current.value)
-    apart = _as_wide_as(honest, recommended) - practised
+    least, most = bounds = model.source.bounds(horizon, discount)
+    now = estimate_of("practice", current.value, practised, bounds, level=level)
+    logged = _logged(steps, horizon, discount, level)
+    doubts = _about_practice(now, logged)
+    if logged is not None and doubts:  # what the log earned is known, and the model misses it
+        now = replace(logged, method="practice")
+    apart = _as_wide_as(honest, recommended) - practised - (now.value - current.value)
     near = 1e-9 * float(np.abs(practised).max())
     better = float(np.mean(apart > near) + np.mean(np.abs(apart) <= near) / 2)
     gains = _gains(model, steps, best, current.rules(1), discount)
     agreement, nodes = _by_node(model, steps, policy, gains)
-    least, most = bounds = model.source.bounds(horizon, discount)
-    now = estimate_of("practice", current.value, practised, bounds, level=level)
     difference = estimate_of(
-        "difference", honest.point - current.value, apart, (least - most, most - least), level=level
+        "difference", honest.point - now.value, apart, (least - most, most - least), level=level
     )
-    logged = _logged(steps, horizon, discount, level)
     return Comparison(
         horizon, discount, steps.episodes, logged, now, honest, difference, better, agreement,
-        nodes, level, (*honest.caveats, *_about_practice(now, logged)), policy.choice,
+        nodes, level, (*honest.caveats, *doubts), policy.choice,
     )  # fmt: skip
 
 
