@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from rspmn.data.tables import as_table
-from rspmn.infer.compiled.beliefs import Beliefs
-from rspmn.infer.compiled.mixture import decide
+from rspmn.infer.compiled.beliefs import Routes
+from rspmn.infer.compiled.mixture import decide_all
 from rspmn.infer.compiled.node_membership import categories, knots, values_of_categories
 from rspmn.infer.compiled.planned import Plan
 from rspmn.model import RSPMN
@@ -122,18 +122,19 @@ class StepKernel:
 
     def _decided(self, points: Array) -> Ints:  # [times, points]
         """Return the joint decisions at some points as actions of the log, -1 for no such one."""
-        beliefs, horizon, at = self._beliefs(points), self.planned.horizon, self.planned
+        routes, horizon, at = self._routes(points), self.planned.horizon, self.planned
         found = np.empty((self.steps, len(points)), dtype=np.int64)
         known: dict[int, Ints] = {}
         for t in range(self.steps):
             after = 0 if horizon is None else horizon - 1 - t
             settled = at.settled_from(after)
             if settled not in known:
-                known[settled] = self.log.action_of(decide(at, beliefs, after)[0].T)
+                codes = decide_all(at, routes, after)[0]
+                known[settled] = self.log.action_of(codes.T)[routes.state]
             found[t] = known[settled]
         return found
 
-    def _beliefs(self, points: Array) -> Beliefs:
+    def _routes(self, points: Array) -> Routes:
         index = self.model.state_index
         columns: dict[str, Any] = dict.fromkeys(
             index.names, np.full(len(points), None, dtype=object)
@@ -141,11 +142,7 @@ class StepKernel:
         columns |= {name: points[:, k] for k, name in enumerate(self.names)}
         for k, (name, values) in enumerate(self.values.items(), start=len(self.names)):
             columns[name] = values[points[:, k].astype(np.int64)]
-        table = as_table(columns)
-        coded = {name: table.coded(name, index.schema.kinds.get(name)) for name in index.names}
-        pairs = index.pairs(coded, len(points))
-        logs = pairs.logs + index.prior[pairs.node]
-        return Beliefs.of_logs(np.bincount(pairs.row, minlength=len(points)), pairs.node, logs)
+        return index.routes(as_table(columns))
 
     @cached_property
     def _parts(self) -> "list[_Part]":

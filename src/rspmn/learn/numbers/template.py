@@ -26,7 +26,7 @@ WITHIN = 1e-9
 #: So many steps of an action in a node and around it are enough to offer it there, or this share of
 #: those that actions have on average. The outcome of others is extrapolated, and a plan finds where
 #: that errs to its liking.
-ENOUGH, SHARE = 30.0, 0.5
+ENOUGH, SHARE = 10.0, 0.5
 #: Around a node are knots that are next to its own, or as far as this part of all knots of an axis.
 AROUND = 5
 
