@@ -14,8 +14,10 @@ from rspmn.availability import Law, NeverTaken
 from rspmn.cli import main
 from rspmn.errors import DataError, ModelFileError, SchemaError
 from rspmn.learn import LearnConfig, learn_rspmn, learn_spmn, refit
+from rspmn.learn.irrelevant import Reason
 
 SAFE = {"lift": "floor > 0"}
+IGNORED = LearnConfig(ignore=["ward"])
 
 
 def lift_log(**options: Any) -> Episodes:
@@ -96,8 +98,8 @@ def test_a_law_holds_where_it_is_not_known_to_be_broken() -> None:
 
 def test_a_habit_is_offered_and_a_law_is_not() -> None:
     """In ward "b" the lift is offered, and the answer says that nobody took it; on floor 0 not."""
-    model, info = learn_rspmn(lift_log(available=SAFE))
-    assert info.habits == ("ward",)
+    model, info = learn_rspmn(lift_log(available=SAFE), IGNORED)
+    assert info.aside == {"ward": Reason.DECLARED}
     found = {a.value: a for a in model.action_values({"floor": 2, "ward": "b"}, horizon=1)}
     assert found["lift"].supported
     (never,) = found["lift"].never_taken
@@ -116,7 +118,7 @@ def test_a_habit_is_offered_and_a_law_is_not() -> None:
 def test_how_often_it_was_to_be_expected() -> None:
     """On floor f, n(f, b) steps in ward b, and a share p(f) of all steps there took the lift."""
     log = lift_log(available=SAFE)
-    model, _ = learn_rspmn(log)
+    model, _ = learn_rspmn(log, IGNORED)
     columns = {n: np.array(log.columns[n].decode()) for n in ("floor", "ward", "a")}
     lift, b = columns["a"] == "lift", columns["ward"] == "b"
     expected = sum(
@@ -177,7 +179,7 @@ def test_what_a_law_forbids_is_not_extrapolated() -> None:
 
 
 def test_notes_are_kept(tmp_path: Path) -> None:
-    model, _ = learn_rspmn(lift_log(available=SAFE))
+    model, _ = learn_rspmn(lift_log(available=SAFE), IGNORED)
     model.save(tmp_path / "model.json")
     assert RSPMN.load(tmp_path / "model.json") == model
     replace(model, counts=None, set_aside=()).save(tmp_path / "model.json")
@@ -213,9 +215,13 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     schema = Schema([["floor", "ward"], ["a"]], ["a"], "u", available=SAFE)
     schema.with_log(terminated="terminated").save(tmp_path / "schema.toml")
     files = [str(tmp_path / name) for name in ("log.parquet", "schema.toml", "model.json")]
-    assert main(["learn", files[0], "--schema", files[1], "-o", files[2]]) == 0
+    learn = ["learn", files[0], "--schema", files[1], "-o", files[2]]
+    assert main(learn) == 0
     told = capsys.readouterr().out
-    assert "ignored: ward (habit); nothing depends on it" in told
+    assert "not compared: ward: decisions depend on it" in told
+    assert main([*learn, "--ignore", "ward", "--force"]) == 0
+    told = capsys.readouterr().out
+    assert "ignored: ward (declared)" in told
     assert "never taken: a = lift is never taken when ward = b" in told
     assert main(["act", files[2], "--horizon", "1", "--state", "floor=2", "ward=b"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -79,6 +79,7 @@ def test_steps_that_are_all_distinct() -> None:
 def test_integers_of_many_values_are_too_fine() -> None:
     """For integers there is a line with conditions, and with it nothing is left to say."""
     ages: Table = {**WARD, "age": list(range(len(WARD["age"])))}
+    ages["cost"] = [10.0 * (age // 50) for age in ages["age"]]
     found = finding(ages, schema("age", "fever"), "distinct")
     assert found.line.startswith('order = [["age > ')
     coarse = Schema(tomllib.loads(found.line)["order"], ["treatment"], "-cost",

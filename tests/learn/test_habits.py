@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import rspmn
 from rspmn import Episodes, Schema
 from rspmn.data.windows import Windows
 from rspmn.envs.explore import Outcomes, explore
@@ -13,11 +14,11 @@ from rspmn.envs.mdp import MDP
 from rspmn.envs.taxi import taxi
 from rspmn.errors import DataError
 from rspmn.evaluate import Tabular, true_value
-from rspmn.learn import LearnConfig, learn_rspmn
-from rspmn.learn.habits import _Suspect, acted_by, habits_of
+from rspmn.learn import LearnConfig, learn_rspmn, relevance
+from rspmn.learn.irrelevant import Reason, irrelevant_variables
 from rspmn.learn.two_step import wrap
 
-OBSERVED = LearnConfig(availability="observed")
+IGNORED = LearnConfig(ignore=["ward"])
 NAMES = "episode", "time", "x", "ward", "a", "u", "over"
 
 
@@ -42,23 +43,23 @@ def two_wards(times: int = 50) -> Episodes:
 
 
 def test_two_states_two_actions_two_wards_by_hand() -> None:
-    """Going earns 1 in every second step, whatever the ward.
+    """Going earns 1 in every second step, whatever the ward, if one says that it does not matter.
 
-    From x = 0 in four steps: 0 + 1 + 0 + 1 = 2. Who thinks that in ward 1 one cannot go, goes in
-    half of the steps. With v(0) and v(1), both 0 with no steps to go, a step is
-    v(0) ← ½ v(1) + ½ v(0) and v(1) ← ½ (1 + v(0)) + ½ v(1):
+    From x = 0 in four steps: 0 + 1 + 0 + 1 = 2. The log does not say so: as far as it goes, it may
+    be an expert's. Who stays in ward 1, as he did, goes in half of the steps. With v(0) and v(1),
+    both 0 with no steps to go, a step is v(0) ← ½ v(1) + ½ v(0) and v(1) ← ½ (1 + v(0)) + ½ v(1):
     (0, ½), (¼, ¾), (½, 1), (¾, 1¼).
     """
-    model, info = learn_rspmn(two_wards())
-    assert info.habits == ("ward",)
+    model, info = learn_rspmn(two_wards(), IGNORED)
+    assert info.aside == {"ward": Reason.DECLARED}
     assert info.interfaces == 2
     for ward in (0, 1):
         assert model.meu({"x": 0, "ward": ward}, horizon=4) == pytest.approx(2.0)
         assert model.act({"x": 0, "ward": ward}, horizon=4) == "go"
-    lawful, info = learn_rspmn(two_wards(), OBSERVED)
-    assert info.habits == ()
+    expert, info = learn_rspmn(two_wards())
+    assert info.aside == {}
     assert info.interfaces == 4
-    found = [lawful.meu({"x": 0, "ward": ward}, horizon=4) for ward in (0, 1)]
+    found = [expert.meu({"x": 0, "ward": ward}, horizon=4) for ward in (0, 1)]
     assert np.mean(found) == pytest.approx(0.75)
 
 
@@ -67,14 +68,14 @@ def test_the_model_still_describes_the_ward() -> None:
 
     A ward that was never seen has some, too little to show here, and excludes no state.
     """
-    model, _ = learn_rspmn(two_wards())
+    model, _ = learn_rspmn(two_wards(), IGNORED)
     assert model.schema.state_variables == ("x", "ward")
     found = np.exp(model.log_likelihood(two_wards(1), smoothed=False))
     assert found == pytest.approx(np.full(8, 1 / 8), rel=1e-4)
     assert model.meu({"x": 0, "ward": 7}, horizon=4) == model.meu({"x": 0, "ward": 1}, horizon=4)
 
 
-def test_where_no_step_follows_a_ward_is_still_a_habit() -> None:
+def test_where_no_step_follows_a_ward_is_ignored_on_demand() -> None:
     """Episodes of one step, in which going from 1 earns 1: nothing says what the next ward is."""
     table: dict[str, list[object]] = {name: [] for name in NAMES}
     for episode, (x, ward) in enumerate([(0, 0), (0, 1), (1, 0), (1, 1)] * 50):
@@ -82,22 +83,31 @@ def test_where_no_step_follows_a_ward_is_still_a_habit() -> None:
         for name, value in zip(NAMES, row, strict=True):
             table[name].append(value)
     schema = Schema([["x", "ward"], ["a"]], ["a"], "u")
-    model, info = learn_rspmn(Episodes.from_long(table, schema, terminated="over"))
-    assert info.habits == ("ward",)
+    log = Episodes.from_long(table, schema, terminated="over")
+    model, info = learn_rspmn(log, IGNORED)
+    assert info.aside == {"ward": Reason.DECLARED}
     for ward in (0, 1):
         assert model.meu({"x": 1, "ward": ward}, horizon=1) == pytest.approx(1.0)
+    assert learn_rspmn(log)[1].aside == {}
 
 
 def is_compared(steps: list[tuple[int, int, str]], enough: int) -> bool:
-    """Say by its definition whether values of the ward were often seen beside others."""
-    wards, actions = ({step[k] for step in steps} for k in (1, 2))
-    at_wards = {a: {w for _, w, made in steps if made == a} for a in actions}
-    beside = [s for s in steps if len({w for x, w, a in steps if (x, a) == (s[0], s[2])}) > 1]
-    often = {
-        (w, a): sum(step[1:] == (w, a) for step in beside) >= enough for w in wards for a in actions
-    }
-    each = (often[w, a] or w not in at_wards[a] or len(at_wards[a]) == 1 for w, a in often)
-    return all(each) and all(any(often[w, a] for a in actions) for w in wards)
+    """Say by its definition whether values of the ward were often seen beside others.
+
+    With each action; or fewer than three such steps were to be expected, and there is none.
+    """
+    wards, actions = {w for _, w, _ in steps}, {a for _, _, a in steps}
+
+    def is_well_known(ward: int, action: str) -> bool:
+        here = [x for x, w, a in steps if (w, a) == (ward, action)]
+        beside = 0
+        for place in {*here}:
+            others = sum((x, a) == (place, action) and w != ward for x, w, a in steps)
+            beside += min(here.count(place), others)
+        often = sum(w == ward for _, w, _ in steps), sum(a == action for _, _, a in steps)
+        return beside >= enough or (not here and often[0] * often[1] / len(steps) < 3)
+
+    return all(is_well_known(ward, action) for ward in wards for action in actions)
 
 
 @pytest.mark.parametrize(("choices", "length"), [(2, 14), (4, 36)])
@@ -115,7 +125,8 @@ def test_values_that_were_seen_beside_others(choices: int, length: int) -> None:
         schema = Schema([["x", "ward"], ["a"]], ["a"], "u")
         log = Windows.from_episodes(Episodes.from_long(table, schema, terminated="over"))
         two = wrap(log, LearnConfig())
-        found.append(_Suspect(two, "ward", ("x",), 1.0).is_compared())
+        places = two.rows.joint_codes(["x"])
+        found.append(relevance.is_compared(two.rows, "ward", two.schema.decisions, places, 1.0))
         assert found[-1] == is_compared(steps, 1)
     assert 3 < sum(found) < 17
 
@@ -154,7 +165,7 @@ def corridor(moves: str, free: float, matters: bool = False) -> MDP:
     return replace(made, behaviour=(1 - free) * habit + free / 2)
 
 
-@pytest.mark.parametrize("free", [0.0, 0.05])
+@pytest.mark.parametrize("free", [0.02, 0.05])
 @pytest.mark.parametrize("moves", ["drawn", "constant", "in turn"])
 def test_a_variable_that_only_the_logger_looked_at_is_set_aside(moves: str, free: float) -> None:
     world = corridor(moves, free)
@@ -175,20 +186,47 @@ def test_a_variable_that_matters_is_not(moves: str) -> None:
     assert true_value(world, model.policy(world.horizon), world.horizon) > 0.98 * best
 
 
-def test_only_what_the_logger_acted_by_is_examined() -> None:
-    """The place depends on earlier actions; by a random logger nobody acts by anything."""
-    world = corridor("drawn", 1.0)
-    two = wrap(Windows.from_episodes(world.generate(300, 10, 0, "final")), LearnConfig())
-    assert acted_by(two.rows, two.schema, two.schema.information_sets[0]) == ()
-    assert habits_of(two, LearnConfig()) == ()
+@pytest.mark.parametrize("moves", ["drawn", "constant", "in turn"])
+def test_without_free_choices_the_default_is_practice(moves: str) -> None:
+    """The log may be an expert's. Whoever knows that it is not says so."""
+    world = corridor(moves, 0.0)
+    log = world.generate(world.episodes, world.horizon, 0, "final")
+    model, info = learn_rspmn(log)
+    assert info.aside == {}
+    practice = world.evaluate(world.behaviour, world.horizon)
+    policy = model.policy(world.horizon)
+    assert true_value(world, policy, world.horizon) == pytest.approx(practice)
+    model, info = learn_rspmn(log, IGNORED)
+    assert info.aside == {"ward": Reason.DECLARED}
+    best, policy = world.optimum(world.horizon), model.policy(world.horizon)
+    assert true_value(world, policy, world.horizon) == pytest.approx(best)
+
+
+def test_an_expert_on_what_is_drawn_anew() -> None:
+    """Of three colours, each is to be named, which earns 1; the logger always knows it.
+
+    Nothing predicts the next colour, and the reward is 1 whatever is done: it looks like a habit.
+    """
+    colour = np.random.default_rng(0).integers(3, size=600)
+    log = {
+        "episode": range(600),
+        "time": [0] * 600,
+        "colour": colour,
+        "a": colour,
+        "u": [1.0] * 600,
+    }
+    schema = Schema([["colour"], ["a"]], ["a"], "u")
+    model, info = learn_rspmn(rspmn.windows(log, schema, ending="end"))
+    assert info.aside == {}
+    assert [model.act({"colour": c}, horizon=1) for c in range(3)] == [0, 1, 2]
 
 
 def test_what_was_not_examined_in_time_is_no_habit() -> None:
     world = corridor("drawn", 0.05)
     log = world.generate(world.episodes, world.horizon, 0, "final")
     two = wrap(Windows.from_episodes(log), LearnConfig())
-    assert habits_of(two, LearnConfig()) == ("ward",)
-    assert habits_of(two, LearnConfig(), deadline=0.0) == ()
+    assert irrelevant_variables(two, LearnConfig())[0] == {"ward": Reason.HABIT}
+    assert irrelevant_variables(two, LearnConfig(), deadline=0.0)[0] == {}
 
 
 def test_a_state_that_actions_change_is_no_habit() -> None:
@@ -254,6 +292,8 @@ def test_a_habit_that_depends_on_the_state() -> None:
     assert true_value(world, model.policy(world.horizon), world.horizon) == pytest.approx(best)
 
 
-def test_availability_is_declared_or_observed() -> None:
-    with pytest.raises(DataError, match="availability 'obsrved': did you mean 'observed'"):
-        LearnConfig(availability="obsrved")  # type: ignore[arg-type]
+def test_options_that_contradict_each_other() -> None:
+    with pytest.raises(DataError, match="ignore: 'wrad' is not known before the first decision"):
+        learn_rspmn(two_wards(), LearnConfig(ignore=["wrad"]))
+    with pytest.raises(DataError, match="'ward' is to be kept and to be ignored"):
+        LearnConfig(keep=["ward"], ignore=["ward"])

@@ -13,6 +13,7 @@ from rspmn.envs.grid_universe import grid_universe
 from rspmn.envs.mdp import MDP
 from rspmn.evaluate import true_value
 from rspmn.learn import LearnConfig, learn_rspmn
+from rspmn.learn.irrelevant import Reason
 
 SEEDS = seeds(2, 10)
 
@@ -166,12 +167,12 @@ def test_what_is_unavailable_is_not_offered(seed: int, law: bool) -> None:
 
     It is declared, or taken from what was observed.
     """
-    world, config = unavailable(), LearnConfig(availability="declared" if law else "observed")
+    world = unavailable()
     log = world.generate(world.episodes, world.horizon, seed, "final")
     if law:
         schema = Schema(world.schema.order, ["a"], "u", world.schema.kinds, None, {"jump": "x < 1"})
         log = replace(log, schema=schema)
-    model, info = learn_rspmn(log, config)
+    model, info = learn_rspmn(log)
     assert info.interfaces == 2
     values = np.zeros(2)
     for _ in range(6):
@@ -184,10 +185,11 @@ def test_what_is_unavailable_is_not_offered(seed: int, law: bool) -> None:
 
 
 def test_what_was_never_done_may_be_a_habit() -> None:
-    """By default nothing says that one cannot jump at 1: it is expected to pay 5 there, too."""
+    """Whoever knows that one can jump at 1 says that x is to be ignored: it pays 5 there, too."""
     world = unavailable()
-    model, info = learn_rspmn(world.generate(world.episodes, world.horizon, 0, "final"))
-    assert (info.interfaces, info.habits) == (1, ("x",))
+    log = world.generate(world.episodes, world.horizon, 0, "final")
+    model, info = learn_rspmn(log, LearnConfig(ignore=["x"]))
+    assert (info.interfaces, info.aside) == (1, {"x": Reason.DECLARED})
     assert model.meu({"x": 1}, horizon=6) == pytest.approx(30.0)
     assert model.policy(6).act({"x": 1}) == "jump"
 

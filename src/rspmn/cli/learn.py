@@ -112,6 +112,7 @@ def _config(arguments: Arguments) -> LearnConfig:
         config,
         availability=arguments.availability or config.availability,
         keep=arguments.keep or (),
+        ignore=arguments.ignore or (),
         max_nodes=arguments.max_nodes,
         max_depth=arguments.max_depth,
         max_seconds=arguments.max_seconds,

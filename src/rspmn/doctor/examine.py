@@ -197,8 +197,9 @@ def _look_at_steps(found: Diagnosis, source: Engine) -> None:
     config = LearnConfig()
     two = wrap(windows, config)
     if (windows.followed != Followed.UNKNOWN).any():
-        found.aside = irrelevant_variables(two, config)[0]
-        found.findings += habit_findings(two, found.aside, config)
+        irrelevant = irrelevant_variables(two, config)
+        found.aside = irrelevant.aside
+        found.findings += habit_findings(two, irrelevant, config)
     matters = without_variables(windows, [*found.aside])  # states differ by nothing else
     found.coverage = coverage_of(matters)
     found.findings += step_findings(matters, found.coverage)

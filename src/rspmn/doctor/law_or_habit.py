@@ -5,14 +5,14 @@ Both are asked about, with the line of the schema that makes a law of it.
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from rspmn.availability import NeverTaken, label
 from rspmn.doctor.findings import Finding
 from rspmn.learn.config import LearnConfig
-from rspmn.learn.irrelevant import Reason, listed_by_reason
+from rspmn.learn.irrelevant import Irrelevant, Reason, listed_by_reason
 from rspmn.learn.never_taken import never_taken
 from rspmn.learn.two_step import TwoSteps
 from rspmn.schema import Schema
@@ -28,13 +28,9 @@ BARE_KEY, BARE_NAME = re.compile(r"[A-Za-z0-9_-]+"), re.compile(r"[A-Za-z_]\w*")
 IF_LAW = ". If an action is impossible there, declare it"
 
 
-def habit_findings(
-    two: TwoSteps, aside: Mapping[str, Reason], config: LearnConfig
-) -> Iterator[Finding]:
-    """Return what looks like a habit of the logger, or like a law of the world.
-
-    `aside` are the variables that nothing depends on, and what each is.
-    """
+def habit_findings(two: TwoSteps, found: Irrelevant, config: LearnConfig) -> Iterator[Finding]:
+    """Return what looks like a habit of the logger, or like a law of the world."""
+    aside = found.aside
     habits = [name for name, reason in aside.items() if reason is Reason.HABIT]
     others = {
         name: reason for name, reason in aside.items()
@@ -71,8 +67,16 @@ def habit_findings(
             "note",
             "availability",
             f"actions were never taken for some values of {name!r}: {_shown(lacking)}",
-            f"They are assumed to be available wherever similar states have them{IF_LAW}",
+            f"They are not offered there: what they lead to is not known{IF_LAW}",
             *_law(lacking, two.schema),
+        )
+    for name in found.uncompared:
+        yield Finding(
+            "note",
+            "not compared",
+            f"decisions depended on {name!r} so much that the log cannot say whether it matters",
+            "States differ by it, and what was not done in them is not offered. If it does not "
+            f"matter, learn with --ignore {name}",
         )
 
 

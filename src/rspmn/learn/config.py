@@ -55,6 +55,8 @@ class LearnConfig:
     enough: float = 10.0
     #: Variables of the state that are not set aside, whatever the tests say.
     keep: Sequence[str] = ()
+    #: Variables of the state that do not matter, whatever the logger did: its habits, for example.
+    ignore: Sequence[str] = ()
     #: The number of soft classes of continuous contexts in a model of single decisions. 0: none,
     #: contexts are split into intervals; None: selected by held-out utilities.
     classes: int | None = None
@@ -109,8 +111,11 @@ class LearnConfig:
                     )
             elif given not in words:
                 raise DataError(f"LearnConfig: {name} {given!r}: {did_you_mean(given, words)}")
-        if isinstance(self.keep, str):
-            raise DataError(f"LearnConfig: keep: expected several names, found {self.keep!r}")
+        for name in ("keep", "ignore"):
+            if isinstance(names := getattr(self, name), str):
+                raise DataError(f"LearnConfig: {name}: expected several names, found {names!r}")
+        if both := {*self.keep} & {*self.ignore}:
+            raise DataError(f"LearnConfig: {min(both)!r} is to be kept and to be ignored")
         for name, family in self.leaves.items():
             if not (isinstance(family, type) and issubclass(family, Distribution)):
                 raise DataError(

@@ -62,6 +62,12 @@ def _about_variables(info: RSPMNInfo) -> Iterator[str]:
     if aside:
         them = "it" if len(aside) == 1 else "them"
         yield f"ignored: {listed_by_reason(aside)}; nothing depends on {them}"
+    if info.uncompared:
+        them = "it" if len(info.uncompared) == 1 else "them"
+        yield (
+            f"not compared: {', '.join(info.uncompared)}: decisions depend on {them}, and the log "
+            f"cannot say whether anything else does; if nothing does, ignore {them}"
+        )
     if large:
         yield (
             f"ignored: {', '.join(large)}, although what follows depends on it: states that differ "

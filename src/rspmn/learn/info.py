@@ -61,6 +61,8 @@ class RSPMNInfo:
     #: Variables of the state that nothing depends on, and what they are: interface nodes do not
     #: differ by them.
     aside: dict[str, Reason] = field(default_factory=dict)
+    #: Variables that decisions depend on, so that the log cannot say whether anything else does.
+    uncompared: tuple[str, ...] = ()
     pruned_edges: int = 0  # of the initial template's S_L
     nodes: dict[str, int] = field(default_factory=dict)  # by stage
     edges: dict[str, int] = field(default_factory=dict)  # by stage

@@ -1,16 +1,15 @@
 """Which variables do not matter, and why: `set_aside` leaves them out of learning."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import NamedTuple
 
 from rspmn.errors import DataError, did_you_mean
 from rspmn.learn.config import LearnConfig
-from rspmn.learn.habits import LEVEL, habits_of, within
-from rspmn.learn.noise import noise_of
 from rspmn.learn.numbers.relevant_numbers import NumbersInfo, relevant_numbers
+from rspmn.learn.relevance import relevance_of
 from rspmn.learn.set_aside import without_variables
-from rspmn.learn.structure.independence import pair_statistics
 from rspmn.learn.two_step import TwoSteps, wrap
 
 #: A variable that changes in a smaller share of the steps is an attribute of the episode.
@@ -20,62 +19,57 @@ CONSTANT = 0.01
 class Reason(StrEnum):
     """Why states do not differ by a variable: it does not matter, or they would be too many."""
 
+    DECLARED = "declared"  # the user says so
     HABIT = "habit"  # the logger acted by it
     ATTRIBUTE = "attribute"  # it is constant in an episode
     NOISE = "noise"  # any other on which nothing that matters depends
     LARGE = "too many states"  # it matters, but states that differ by it are too many
 
 
+class Irrelevant(NamedTuple):
+    """The variables of the state that states will not differ by, and what is known of others."""
+
+    aside: dict[str, Reason]
+    numbers: NumbersInfo
+    #: Kept since decisions depend on them and the log cannot say whether anything else does.
+    uncompared: tuple[str, ...] = ()
+
+
 def irrelevant_variables(
     two: TwoSteps, config: LearnConfig, deadline: float = math.inf
-) -> tuple[dict[str, Reason], NumbersInfo]:
+) -> Irrelevant:
     """Return the variables of the state that states will not differ by, and why.
 
-    Also what is known of numbers: where some of them matter, habits are not looked for. A variable
-    to keep, or that was not examined before the `time.monotonic()` of the deadline, is not among
-    them.
+    Variables to keep are not among them, nor any if that is not known by the `time.monotonic()` of
+    the deadline.
     """
-    known_first = two.schema.information_sets[0]
-    for name in config.keep:
-        if name not in known_first:
-            said = did_you_mean(name, known_first)
-            raise DataError(f"keep: {name!r} is not known before the first decision: {said}")
-    noise = noise_of(two, config, deadline)
-    numbers = relevant_numbers(two.windows, config, noise.names)
-    aside = _reasons(two, [*dict.fromkeys([*noise.names, *numbers.aside])])
-    aside |= dict.fromkeys(numbers.large, Reason.LARGE)
-    if not numbers.grid:
-        rest = wrap(without_variables(two.windows, [*aside]), config) if aside else two
-        habits = habits_of(rest, config, deadline, {*noise.changed, *config.keep})
-        aside |= dict.fromkeys(habits, Reason.HABIT)
-    return {name: aside[name] for name in two.schema.state_variables if name in aside}, numbers
-
-
-def _reasons(two: TwoSteps, names: Sequence[str]) -> dict[str, Reason]:
-    """Return why each of some variables is set aside."""
-    habits = _acted_by(two, names) if names else set()
-    return {
-        name: Reason.HABIT
-        if name in habits
-        else Reason.ATTRIBUTE
-        if _is_constant(two, name)
-        else Reason.NOISE
-        for name in names
-    }
-
-
-def _acted_by(two: TwoSteps, names: Sequence[str]) -> set[str]:
-    """Return those of some variables that decisions depend on, alone or given all that matters."""
-    rows, schema = two.rows, two.schema
-    matter = [name for name in schema.information_sets[0] if name not in names]
-    found: set[str] = set()
-    for place, decision in enumerate(schema.decisions):
-        made = rows.joint_codes(schema.decisions[:place])
-        for strata in (made, within(rows, made, matter)):
-            p = pair_statistics(rows, names, (decision,), strata).p_values()[:, 0]
-            level = LEVEL / (2 * len(names) * len(schema.decisions))
-            found |= {name for name, one in zip(names, p.tolist(), strict=True) if one < level}
-    return found
+    first, schema = two.schema.information_sets[0], two.schema
+    for option in ("keep", "ignore"):
+        for name in getattr(config, option):
+            if name not in first:
+                said = did_you_mean(name, first)
+                raise DataError(
+                    f"{option}: {name!r} is not known before the first decision: {said}"
+                )
+    why = dict.fromkeys(config.ignore, Reason.DECLARED)
+    if why:
+        two = wrap(without_variables(two.windows, [*why]), config)
+    varying = two.rows.varying([name for name in first if name not in why])
+    if not varying or not config.given_decisions or any(schema.information_sets[1:-1]):
+        return Irrelevant(why, NumbersInfo())
+    laws = {name for law in schema.laws for name in law.variables}
+    declared = [name for name in varying if name in laws or name in config.keep]
+    kept, habits, uncompared = relevance_of(two, config, declared, deadline)
+    numbers = relevant_numbers(two.windows, config, kept, declared)
+    for name in varying:
+        if name in numbers.large:
+            why[name] = Reason.LARGE
+        elif name in habits:
+            why[name] = Reason.HABIT
+        elif name not in kept:
+            why[name] = Reason.ATTRIBUTE if _is_constant(two, name) else Reason.NOISE
+    aside = {name: why[name] for name in schema.state_variables if name in why}
+    return Irrelevant(aside, numbers, tuple(n for n in uncompared if n not in aside))
 
 
 def _is_constant(two: TwoSteps, name: str) -> bool:

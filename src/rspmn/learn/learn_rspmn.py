@@ -103,7 +103,8 @@ def _learn(
     config = config.reserving(SECONDS_PER_VALUE * len(windows) * len(windows.columns))
     with info.timing("relevance"):  # what does not matter is set aside
         whole = wrap(windows, config)
-        info.aside, info.numbers = irrelevant_variables(whole, config, config.deadline(started))
+        found = irrelevant_variables(whole, config, config.deadline(started))
+        info.aside, info.numbers, info.uncompared = found
     if info.numbers.grid:  # where numbers matter, interface nodes are soft boxes
         return _learn_soft(windows, config, info, started)
     with info.timing("missing values"):

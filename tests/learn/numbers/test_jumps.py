@@ -16,7 +16,6 @@ from rspmn.learn.numbers.follows import expected_next
 from rspmn.learn.numbers.grid import fit_grid
 from rspmn.learn.numbers.held_out import misses
 from rspmn.learn.numbers.learn_on_grid import Chosen, _logged, _solve
-from rspmn.learn.numbers.relevant import _strongest
 from rspmn.learn.numbers.steps import steps_of
 from rspmn.learn.numbers.successors import transitions
 from rspmn.types import Array, Bools, Ints
@@ -119,13 +118,3 @@ def test_the_description_says_what_is_mispredicted() -> None:
     lines = [line for line in description(info) if line.startswith("mispredicted")]
     assert lines[0] == "mispredicted: reward after a left: 2 predicted, 1 on held-out steps"
     assert lines[5] == "mispredicted: 2 more, see info.numbers.misses"
-
-
-def test_what_is_rare_does_not_hide_what_is_clear() -> None:
-    """Fault: a target of few steps that seemed to depend more hid the one that surely did."""
-    rng = np.random.default_rng(0)
-    codes, strata = np.arange(1_000) % 2, np.zeros(1_000, dtype=np.int64)
-    clear, rare = codes / 2 + rng.normal(size=1_000), np.full(1_000, np.nan)
-    rare[:4] = -1, 1, -0.5, 0.7
-    found = _strongest(codes, [strata], [clear, rare], np.ones(1_000), 1e-4)
-    assert found.p_value < 1e-6

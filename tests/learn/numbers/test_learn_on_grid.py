@@ -29,7 +29,7 @@ def test_what_matters_is_found(walk: Walk) -> None:
     """Not the attribute, which is constant in an episode and predicts only itself."""
     _, info = walk
     assert info.numbers.relevant == ("x",)
-    assert set(info.numbers.aside) == {"attribute", "z0", "z1", "z2", "z3", "z4"}
+    assert set(info.aside) == {"attribute", "z0", "z1", "z2", "z3", "z4"}
 
 
 def test_decisions_are_right(walk: Walk) -> None:

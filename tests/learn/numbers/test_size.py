@@ -187,7 +187,7 @@ def test_assigned_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
     Fault: each step at the frontier looked at all of its states, which took gigabytes.
     """
-    windows = odd_table(4, 300)
+    windows = odd_table(6, 300)
     model, _ = learn_rspmn(windows, LearnConfig(numbers="intervals"))
     found = assign(model, windows)
     monkeypatch.setattr("rspmn.infer.compiled.assign.IN_PASSING", 100)

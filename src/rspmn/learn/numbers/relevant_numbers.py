@@ -1,4 +1,4 @@
-"""Whether numbers of the state matter; what learns from them is imported where there are any."""
+"""Which of the variables that matter are numbers, and how many of them a grid can hold."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,6 +7,7 @@ import numpy as np
 
 from rspmn.data.columns import Column
 from rspmn.data.windows import Windows
+from rspmn.errors import DataError
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.missing.complete import MOST_VALUES
 from rspmn.schema import Kind
@@ -20,7 +21,6 @@ class NumbersInfo:
     """What was found about states that are numbers."""
 
     relevant: tuple[str, ...] = ()  # the state variables that matter, the clearest first
-    aside: tuple[str, ...] = ()  # those that do not
     grid: bool = False  # whether interface nodes are soft boxes
     integers: tuple[str, ...] = ()  # integers of many values, which are numbers on a grid
     large: tuple[str, ...] = ()  # of those aside, what matters but makes states too many
@@ -33,39 +33,53 @@ class NumbersInfo:
 
 
 def relevant_numbers(
-    windows: Windows, config: LearnConfig, noise: Sequence[str] = ()
+    windows: Windows, config: LearnConfig, matter: Sequence[str], required: Collection[str]
 ) -> NumbersInfo:
-    """Return which state variables matter, if some of them are numbers of many values.
+    """Return what a grid is made of, if numbers of many values are among what matters.
 
-    If a number matters, interface nodes are soft boxes of all that matters. If none does, numbers
-    are set aside. Integers of many values are numbers beside others, and where they lack values
-    that are too many to be drawn. `noise` are variables that are known not to matter.
+    Integers of many values are numbers beside others, and where they lack values that are too many
+    to be drawn.
+
+    Parameters
+    ----------
+    windows
+        The log.
+    config
+        The settings.
+    matter
+        The variables that matter, the clearest first.
+    required
+        Those of them without which there is to be no grid.
     """
     schema = windows.schema
-    known = [name for name in schema.information_sets[0] if name not in noise]
     many = [n for n in schema.information_sets[0] if _has_many_values(windows, n, config)]
     integers = tuple(n for n in many if windows.columns[n].kind is Kind.INTEGER)
-    numbers = {*many} & {*known} - {*integers}
-    if not numbers and any(_is_not_drawn(windows.columns[n]) for n in integers if n in known):
-        numbers = {*integers} & {*known}
-    if not numbers or config.numbers != "soft" or any(schema.information_sets[1:-1]):
+    numbers = {*many} & {*matter} - {*integers}
+    if not numbers and any(_is_not_drawn(windows.columns[n]) for n in integers if n in matter):
+        numbers = {*integers} & {*matter}
+    if not numbers or config.numbers != "soft":
         return NumbersInfo()
-    from rspmn.learn.numbers.relevant import relevant_variables
-    from rspmn.learn.numbers.size import KNOTS
+    from rspmn.learn.numbers.size import KNOTS, GridSize
     from rspmn.learn.numbers.steps import steps_of
 
     steps = steps_of(continuous(windows, integers), frozenset(many))
-    steps = replace(steps, variables=steps.only(known))
     most = int(np.log(max(3.0, steps.counts.sum() / STEPS_PER_NODE)) / np.log(KNOTS[0]))
-    declared = {*config.keep, *(name for law in schema.laws for name in law.variables)}
-    required = [name for name in schema.information_sets[0] if name in declared]
-    relevant, large = relevant_variables(steps, max(1, most), required)
-    grid = bool(numbers & set(relevant))
-    names = schema.information_sets[0] if grid else numbers - {*integers}
-    return NumbersInfo(
-        tuple(relevant), tuple(n for n in names if n not in relevant), grid,
-        integers if grid else (), tuple(large) if grid else (),
-    )  # fmt: skip
+    kept = sorted(matter, key=lambda name: name not in required)
+    kept = kept[: max(1, most, len(required))]
+    while not (size := GridSize(steps, kept)).fits(KNOTS[0] ** size.numbers):
+        others = [name for name in reversed(kept) if name not in required]
+        if not others:
+            raise DataError(
+                f"{', '.join(kept)}: they are to be kept, or laws are about them, and states "
+                "that differ by all their values need too much memory: group their values, or "
+                'learn with numbers="intervals"'
+            )
+        values = {v.name: len(v.column.domain) or KNOTS[0] for v in steps.only(others)}
+        kept.remove(max(others, key=values.__getitem__))
+    if not numbers & {*kept}:
+        return NumbersInfo(large=tuple(name for name in matter if name in numbers))
+    large = tuple(name for name in matter if name not in kept)
+    return NumbersInfo(tuple(kept), True, integers, large)
 
 
 def _has_many_values(windows: Windows, name: str, config: LearnConfig) -> bool:
