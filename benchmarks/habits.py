@@ -21,7 +21,7 @@ from rspmn.envs.frozen_lake import frozen_lake, random_map
 from rspmn.envs.mdp import MDP
 from rspmn.envs.sys_admin import sys_admin
 from rspmn.evaluate import Tabular, true_value
-from rspmn.learn import LearnConfig, learn_rspmn
+from rspmn.learn import learn_rspmn
 from rspmn.schema import Schema
 from rspmn.types import Array
 
@@ -129,7 +129,7 @@ class Task:
     episodes: int
 
 
-def measure(task: Task, seed: int, config: LearnConfig) -> tuple[Array, float]:
+def measure(task: Task, seed: int) -> tuple[Array, float]:
     """Return the values of policies, learned with the variable, without it, and a table's.
 
     Also the seconds that learning with it took.
@@ -139,26 +139,26 @@ def measure(task: Task, seed: int, config: LearnConfig) -> tuple[Array, float]:
     log = wide.generate(task.episodes, world.horizon, seed, "final")
     narrow = without(log, world.schema)
     start = perf_counter()
-    model, _ = learn_rspmn(log, config)
+    model, _ = learn_rspmn(log)
     seconds = perf_counter() - start
     uniform = np.full((len(world.states), len(world.actions)), 1 / len(world.actions))
     least, most = world.evaluate(uniform, world.horizon), world.optimum(world.horizon)
     found = np.array([
         true_value(wide, model.policy(world.horizon), world.horizon),
-        true_value(world, learn_rspmn(narrow, config)[0].policy(world.horizon), world.horizon),
+        true_value(world, learn_rspmn(narrow)[0].policy(world.horizon), world.horizon),
         world.evaluate(Tabular.fit(narrow).policy_for(world, world.horizon), world.horizon),
     ])  # fmt: skip
     return (found - least) / (most - least), seconds
 
 
-def report(tasks: Sequence[Task], seeds: int, config: LearnConfig) -> str:
+def report(tasks: Sequence[Task], seeds: int) -> str:
     """Return a table of means over seeds, with the standard deviation of the difference."""
     lines = [
         "| world | variable | free choices | episodes | with | without | difference | table | s |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for task in tqdm(tasks):
-        found = [measure(task, seed, config) for seed in range(seeds)]
+        found = [measure(task, seed) for seed in range(seeds)]
         values = np.array([value for value, _ in found])
         gap = values[:, 0] - values[:, 1]
         mark = "" if gap.mean() > -AIM else " *"
@@ -179,12 +179,10 @@ def main() -> None:
     parser.add_argument("--moves", nargs="+", default=list(MOVES), choices=list(MOVES))
     parser.add_argument("--free", nargs="+", type=float, default=list(FREE))
     parser.add_argument("--episodes", nargs="+", type=int, default=list(EPISODES))
-    parser.add_argument("--observed", action="store_true", help='availability="observed"')
     parser.add_argument("-o", "--output", help="a folder for habits_figures.md")
     asked = parser.parse_args()
-    config = LearnConfig(availability="observed") if asked.observed else LearnConfig()
     tasks = [Task(*each) for each in product(asked.worlds, asked.moves, asked.free, asked.episodes)]
-    found = report(tasks, asked.seeds, config)
+    found = report(tasks, asked.seeds)
     if asked.output:
         command = f"python benchmarks/habits.py --seeds {asked.seeds} -o {asked.output}"
         text = ABOUT.format(command=command, aim=AIM)

@@ -17,7 +17,6 @@ from rspmn.learn import LearnConfig, learn_spmn
 from rspmn.spmn import SPMN
 
 Table = dict[str, Any]
-OBSERVED = LearnConfig(availability="observed")
 
 
 def learned(table: Table, schema: Schema, config: LearnConfig | None = None) -> SPMN:
@@ -159,9 +158,8 @@ def test_simpson_s_paradox() -> None:
         assert [b.value for b in model.best_decisions({"state": state})] == ["B"]
 
 
-@pytest.mark.parametrize("config", [LearnConfig(), OBSERVED], ids=["declared", "observed"])
 @pytest.mark.parametrize("law", [True, False])
-def test_an_action_that_is_unavailable_in_some_states(law: bool, config: LearnConfig) -> None:
+def test_an_action_that_is_unavailable_in_some_states(law: bool) -> None:
     """Flying earns most, but penguins never fly: the utility tells nothing else apart.
 
     The log does not say whether they cannot, so that flying is not offered to them.
@@ -171,7 +169,7 @@ def test_an_action_that_is_unavailable_in_some_states(law: bool, config: LearnCo
     act = np.where(bird == "gull", rng.choice(["fly", "swim"], 5000), "swim")
     table: Table = {"bird": bird, "act": act, "u": np.where(act == "fly", 2.0, 1.0)}
     laws = {"fly": "bird != penguin"} if law else {}
-    model = learned(table, Schema([["bird"], ["act"]], ["act"], "u", available=laws), config)
+    model = learned(table, Schema([["bird"], ["act"]], ["act"], "u", available=laws))
     offered = {a.value: a.supported for a in model.action_values({"bird": "penguin"})}
     assert offered == {"swim": True, "fly": False}
     assert model.meu({"bird": "penguin"}) == 1.0
@@ -193,8 +191,7 @@ def test_a_dominated_action_tried_rarely() -> None:
     assert best.value == "usual"
 
 
-@pytest.mark.parametrize("law", [True, False])
-def test_a_choice_that_two_variables_together_rule_out(law: bool) -> None:
+def test_a_choice_that_two_variables_together_rule_out() -> None:
     """e is unavailable where x = y = 1, which neither x nor y alone says."""
     rng = np.random.default_rng(8)
     x, y, e = rng.integers(0, 2, (3, 4000))
@@ -202,9 +199,8 @@ def test_a_choice_that_two_variables_together_rule_out(law: bool) -> None:
     schema = Schema([["x", "y"], ["e"]], ["e"], "u")
     table: Table = {"x": x, "y": y, "e": e, "u": 2.0 * e}
     assert learned(table, schema).meu({"x": 1, "y": 1}) == 2.0  # it may be a habit
-    if law:
-        schema = Schema([["x", "y"], ["e"]], ["e"], "u", available={"1": "x == 0 or y == 0"})
-    model = learned(table, schema, None if law else OBSERVED)
+    schema = Schema([["x", "y"], ["e"]], ["e"], "u", available={"1": "x == 0 or y == 0"})
+    model = learned(table, schema)
     assert model.meu({"x": 1, "y": 1}) == 0.0
     assert float(model.meu()) == pytest.approx(empirical_meu(table, schema), rel=1e-9)
 

@@ -194,7 +194,6 @@ def test_budgets_are_checked() -> None:
     [
         ("numbers", "sotf", "numbers 'sotf': did you mean 'soft'?"),
         ("successor", "next", "successor 'next': expected one of 'state', 'tuple'"),
-        ("availability", "declraed", "availability 'declraed': did you mean 'declared'?"),
         ("successors", "factord", "successors 'factord': did you mean 'factored'?"),
         ("successors", 3, "successors must be one of ['factored', 'counts'] or a function"),
     ],

@@ -110,9 +110,8 @@ def _config(arguments: Arguments) -> LearnConfig:
     config = LearnConfig.paper() if arguments.paper else LearnConfig()
     return replace(
         config,
-        availability=arguments.availability or config.availability,
-        keep=arguments.keep or (),
-        ignore=arguments.ignore or (),
+        keep=arguments.keep or config.keep,
+        ignore=arguments.ignore or config.ignore,
         max_nodes=arguments.max_nodes,
         max_depth=arguments.max_depth,
         max_seconds=arguments.max_seconds,

@@ -199,7 +199,7 @@ def _look_at_steps(found: Diagnosis, source: Engine) -> None:
     if (windows.followed != Followed.UNKNOWN).any():
         irrelevant = irrelevant_variables(two, config)
         found.aside = irrelevant.aside
-        found.findings += habit_findings(two, irrelevant, config)
+        found.findings += habit_findings(two, irrelevant)
     matters = without_variables(windows, [*found.aside])  # states differ by nothing else
     found.coverage = coverage_of(matters)
     found.findings += step_findings(matters, found.coverage)

@@ -11,7 +11,6 @@ import numpy as np
 
 from rspmn.availability import NeverTaken, label
 from rspmn.doctor.findings import Finding
-from rspmn.learn.config import LearnConfig
 from rspmn.learn.irrelevant import Irrelevant, Reason, listed_by_reason
 from rspmn.learn.never_taken import never_taken
 from rspmn.learn.two_step import TwoSteps
@@ -28,7 +27,7 @@ BARE_KEY, BARE_NAME = re.compile(r"[A-Za-z0-9_-]+"), re.compile(r"[A-Za-z_]\w*")
 IF_LAW = ". If an action is impossible there, declare it"
 
 
-def habit_findings(two: TwoSteps, found: Irrelevant, config: LearnConfig) -> Iterator[Finding]:
+def habit_findings(two: TwoSteps, found: Irrelevant) -> Iterator[Finding]:
     """Return what looks like a habit of the logger, or like a law of the world."""
     aside = found.aside
     habits = [name for name, reason in aside.items() if reason is Reason.HABIT]
@@ -40,7 +39,7 @@ def habit_findings(two: TwoSteps, found: Irrelevant, config: LearnConfig) -> Ite
     lawful = {(law.decision, law.value) for law in two.schema.laws}
     never = [
         n
-        for n in never_taken(two.rows, two.schema, here, 1, config.unavailable_from)
+        for n in never_taken(two.rows, two.schema, here, 1)
         if (n.decision, label(n.value)) not in lawful
     ]
     for name in habits:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 #: The fields that are words, and what they may be.
 WORDS = {
-    "availability": ("declared", "observed"),
     "numbers": ("soft", "intervals"),
     "successors": ("factored", "counts"),
     "successor": ("state", "tuple"),
@@ -43,18 +42,10 @@ class LearnConfig:
     given_decisions: bool = True
     #: The significance level of tests for an effect on the mean utility.
     mean_alpha: float = 0.001
-    #: The actions that are available in a state. "declared": those taken anywhere in its interface
-    #: node, unless the schema declares them unavailable; states share no node if the logger avoided
-    #: an action in one of them. "observed": those taken in the state itself; states with different
-    #: actions are then different states.
-    availability: Literal["declared", "observed"] = "declared"
-    #: An action never taken where about this many times were expected is reported and, if
-    #: availability is "observed", states in which it was taken are others.
-    unavailable_from: float = 10.0
     #: A value must occur this often with each decision before it can be considered irrelevant.
     enough: float = 10.0
-    #: Variables of the state that are not set aside, whatever the tests say.
-    keep: Sequence[str] = ()
+    #: Variables of the state that matter, whatever the log says; or "all".
+    keep: Sequence[str] | Literal["all"] = ()
     #: Variables of the state that do not matter, whatever the logger did: its habits, for example.
     ignore: Sequence[str] = ()
     #: The number of soft classes of continuous contexts in a model of single decisions. 0: none,
@@ -112,7 +103,8 @@ class LearnConfig:
             elif given not in words:
                 raise DataError(f"LearnConfig: {name} {given!r}: {did_you_mean(given, words)}")
         for name in ("keep", "ignore"):
-            if isinstance(names := getattr(self, name), str):
+            names = getattr(self, name)
+            if isinstance(names, str) and (name, names) != ("keep", "all"):
                 raise DataError(f"LearnConfig: {name}: expected several names, found {names!r}")
         if both := {*self.keep} & {*self.ignore}:
             raise DataError(f"LearnConfig: {min(both)!r} is to be kept and to be ignored")
@@ -134,7 +126,7 @@ class LearnConfig:
         return cls(
             RDC(), KMeansClustering(), given_decisions=False, classes=0, shrink=False,
             successor="tuple",
-            successors="counts", availability="observed", numbers="intervals",
+            successors="counts", keep="all", numbers="intervals",
         )  # fmt: skip
 
     @classmethod
@@ -142,8 +134,7 @@ class LearnConfig:
         """Split everything that varies: the network is the empirical distribution."""
         return cls(
             GTest(alpha=1.0), BehaviouralSplit(alpha=1.0), classes=0, shrink=False,
-            bins=2**31 - 1,
-            successors="counts", availability="observed", numbers="intervals",
+            bins=2**31 - 1, successors="counts", keep="all", numbers="intervals",
         )  # fmt: skip
 
     def deadline(self, started: float) -> float:

@@ -45,7 +45,7 @@ def irrelevant_variables(
     """
     first, schema = two.schema.information_sets[0], two.schema
     for option in ("keep", "ignore"):
-        for name in getattr(config, option):
+        for name in getattr(config, option) if getattr(config, option) != "all" else ():
             if name not in first:
                 said = did_you_mean(name, first)
                 raise DataError(
@@ -55,7 +55,7 @@ def irrelevant_variables(
     if why:
         two = wrap(without_variables(two.windows, [*why]), config)
     varying = two.rows.varying([name for name in first if name not in why])
-    if not varying or not config.given_decisions or any(schema.information_sets[1:-1]):
+    if not varying or config.keep == "all" or any(schema.information_sets[1:-1]):
         return Irrelevant(why, NumbersInfo())
     laws = {name for law in schema.laws for name in law.variables}
     declared = [name for name in varying if name in laws or name in config.keep]

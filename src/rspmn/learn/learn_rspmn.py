@@ -221,10 +221,7 @@ def _described(
         here = located_without(model, two.windows, aside).of_steps()
     here = here[two.rows.origin]
     model = put_back(model, two.schema, fitted_leaves(two.rows, aside, here, nodes, config.leaves))
-    if config.availability == "observed":
-        return model
-    never = never_taken(two.rows, two.schema, here, nodes, config.unavailable_from)
-    return replace(model, never_taken=never)
+    return replace(model, never_taken=never_taken(two.rows, two.schema, here, nodes))
 
 
 def _check_arguments(log: object, config: object) -> None:

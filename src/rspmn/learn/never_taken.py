@@ -12,18 +12,17 @@ from rspmn.types import Array, Ints
 MOST_VALUES = 200
 #: So many cases are kept, those that were expected most often.
 MOST_KEPT = 1000
+#: What is said was expected at least so often, by its share in the nodes of those steps.
+LEAST_EXPECTED = 10.0
 #: At most so many pairs of interface nodes and values, or nodes and decisions, are counted.
 MOST_CELLS = 4_000_000
 
 
-def never_taken(
-    rows: Rows, schema: Schema, here: Ints, nodes: int, least: float
-) -> tuple[NeverTaken, ...]:
+def never_taken(rows: Rows, schema: Schema, here: Ints, nodes: int) -> tuple[NeverTaken, ...]:
     """Return the values of decisions that were never taken at some value of a variable.
 
     `rows`: the steps. `schema`: their variables. `here`: the interface node of each; below 0 if
-    none [rows]. `nodes`: the number of interface nodes. `least`: how often a value must have been
-    expected: by its share in the nodes of those steps.
+    none [rows]. `nodes`: the number of interface nodes.
     """
     found: list[NeverTaken] = []
     rows, here = rows.where(np.flatnonzero(here >= 0)), here[here >= 0]
@@ -32,15 +31,13 @@ def never_taken(
         for name in schema.state_variables:
             size = rows.table.sizes[name]
             if name in before and name not in rows.table.ordered and size <= MOST_VALUES:
-                found += _of_variable(rows, decision, name, here, nodes, least)
+                found += _of_variable(rows, decision, name, here, nodes)
     if len(found) <= MOST_KEPT:
         return tuple(found)
     return tuple(sorted(found, key=lambda never: -never.expected)[:MOST_KEPT])
 
 
-def _of_variable(
-    rows: Rows, decision: str, name: str, here: Ints, nodes: int, least: float
-) -> list[NeverTaken]:
+def _of_variable(rows: Rows, decision: str, name: str, here: Ints, nodes: int) -> list[NeverTaken]:
     values, choices = rows.table.sizes[name], rows.table.sizes[decision]
     if nodes * max(values, choices) > MOST_CELLS:
         return []
@@ -57,7 +54,7 @@ def _of_variable(
     made = counts(node, choice, nodes, choices)
     share = made / np.maximum(made.sum(axis=1, keepdims=True), 1e-300)
     expected = counts(value, node, values, nodes) @ share  # [values, choices]
-    lacks = never & (expected >= least)
+    lacks = never & (expected >= LEAST_EXPECTED)
     domain, options = rows.table.columns[name].domain, rows.table.columns[decision].domain
     return [
         NeverTaken(decision, options[b], name, domain[a], float(expected[a, b]))

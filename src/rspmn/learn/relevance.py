@@ -183,20 +183,23 @@ class _Search:
         return bool(self._grown(self.after[name], given, name).used & {*self.decisions})
 
     def _used(self, fits: dict[str, _Tree]) -> set[str]:
-        used = {name for tree in fits.values() for name in tree.used}
-        return (used & {*self.names}) | self.system
+        """Return what trees look at, what is known to matter, and whether those are missing."""
+        used = {name for tree in fits.values() for name in tree.used} | self.system
+        used |= {absence for name, absence in self.two.schema.informative.items() if name in used}
+        return used & {*self.names}
 
     def _needed(self, names: frozenset[str]) -> dict[str, _Tree]:
         """Return the trees of what matters, grown with as few variables as are needed."""
         fits = self._closed(names)
         while not self.is_late:
             matter = frozenset(self._used(fits))
+            looked_at = {name for tree in fits.values() for name in tree.used}
             losses = {
                 name: sum(
                     tree.score - self._tree(target, matter - {name}).score
                     for target, tree in fits.items() if name in tree.used and target != name
                 )
-                for name in self.names if name in matter - self.system
+                for name in self.names if name in looked_at - self.system
             }  # fmt: skip
             least = min(losses, key=losses.__getitem__, default=None)
             if least is None or losses[least] > MARGIN:

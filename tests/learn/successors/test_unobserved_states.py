@@ -116,7 +116,6 @@ def test_decisions_that_are_never_best_change_nothing(
 NOT_SO: dict[str, Callable[[], LearnConfig]] = {
     "counts": lambda: LearnConfig(successors="counts"),
     "paper": LearnConfig.paper,
-    "observed": lambda: LearnConfig(availability="observed"),
     "budget": lambda: LearnConfig(max_nodes=10_000),
 }
 

@@ -108,11 +108,6 @@ def _learning() -> list[click.Parameter]:
         Option("--schema", type=InputFile(), required=True, metavar="FILE", help="a schema.toml"),
         Option("--paper", is_flag=True, section=LEARNING,
                help="use the paper's settings: RDC and k-means"),
-        Option(
-            "--availability", type=click.Choice(["declared", "observed"]), section=LEARNING,
-            help="actions that are available in a state: declared (default): those taken in "
-            "similar states, or as declared in the schema; observed: only those taken in it",
-        ),
         Option("--keep", multiple=True, metavar="VARIABLE", section=LEARNING,
                help="a variable that matters, whatever the log says; may be repeated"),
         Option("--ignore", multiple=True, metavar="VARIABLE", section=LEARNING,

@@ -13,7 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
-from rspmn.availability import NeverTaken, label
+from rspmn.availability import label
 from rspmn.circuit import StudentT
 from rspmn.data.columns import Column
 from rspmn.data.windows import Windows
@@ -114,10 +114,7 @@ def _model(
     learner = Learner(config, np.random.default_rng(0), rows, windows.schema.utility)
     layout = _layout(learner, rows, windows, steps, chosen)
     starts = _starts(windows, solved.grid, chosen)
-    never: tuple[NeverTaken, ...] = ()
-    if config.availability != "observed":
-        here, least = solved.membership.likeliest(), config.unavailable_from
-        never = never_taken(rows, windows.schema, here, solved.grid.size, least)
+    never = never_taken(rows, windows.schema, solved.membership.likeliest(), solved.grid.size)
     builder = learner.builder
     model = model_of(layout, solved.grid, solved.follows, solved.led, starts, builder, never)
     return with_sample(model, windows, steps)

@@ -47,7 +47,7 @@ def _may_be_many(rows: Rows, schema: Schema, config: LearnConfig) -> bool:
     names = schema.information_sets[0]
     if not names:
         return False
-    if config.successors != "factored" or config.availability != "declared" or schema.laws:
+    if config.successors != "factored" or schema.laws:
         return False
     if any(limit is not None for limit in (config.max_nodes, config.max_depth, config.max_seconds)):
         return False

@@ -132,9 +132,7 @@ class _Growth:
             return (yield from self.classes(rows, place, names, depth))
         targets = targets_after(
             rows, self.schema, place, self.finish.beyond,
-            config.given_decisions,
-            config.unavailable_from if config.availability == "observed" else None,
-            config.enough, self.finish.recurs and place == 0,
+            config.given_decisions, config.enough, self.finish.recurs and place == 0,
         )  # fmt: skip
         relevant = yield from relevant_variables(learner, rows, names, targets)
         kept = yield from with_dependents(learner, rows, names, relevant)

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from rspmn.availability import NeverTaken
 from rspmn.circuit import Network
 from rspmn.learn.config import LearnConfig, LearnInfo, Report, progress_bar
 from rspmn.learn.never_taken import never_taken
@@ -94,10 +93,7 @@ def learn_spmn(
     info.classes = config.classes or 0
     independent = learner.builder.product(learner.leaves(rows, known.state_variables))
     background = learner.builder.build(independent)
-    never: tuple[NeverTaken, ...] = ()
-    if config.availability == "declared":
-        here = np.zeros(len(rows), dtype=np.int64)
-        never = never_taken(rows, known, here, 1, config.unavailable_from)
+    never = never_taken(rows, known, np.zeros(len(rows), dtype=np.int64), 1)
     usual = _usual_contexts(network, known, rows, rng)
     return SPMN(known, network, background, rows.total, never, usual), info
 

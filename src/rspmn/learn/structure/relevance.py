@@ -6,7 +6,6 @@ not say the same of all rows are always relevant.
 """
 
 from collections.abc import Sequence
-from itertools import combinations
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from rspmn.learn.structure.f_test import f_tests
 from rspmn.learn.structure.independence import components
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.structure.rows import Rows, with_joint_variable
-from rspmn.learn.structure.targets import Later, Targets, avoided, may_be_avoided
+from rspmn.learn.structure.targets import Later, Targets, avoided
 from rspmn.types import Bools, Ints
 
 #: A variable of more values than this is not conditioned on: its strata would be too small.
@@ -63,24 +62,11 @@ def _mark_by_mean(
 
 
 def _mark_by_behaviour(rows: Rows, targets: Targets, found: dict[str, bool]) -> None:
-    """Mark variables with values at which a decision value was avoided, and pairs of them.
-
-    If availability is observed, an avoided value is unavailable. Otherwise it was not compared,
-    which is said of finite variables alone: a number is like its neighbours.
-    """
-    least = targets.unavailable_from
-    finite = [n for n in found if least is not None or n not in rows.table.ordered]
+    """Mark finite variables with values at which a decision was avoided: it was not compared."""
     for choice in targets.choices:
-        left = [name for name in finite if not found[name]]
-        if not left or not rows.varying(choice.names):
-            continue
-        found |= dict(zip(left, avoided(rows, left, choice, least).tolist(), strict=True))
-        if least is None or not may_be_avoided(rows, tuple(found), choice, least):
-            continue
-        for one, other in combinations([n for n in found if not found[n]], 2):
-            together, name = with_joint_variable(rows, [one, other])
-            if avoided(together, [name], choice, least).any():
-                found[one] = found[other] = True
+        left = [name for name in found if not found[name] and name not in rows.table.ordered]
+        if left and rows.varying(choice.names):
+            found |= dict(zip(left, avoided(rows, left, choice).tolist(), strict=True))
 
 
 def _mark_by_law(targets: Targets, found: dict[str, bool]) -> None:

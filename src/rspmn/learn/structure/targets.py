@@ -3,7 +3,7 @@
 Variables observed after later decisions are tested given those decisions. The decisions
 themselves are targets in one way: where a value was never taken although, by its share elsewhere,
 it was to be expected, the logger avoided it. What follows it there was not compared, so that states
-with the variable and without it stay apart. If availability is observed, it is unavailable there.
+with the variable and without it stay apart.
 
 States in which different decisions are available are different. So a law of the schema is one more
 column of the rows, a function of the state, and rows are divided until it is constant.
@@ -16,7 +16,6 @@ import numpy as np
 
 from rspmn.availability import Law, label
 from rspmn.data.columns import Column
-from rspmn.data.keys import group_weights
 from rspmn.errors import DataError
 from rspmn.learn.structure.contingency import contingency, pool_rare
 from rspmn.learn.structure.rows import Rows
@@ -93,9 +92,6 @@ class Targets:
 
     outcomes: tuple[Later, ...]
     choices: tuple[Later, ...]  # one decision each, given those before it
-    #: A decision value never seen where at least so many were expected is unavailable there; None
-    #: if availability is not observed.
-    unavailable_from: float | None = None
     #: A value observed less often than this with a decision is too rare to call it irrelevant.
     enough: float = 10.0
     recurs: bool = False  # whether the set is a state that other states follow
@@ -118,7 +114,6 @@ def targets_after(
     place: int,
     beyond: tuple[str, ...],
     given_decisions: bool = True,
-    unavailable_from: float | None = None,
     enough: float = 10.0,
     recurs: bool = False,
 ) -> Targets:
@@ -131,7 +126,7 @@ def targets_after(
         later = [n for group in schema.information_sets[place + 1 :] for n in group]
         everything = (*later, *schema.decisions[place:], *beyond)
         whole = Later(everything, np.zeros(len(rows), np.int64))
-        return Targets((whole,), (), unavailable_from, enough)
+        return Targets((whole,), (), enough)
     outcomes, choices = [], []
     for k in range(place + 1, last + 1):
         between = schema.decisions[place:k]
@@ -140,7 +135,7 @@ def targets_after(
             outcomes.append(Later(names, rows.joint_codes(between)))
         choices.append(Later((between[-1],), rows.joint_codes(between[:-1])))
     laws = Laws.after(rows, schema, place)
-    return Targets(tuple(outcomes), tuple(choices), unavailable_from, enough, recurs, laws)
+    return Targets(tuple(outcomes), tuple(choices), enough, recurs, laws)
 
 
 def targets_within(rows: Rows, names: tuple[str, ...]) -> Targets:
@@ -148,43 +143,20 @@ def targets_within(rows: Rows, names: tuple[str, ...]) -> Targets:
     return Targets((Later(names, rows.together),), ())
 
 
-def may_be_avoided(rows: Rows, names: tuple[str, ...], choice: Later, least: float) -> bool:
-    """Return whether a decision value may be avoided in any part of the rows.
-
-    A part that lacks the value is a union of joint values of `names` that lack it, so their weight
-    bounds that of the part.
-    """
-    strata = int(choice.strata.max(initial=0)) + 1
-    state = np.unique(rows.joint_codes(names) * strata + choice.strata, return_inverse=True)[1]
-    decided = rows.codes(choice.names[0])
-    size = int(decided.max()) + 1
-    counts = group_weights(state * size + decided, rows.weights, (int(state.max()) + 1) * size)
-    table = counts.reshape(-1, size)  # [states, choices]
-    of_state = np.zeros(len(table), dtype=np.int64)
-    of_state[state] = choice.strata
-    without, made = np.zeros((strata, size)), np.zeros((strata, size))
-    np.add.at(without, of_state, (table == 0) * table.sum(axis=1, keepdims=True))
-    np.add.at(made, of_state, table)
-    return bool((_surprise(without, made, made.sum(axis=1, keepdims=True)) >= least).any())
-
-
-def avoided(
-    rows: Rows, names: Sequence[str], choice: Later, least: float | None
-) -> Bools:  # [names]
+def avoided(rows: Rows, names: Sequence[str], choice: Later) -> Bools:  # [names]
     """Return which variables have a value at which a decision value was avoided.
 
     It was never taken there although, by its share at the other values, chance would leave it out
-    with a probability of at most exp(-least); by default, `AVOIDED` for all tests of a variable.
+    with a probability of at most `AVOIDED`, for all tests of a variable.
     """
     found = contingency(rows, names, choice.names, choice.strata)
     counts, starts, owner = found.counts, found.left.starts, found.left.owner
     own = counts.sum(axis=2, keepdims=True)  # [strata, cells, 1]
     made = np.add.reduceat(counts, starts, axis=1)[:, owner]  # [strata, cells, choices]
     surprise = _surprise(own, made, made.sum(axis=2, keepdims=True))
-    if least is None:
-        tests = np.add.reduceat((own > 0) * (made > 0).sum(axis=2, keepdims=True), starts, axis=1)
-        surprise -= np.log(np.maximum(tests.sum(axis=0), 1) / AVOIDED)[owner]
-    lacks = (counts == 0) & (surprise >= (least or 0.0))
+    tests = np.add.reduceat((own > 0) * (made > 0).sum(axis=2, keepdims=True), starts, axis=1)
+    surprise -= np.log(np.maximum(tests.sum(axis=0), 1) / AVOIDED)[owner]
+    lacks = (counts == 0) & (surprise >= 0)
     return np.logical_or.reduceat(lacks.any(axis=(0, 2)), starts)
 
 
