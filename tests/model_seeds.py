@@ -192,6 +192,22 @@ def single_numbers() -> SPMN:
     return learn_spmn(rows, Schema([["x"], ["a"], ["later"]], ["a"], "u", kinds))[0]
 
 
+def single_classes() -> SPMN:
+    """Return a learned model of single decisions in soft classes, with rows that were held out."""
+    rng = np.random.default_rng(3)
+    x, a = rng.normal(0, 1, (120, 2)), rng.integers(0, 2, 120)
+    u = np.where(a == (x.sum(axis=1) > 0), 1.0, 0.0)
+    rows = {"x": x[:, 0].tolist(), "y": x[:, 1].tolist(), "a": a.tolist(), "u": u.tolist()}
+    model, _ = learn_spmn(rows, Schema([["x", "y"], ["a"]], ["a"], "u"), LearnConfig(classes=2))
+    assert model.held_out is not None
+    return model
+
+
+def single_steps() -> RSPMN:
+    """Return a recurrent model of single decisions."""
+    return single_classes().as_recurrent
+
+
 def shared_outcomes() -> RSPMN:
     """Return a learned model in which branches share what they earn."""
     return learn_rspmn(lessons(2, 2).generate(40, 6, 0, "final"))[0]
@@ -221,11 +237,13 @@ def as_arrays(model: RSPMN | SPMN, path: Path) -> None:
 
 
 #: Models that are written as large ones are.
-LARGE = (factored, beyond, every_leaf, single_numbers, shared_outcomes, moves)
+LARGE = (
+    factored, beyond, every_leaf, single_numbers, single_classes, shared_outcomes, moves,
+)  # fmt: skip
 KINDS: tuple[Callable[[], RSPMN | SPMN], ...] = (
     every_leaf, two_decisions, factored, soft_marked, finite, counted, soft_boxes, intervals,
     untried, untried_by_hand, beyond, informative, never_taken, single_shot, single_numbers,
-    shared_outcomes, moves, time_limit,
+    single_classes, single_steps, shared_outcomes, moves, time_limit,
 )  # fmt: skip
 
 

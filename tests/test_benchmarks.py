@@ -24,6 +24,7 @@ ARGUMENTS = {
     "ippc_large": "--cases SkillTeaching-1 --episodes 10 --drawn 10",
     "learn_rspmn": "--episodes 100",
     "learn_spmn": "--rows 10000",
+    "logged_bandits": "--logs 1 --rows 200 --contexts numbers --loggers random",
     "many_windows": "100000",
     "missing": "--seeds 1 --worlds lake --episodes 100 --shares 0.1",
     "noise": "--worlds GridUniverse --columns 3 --episodes 100",
@@ -41,7 +42,7 @@ ARGUMENTS = {
 @pytest.mark.soak
 @pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.py")))
 def test_it_runs(name: str, tmp_path: Path) -> None:
-    if name in ("bandits", "soft_boxes", "evaluate_numbers"):
+    if name in ("bandits", "logged_bandits", "soft_boxes", "evaluate_numbers"):
         pytest.importorskip("sklearn")
     if name in ("ippc", "ippc_large"):
         pytest.importorskip("pyRDDLGym", reason="needs rspmn[rddl]")

@@ -152,8 +152,8 @@ WRONG: dict[str, bytes] = {
     ),
     'not a model file: no "format": "rspmn"': b"{}",
     "expected finite numbers, found NaN": b'{"format": NaN}',
-    "format version 13 is newer than this rspmn reads (up to 12): upgrade rspmn": edited(
-        put("version", 13)
+    "format version 14 is newer than this rspmn reads (up to 13): upgrade rspmn": edited(
+        put("version", 14)
     ),
     "there is no format version 0": edited(put("version", 0)),
     "'version' must be an integer, found 'one'": edited(put("version", "one")),

@@ -442,6 +442,11 @@ class RSPMN:
         return self.counts is not None or self.soft_counts is not None
 
     @property
+    def overlaps(self) -> bool:
+        """Whether states may be in any interface node, as contexts are in soft classes."""
+        return self.counts is not None and self.counts.held_out is not None
+
+    @property
     def source(self) -> "Source":
         """What draws all weights: the posterior, or that of soft boxes."""
         return self.posterior if self.soft_counts is None else self.soft_posterior

@@ -31,6 +31,7 @@ from rspmn.model import RSPMN, Untried
 from rspmn.schema import Schema
 from rspmn.spmn import SPMN
 from rspmn.successor_counts import (
+    HeldOutRows,
     SharedFactors,
     SharedUtilities,
     SoftCounts,
@@ -41,11 +42,13 @@ from rspmn.values import as_value
 
 FORMAT = "rspmn"
 #: Increased whenever an older rspmn could misread a newer file.
-VERSION = 12
+VERSION = 13
 #: Lists and records that older versions of the format do not have; they are left out if empty.
-OPTIONAL = "utilities", "parameter", "going", "ending", "jumps", "sample"
+OPTIONAL = "utilities", "parameter", "going", "ending", "jumps", "sample", "held_out"
 #: A gzip file may hold so many bytes, or so many times its own: models are packed 5 to 20 times.
 LARGEST_PACKED, MOST_PACKED = 2**26, 100
+#: Records of logged steps.
+Logged = StepSample | HeldOutRows
 
 
 def save(model: RSPMN | SPMN, path: str | Path) -> None:
@@ -94,6 +97,8 @@ def _parts_of_spmn(model: SPMN) -> dict[str, str]:
         "rows": dumps(model.rows),
         **_never_taken_part(model),
         **({"usual": dumps(model.usual)} if model.usual else {}),
+        **({"earned": dumps(model.earned)} if model.earned else {}),
+        **({} if model.held_out is None else {"held_out": dumps(_fields_of(model.held_out))}),
     }
 
 
@@ -104,7 +109,7 @@ def _never_taken_part(model: RSPMN | SPMN) -> dict[str, str]:
 
 
 def _fields_of(
-    record: SuccessorCounts | SharedFactors | SharedUtilities | SoftCounts | StepSample,
+    record: SuccessorCounts | SharedFactors | SharedUtilities | SoftCounts | Logged,
 ) -> dict[str, object]:
     """Return what a record holds. `asdict` would copy its long tuples, number by number."""
     found = {field.name: getattr(record, field.name) for field in dataclass_fields(record)}
@@ -112,7 +117,7 @@ def _fields_of(
     for name in OPTIONAL:
         if name in found and not found[name]:
             del found[name]
-    parts = SharedFactors | SharedUtilities | StepSample
+    parts = SharedFactors | SharedUtilities | Logged
     return {n: _fields_of(v) if isinstance(v, parts) else v for n, v in found.items()}
 
 
@@ -127,6 +132,8 @@ def _version_of(model: RSPMN | SPMN) -> int:
     declared = bool(model.never_taken or model.schema.laws)
     if isinstance(model, SPMN):
         networks = [model.network, *([] if model.background is None else [model.background])]
+        if model.earned or model.held_out is not None:
+            return 13
         return 10 if any(map(is_long, networks)) else 3 if declared else 1
     counts = model.counts
     records = [counts, *([] if counts is None else [counts.factors, counts.utilities])]
@@ -134,6 +141,7 @@ def _version_of(model: RSPMN | SPMN) -> int:
     soft = model.soft_counts
     logged = counts or soft
     needs = {
+        13: counts is not None and counts.held_out is not None,
         12: any(part is not None for part in (model.untried, model.avoided, soft and soft.sample)),
         11: logged is not None and bool(logged.going or logged.ending),
         10: any(map(is_long, model.networks))
@@ -187,7 +195,7 @@ def load_spmn(path: str | Path) -> SPMN:
 _KINDS = {
     "rspmn": "top template visits untried untried_at expected expected_at avoided avoided_at "
     "counts soft_counts set_aside beyond never_taken",
-    "spmn": "network background rows never_taken usual",
+    "spmn": "network background rows never_taken usual earned held_out",
 }
 
 
@@ -241,7 +249,18 @@ def _counts(fields: Fields) -> SuccessorCounts | None:
     if "utilities" in part.raw:
         inner = Fields(part.raw["utilities"], f"{part.where}, utilities")
         utilities = SharedUtilities(**_numbers(SharedUtilities, inner))
-    return SuccessorCounts(**_numbers(SuccessorCounts, part), factors=factors, utilities=utilities)
+    return SuccessorCounts(
+        **_numbers(SuccessorCounts, part), factors=factors, utilities=utilities,
+        held_out=_held_out(part),
+    )  # fmt: skip
+
+
+def _held_out(fields: Fields) -> HeldOutRows | None:
+    """Read single decisions that were held out."""
+    if "held_out" not in fields.raw:
+        return None
+    inner = Fields(fields.raw["held_out"], f"{fields.where}, held_out")
+    return HeldOutRows(**_numbers(HeldOutRows, inner))
 
 
 def _numbers(kind: type, fields: Fields) -> dict[str, Any]:
@@ -284,6 +303,8 @@ def _spmn(fields: Fields, schema: Schema) -> SPMN:
         fields.number("rows"),
         _never_taken(fields),
         fields.numbers("usual") if "usual" in fields.raw else (),
+        fields.numbers("earned") if "earned" in fields.raw else (),
+        _held_out(fields),
     )
 
 

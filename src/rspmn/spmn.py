@@ -29,6 +29,7 @@ from rspmn.end_nodes import end_root, weighted_top
 from rspmn.errors import CircuitError
 from rspmn.model import RSPMN
 from rspmn.schema import Schema
+from rspmn.successor_counts import HeldOutRows, SuccessorCounts, check_range
 from rspmn.types import Array
 from rspmn.values import MOST_STEPS, Value
 
@@ -59,6 +60,10 @@ class SPMN:
     #: How likely the logged contexts are: log-likelihoods of what is known before the first
     #: decision, at equally spaced quantiles, the lowest first.
     usual: tuple[float, ...] = ()
+    #: The least and the most that a row earned: without, the policy has no honest value.
+    earned: tuple[float, ...] = ()
+    #: What policies are valued by where contexts are numbers; None where they are categories.
+    held_out: HeldOutRows | None = None
 
     def __post_init__(self) -> None:
         refuse("SPMN", validity_violations(self.network))
@@ -72,6 +77,7 @@ class SPMN:
         object.__setattr__(self, "usual", tuple(map(float, self.usual)))
         if any(not a <= b for a, b in pairwise(self.usual)):
             raise CircuitError(f"SPMN: usual: expected increasing numbers, found {self.usual}")
+        check_range("SPMN", "earned", self.earned)
 
     def _check_background(self, background: Network) -> None:
         """Refuse what is no product of leaves, one for each of some state variables."""
@@ -167,11 +173,12 @@ class SPMN:
 
         This is `Policy.act`; a state that the model excludes raises an error.
         """
-        policy = self._policy if criterion is None else self.policy(criterion=criterion)
+        policy = self.recommended if criterion is None else self.policy(criterion=criterion)
         return policy.act(state)
 
     @cached_property
-    def _policy(self) -> "Policy":
+    def recommended(self) -> "Policy":
+        """The policy that `act` and `decide` follow."""
         return self.policy()
 
     def best_decisions(
@@ -187,24 +194,38 @@ class SPMN:
         otherwise: "Value | Mapping[str, Value] | None" = None,
         *,
         criterion: "Criterion | None" = None,
+        safe: bool = True,
     ) -> "Policy":
-        """Return the best decisions as a policy of one step, with the methods of an RSPMN's policy.
+        """Return the decisions to recommend as a policy of one step, with its methods.
 
-        `otherwise` is the action in states that were never observed; by default, `act` raises an
-        error there.
+        Parameters
+        ----------
+        otherwise
+            The action in states that were never observed; by default, `act` raises an error there.
+        criterion
+            The criterion at decisions; see `rspmn.infer.criterion`.
+        safe
+            Whether decisions may be nearer to practice than those of maximum expected utility,
+            where the rows do not support that these are better; as for `RSPMN.policy`.
+
+        Examples
+        --------
+        >>> from rspmn.learn import learn_spmn
+        >>> log = {"x": [0, 0, 1, 1] * 25, "a": [0, 1, 1, 0] * 25, "u": [1, 0, 1, 0] * 25}
+        >>> model, _ = learn_spmn(log, Schema([["x"], ["a"]], ["a"], "u"))
+        >>> found = model.policy().honest_value()
+        >>> found.promise, 0.8 < found.low < found.high <= 1
+        (1.0, True)
         """
-        from rspmn.infer.criterion import MEU
-        from rspmn.infer.policy import Policy
-
-        return Policy(self.as_recurrent, 1, otherwise=otherwise, criterion=criterion or MEU)
+        return self.as_recurrent.policy(1, otherwise=otherwise, criterion=criterion, safe=safe)
 
     @cached_property
     def as_recurrent(self) -> RSPMN:
         """The same model as a recurrent one, in which every episode ends after one step.
 
-        Every part of the mixture at the root is an interface node.
+        Every part of the mixture above the first decision is an interface node.
         """
-        builder, parts = NetworkBuilder(), _parts(self.network)
+        builder, parts = NetworkBuilder(), _parts(self.network, self.schema)
         end = len(parts)
 
         def copy(node: Node, below: list[int]) -> int:
@@ -215,11 +236,24 @@ class SPMN:
             return builder.add(node)
 
         placed = fold_up(self.network, copy)
-        roots = [placed[index] for index in parts]
+        roots = [builder.product([placed[index] for index in part]) for part in parts]
         template = builder.build(*roots, end_root(builder, self.schema, end))
-        visits = [weight * (self.rows or 1.0) for weight in parts.values()]
+        visits = (*(weight * (self.rows or 1.0) for weight in parts.values()), 0.0)
         top = weighted_top([*parts.values(), 0.0])
-        return RSPMN(self.schema, top, template, (*visits, 0.0), None, self.never_taken)
+        counts = self._counts(template, visits) if self.earned else None
+        return RSPMN(self.schema, top, template, visits, None, self.never_taken, counts)
+
+    def _counts(self, template: Network, visits: tuple[float, ...]) -> SuccessorCounts:
+        """Return the rows behind the outcomes of a template."""
+        from rspmn.infer.compiled.outcomes import outcomes_of
+
+        earns = [template.nodes[at] for at in outcomes_of(template).utility.tolist()]
+        known = [(k, u) for k, u in enumerate(earns) if isinstance(u, Utility) and u.count > 0]
+        return SuccessorCounts(
+            visits, tuple(k for k, _ in known), (len(visits) - 1,) * len(known),
+            tuple(u.count for _, u in known), tuple(u.mean for _, u in known),
+            tuple(u.variance for _, u in known), ending=self.earned, held_out=self.held_out,
+        )  # fmt: skip
 
     def log_likelihood(self, table: object, smoothed: bool | float = True) -> Array:  # [rows]
         """Return the log-likelihood of each row of a table, given its decisions.
@@ -294,18 +328,25 @@ class SPMN:
         return load_spmn(path)
 
 
-def _parts(network: Network) -> dict[int, float]:
-    """Return the parts of the mixture that the sums at a network's root make, and their weights."""
-    parts = {network.root: 1.0}
-    while any(isinstance(network.nodes[index], Sum) for index in parts):
-        divided: dict[int, float] = {}
-        for index, weight in parts.items():
-            node = network.nodes[index]
-            children = {index: 1.0}
-            if isinstance(node, Sum):
-                children = dict(zip(node.children, node.weights, strict=True))
-            for child, share in children.items():
-                if share > 0:
-                    divided[child] = divided.get(child, 0.0) + weight * share
-        parts = divided
-    return parts
+def _parts(network: Network, schema: Schema) -> dict[tuple[int, ...], float]:
+    """Return the parts of the mixture above the first decision, and their weights.
+
+    A part is a product of nodes. Sums without decisions are no choice between parts.
+    """
+    decisions, scopes, nodes = {*schema.decisions}, network.scopes, network.nodes
+    found: dict[tuple[int, ...], float] = {}
+    waiting: list[tuple[tuple[int, ...], float]] = [((network.root,), 1.0)]
+    while waiting:
+        part, weight = waiting.pop()
+        above = (k for k, at in enumerate(part) if decisions & scopes[at])
+        k = next((k for k in above if isinstance(nodes[part[k]], Sum | Product)), None)
+        if k is None:
+            found[part] = found.get(part, 0.0) + weight
+            continue
+        node, (before, after) = nodes[part[k]], (part[:k], part[k + 1 :])
+        if isinstance(node, Sum):
+            ways = zip(reversed(node.children), reversed(node.weights), strict=True)
+            waiting += [((*before, at, *after), weight * share) for at, share in ways if share > 0]
+        elif isinstance(node, Product):
+            waiting.append(((*before, *node.children, *after), weight))
+    return found

@@ -122,6 +122,38 @@ class SharedUtilities:
 
 
 @dataclass(frozen=True)
+class HeldOutRows:
+    """Logged single decisions, and what models of the other ones expect of them.
+
+    Each model was learned without the contexts of the rows that it is asked about. Actions are the
+    values of the decision, in any order.
+    """
+
+    actions: int  # how many
+    made: tuple[int, ...]  # [rows], the action
+    utility: tuple[float, ...]  # [rows]
+    weight: tuple[float, ...]  # [rows], how often each was logged
+    worth: tuple[float, ...]  # [rows · actions], what each action is expected to earn
+    steps: tuple[float, ...]  # [rows · actions], the logged steps of each in like contexts
+    offered: tuple[int, ...]  # [rows · actions], 1 if it may be taken, else 0
+
+    def __post_init__(self) -> None:
+        _same_length("rows", {n: getattr(self, n) for n in ("made", "utility", "weight")})
+        _same_length("rows", {name: getattr(self, name) for name in ("worth", "steps", "offered")})
+        rows = len(self.made)
+        if not rows or self.actions < 1 or len(self.worth) != rows * self.actions:
+            raise CircuitError(
+                f"rows: {len(self.worth)} values for {rows} rows of {self.actions} actions"
+            )
+        _from_zero("rows", "made", self.made, self.actions - 1)
+        for name in ("utility", "worth"):
+            _finite("rows", name, getattr(self, name))
+        _above_zero("rows", "weight", self.weight)
+        _from_zero("rows", "steps", self.steps)
+        _from_zero("rows", "offered", self.offered, 1)
+
+
+@dataclass(frozen=True)
 class SuccessorCounts:
     """Logged steps by outcome and successor.
 
@@ -143,6 +175,8 @@ class SuccessorCounts:
     factors: SharedFactors | None = None
     #: What utilities were estimated from beside those logged; None if from these alone.
     utilities: SharedUtilities | None = None
+    #: Of single decisions in contexts that were learned to be alike: what policies are valued by.
+    held_out: HeldOutRows | None = None
 
     def __post_init__(self) -> None:
         names = ("outcome", "to", "steps", "mean", "variance")
@@ -153,7 +187,7 @@ class SuccessorCounts:
         _from_zero("counts", "variance", self.variance, LARGEST_UTILITY**2)
         _finite("counts", "mean", self.mean)
         for name in ("going", "ending"):
-            _is_range("counts", name, getattr(self, name))
+            check_range("counts", name, getattr(self, name))
         if self.factors is not None and len(self.factors.left_out) != len(self.outcome):
             raise CircuitError(
                 f"counts: {len(self.outcome)} of 'outcome', but {len(self.factors.left_out)} left "
@@ -256,7 +290,7 @@ class SoftCounts:
     def __post_init__(self) -> None:
         _same_length("counts", {"steps": self.steps, "landing": self.landing})
         for name in ("going", "ending"):
-            _is_range("counts", name, getattr(self, name))
+            check_range("counts", name, getattr(self, name))
         for name in ("starts", "steps"):
             _from_zero("counts", name, getattr(self, name))
         _from_zero("counts", "landing", self.landing, 1 / LEAST_STEPS)
@@ -303,7 +337,8 @@ def _finite(what: str, name: str, numbers: Sequence[float]) -> None:
         raise CircuitError(f"{what}: {name}: expected finite numbers, found {odd[0]}")
 
 
-def _is_range(what: str, name: str, ends: Sequence[float]) -> None:
+def check_range(what: str, name: str, ends: Sequence[float]) -> None:
+    """Refuse what is neither empty nor the least and the most of some numbers."""
     _finite(what, name, ends)
     if ends and (len(ends) != 2 or ends[0] > ends[1]):
         raise CircuitError(f"{what}: {name}: expected the least and the most, found {ends}")

@@ -223,7 +223,7 @@ def test_rules_that_tell_states_of_one_node_apart() -> None:
         assert any("rules tell states" in caveat for caveat in found.caveats)
         with pytest.raises(EvidenceError, match="rules tell states of one interface node apart"):
             policy.returns(state=state)
-        with pytest.raises(EvidenceError, match="level: with rules by state"):
+        with pytest.raises(EvidenceError, match="level: of a state that shares nodes"):
             policy.honest_value(state, level=0.5)
     assert float(policy.value()) == pytest.approx(1.5)
     assert policy.honest_value().point == pytest.approx(1.5, abs=0.1)

@@ -10,19 +10,22 @@ from rspmn.cli.console import print_table
 from rspmn.cli.framework import Arguments
 from rspmn.cli.options import log_options
 from rspmn.data.episodes import Episodes
+from rspmn.data.single_decisions import single_decisions
+from rspmn.data.tables import as_table
 from rspmn.errors import DataError, EvidenceError
 from rspmn.evaluate.comparison import Comparison, NodeComparison, compare
 from rspmn.evaluate.off_policy import OffPolicy, off_policy
 from rspmn.model import RSPMN
-from rspmn.model_file import load_rspmn
+from rspmn.model_file import load
 from rspmn.schema import Kind, Schema
+from rspmn.spmn import SPMN
 from rspmn.types import Array
 from rspmn.values import plain, short, show, unused
 
 
 def evaluate(arguments: Arguments) -> None:
     """Print what a policy is worth, or the recommended one beside current practice."""
-    model = load_rspmn(arguments.model)
+    model = load(arguments.model)
     log, behaviour = _read(model, arguments)
     options = {"draws": arguments.draws, "rng": arguments.seed, "level": arguments.level}
     horizon, discount = arguments.horizon, arguments.discount
@@ -38,9 +41,19 @@ def evaluate(arguments: Arguments) -> None:
     _show_estimates(answer, arguments)
 
 
-def _read(model: RSPMN, arguments: Arguments) -> tuple[Episodes, Array | None]:
+def _read(model: RSPMN | SPMN, arguments: Arguments) -> tuple[Episodes, Array | None]:
     """Read the log, and the probabilities of its decisions where a column has them."""
     schema, column, options = model.schema, arguments.probability, log_options(arguments)
+    if isinstance(model, SPMN):
+        if options:
+            raise EvidenceError(
+                f"{arguments.model} is a model of single decisions: omit {', '.join(options)}"
+            )
+        table = as_table(arguments.log)
+        given = None if column is None else table.coded(column, Kind.CONTINUOUS).numbers()
+        return single_decisions(table, schema, arguments.weights), given
+    if arguments.weights is not None:
+        raise EvidenceError(f"{arguments.model} is a model of episodes: omit --weights")
     if column is None or column in schema.variables:
         log = Episodes.from_log(arguments.log, schema, **options)
         return log, None if column is None else log.columns[column].numbers()

@@ -10,7 +10,14 @@ import numpy as np
 from rspmn import export
 from rspmn.cli.console import ExitCode, print_table
 from rspmn.cli.framework import Arguments
-from rspmn.cli.queries import honest_line, honest_of, options, print_choice, print_doubts
+from rspmn.cli.queries import (
+    honest_line,
+    honest_of,
+    options,
+    policy_of,
+    print_choice,
+    print_doubts,
+)
 from rspmn.cli.streams import write_table
 from rspmn.data.tables import as_table
 from rspmn.errors import DataError, EvidenceError
@@ -29,11 +36,7 @@ NOTES = 10
 def show_policy(arguments: Arguments) -> None:
     """Write the best decision of every interface node as a table."""
     model = load(arguments.model)
-    if isinstance(model, SPMN):
-        options(model, arguments)  # refuses those of recurrent models
-        policy = model.policy()
-    else:
-        policy = model.policy(**options(model, arguments))
+    policy = policy_of(model, arguments)
     if arguments.to is not None:
         _write_out(policy, arguments)
         return

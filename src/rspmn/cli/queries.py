@@ -147,11 +147,15 @@ def honest_in(
     model: Model, state: dict[str, Value | None] | None, arguments: Arguments
 ) -> HonestValue | None:
     """Return the honest value of a state; None where it is not defined."""
-    if not isinstance(model, RSPMN):
-        return None
     if not as_state(state or {}, model.schema).keys() <= set(model.schema.information_sets[0]):
         return None  # in the middle of a step
-    return honest_of(model.policy(**options(model, arguments)), state)
+    return honest_of(policy_of(model, arguments), state)
+
+
+def policy_of(model: Model, arguments: Arguments) -> Policy:
+    """Return the policy that is recommended, by the options given."""
+    given = options(model, arguments)  # refuses those of recurrent models for others
+    return model.policy(**given) if isinstance(model, RSPMN) else model.recommended
 
 
 def honest_of(policy: Policy, state: dict[str, Value | None] | None = None) -> HonestValue | None:
@@ -182,9 +186,7 @@ def warn_of_unseen(model: Model, state: dict[str, Value | None] | None) -> None:
 
 def choice_of(model: Model, arguments: Arguments) -> SafeChoice | None:
     """Return which plan is recommended, and why; None if plans were not compared with practice."""
-    if not isinstance(model, RSPMN):
-        return None
-    return model.policy(**options(model, arguments)).choice
+    return policy_of(model, arguments).choice
 
 
 def print_choice(model: Model, arguments: Arguments) -> None:

@@ -14,7 +14,7 @@ from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.keys import group_weights
 from rspmn.evaluate.behaviour import estimated_behaviour
 from rspmn.evaluate.importance import Estimate, interval
-from rspmn.evaluate.logged import Joint, LoggedSteps, logged_steps
+from rspmn.evaluate.logged import Joint, LoggedSteps, episodes_of, logged_steps
 from rspmn.evaluate.model_value import draws_of, recentred, worths_of
 from rspmn.evaluate.practice import check_draws, estimate_of, practice_value
 from rspmn.evaluate.target_policies import AskedStates, Planned
@@ -22,6 +22,7 @@ from rspmn.infer.act_many import node_table
 from rspmn.infer.bellman import check_steps
 from rspmn.infer.policy import Policy
 from rspmn.model import RSPMN
+from rspmn.spmn import SPMN
 from rspmn.trust import HonestValue
 from rspmn.trust.drawn_worlds import OwnWorld
 from rspmn.trust.honest import LEVEL, check_level, tails_of
@@ -69,8 +70,8 @@ class Comparison:
 
 
 def compare(
-    model: RSPMN,
-    log: Episodes,
+    model: RSPMN | SPMN,
+    log: Episodes | object,
     horizon: int | None = None,
     discount: float = 1.0,
     *,
@@ -86,7 +87,7 @@ def compare(
         A learned model, with counts.
     log
         The log that it was learned from, or another of the same process: how often states are
-        visited, and what is done in them.
+        visited, and what is done in them. Of a model of single decisions, a table of these.
     horizon
         The number of steps; without one, that of the longest episode.
     discount
@@ -107,6 +108,7 @@ def compare(
     >>> found.better, found.difference.low > 0
     (1.0, True)
     """
+    model, log = episodes_of(model, log)
     steps = logged_steps(model, log)
     horizon = steps.longest if horizon is None else check_steps(horizon, least=1)
     policy, current = model.policy(horizon, discount), practice_value(model, horizon, discount)

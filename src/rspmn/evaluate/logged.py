@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 from rspmn.data.columns import Column, same_domain
 from rspmn.data.episodes import Episodes, Followed, check_episodes
 from rspmn.data.keys import joint_groups
+from rspmn.data.single_decisions import single_decisions
 from rspmn.data.windows import time_limit_of
 from rspmn.errors import DataError, EvidenceError
 from rspmn.infer.compiled.draws import ManyDraws, Sampler
 from rspmn.infer.compiled.node_membership import Places, knots, places_of
 from rspmn.model import RSPMN
 from rspmn.schema import Schema
+from rspmn.spmn import SPMN
 from rspmn.types import Array, Ints
 from rspmn.values import Value
 
@@ -95,9 +97,18 @@ class LoggedSteps:
         return found
 
 
+def episodes_of(model: RSPMN | SPMN, log: Episodes | object) -> tuple[RSPMN, Episodes]:
+    """Return a recurrent model and episodes, also of single decisions and their table."""
+    if isinstance(model, SPMN):
+        episodes = log if isinstance(log, Episodes) else single_decisions(log, model.schema)
+        return model.as_recurrent, episodes
+    check_episodes(log)
+    assert isinstance(log, Episodes), "checked"
+    return model, log
+
+
 def logged_steps(model: RSPMN, log: Episodes) -> LoggedSteps:
     """Return the steps of a log, in terms of a model."""
-    check_episodes(log)
     schema = model.schema
     if schema.state_variables != schema.information_sets[0]:
         later = [n for n in schema.state_variables if n not in schema.information_sets[0]]

@@ -12,13 +12,14 @@ import numpy as np
 from rspmn.data.episodes import Episodes
 from rspmn.evaluate.behaviour import given_behaviour
 from rspmn.evaluate.importance import Estimate, final_weights, marginalised, per_decision
-from rspmn.evaluate.logged import LoggedSteps, logged_steps
+from rspmn.evaluate.logged import LoggedSteps, episodes_of, logged_steps
 from rspmn.evaluate.model_value import Rules, draws_of, recentred
 from rspmn.evaluate.practice import check_draws, estimate_of
 from rspmn.evaluate.target_on_log import TargetOnLog
 from rspmn.evaluate.target_policies import Planned, Practice, as_target
 from rspmn.infer.bellman import check_discount, check_steps
 from rspmn.model import RSPMN
+from rspmn.spmn import SPMN
 from rspmn.trust.honest import LEVEL, check_level
 from rspmn.types import Array, Bools
 from rspmn.values import show
@@ -53,8 +54,8 @@ class OffPolicy:
 
 
 def off_policy(
-    model: RSPMN,
-    log: Episodes,
+    model: RSPMN | SPMN,
+    log: Episodes | object,
     policy: object,
     horizon: int | None = None,
     discount: float = 1.0,
@@ -71,7 +72,8 @@ def off_policy(
     model
         A model learned from the log, or from another log of the same process.
     log
-        Logged episodes; they may have different lengths.
+        Logged episodes; they may have different lengths. Of a model of single decisions, a table
+        of these.
     policy
         Anything that `rspmn.evaluate.as_target` accepts.
     horizon
@@ -106,8 +108,8 @@ def off_policy(
 
 
 def off_policies(
-    model: RSPMN,
-    log: Episodes,
+    model: RSPMN | SPMN,
+    log: Episodes | object,
     policies: Sequence[object],
     horizon: int | None = None,
     discount: float = 1.0,
@@ -120,6 +122,7 @@ def off_policies(
     """Return estimates of the values of several policies, in the same draws; see `off_policy`."""
     check_discount(discount)
     check_level(level)
+    model, log = episodes_of(model, log)
     steps = logged_steps(model, log)
     horizon = steps.longest if horizon is None else check_steps(horizon, least=1)
     draws, rng = check_draws(draws), np.random.default_rng(rng)

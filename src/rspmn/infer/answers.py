@@ -279,7 +279,7 @@ class Answers:
     ) -> list[ActionValue]:
         planned = self.planned
         found = situation.averages_of_one(planned.at(after, delays=True))
-        scores = scores_of_one(planned, situation, found.utility)
+        scores = scores_of_one(planned, situation, found.utility, after)
         values = planned.offers.values(situation.decision)
         steps = planned.steps_of_branches(situation.branches, after).sum(axis=0)
         best = best_values(*found[:3], scores, 2 * planned.bound)

@@ -45,12 +45,14 @@ class Branches:
         starts: Ints,
         size: int,
         edges: Callable[[], tuple[Ints, Ints]],
+        steps: Array | None = None,
     ) -> None:
         self.starts = starts  # [nodes], the first branch of each
         counts = np.diff(np.append(starts, size))
         self.node: Ints = np.repeat(np.arange(len(starts)), counts)  # [branches], which node's
         self._context = context
         self._find_edges = edges
+        self._steps = steps  # given where they are no sums over edges
         self._found: dict[tuple[str, type, Value], Bools] = {}
 
     def __getstate__(self) -> dict[str, Any]:  # edges are copied, not the function that finds them
@@ -88,6 +90,8 @@ class Branches:
     @cached_property
     def steps(self) -> Array:  # [branches]
         """How many logged steps took each branch; 0 in models written by hand."""
+        if self._steps is not None:
+            return self._steps
         edges, first = self._edges
         found = np.add.reduceat(self._context.steps[self._arrays.children[edges]], first)
         return np.where(np.isinf(found), 0.0, found)

@@ -24,8 +24,8 @@ from rspmn.infer.evidence import Known, as_state, check_columns, is_whole, known
 from rspmn.infer.meu import ExpectedUtility, meu
 from rspmn.model import Evidence
 from rspmn.spmn import SPMN
-from rspmn.types import Array, Bools, objects
-from rspmn.values import unused
+from rspmn.types import Array, Bools, Ints, objects
+from rspmn.values import UNKNOWN, unused
 
 
 def known_of(model: SPMN, state: object) -> Known:
@@ -56,7 +56,17 @@ def values_of_actions(model: SPMN, state: object, criterion: Criterion | None) -
     found = compiled(compiled.context(known))
     missing = compiled.missing(known)
     usual = _usual(model, found, not missing)[0]
-    return checked(found.answers(0, missing, float(usual)), known, model)
+    answers = checked(found.answers(0, missing, float(usual)), known, model)
+    if missing or not usual or not _departs(model, found.decision):
+        return answers
+    best = {each.value for each in model.recommended.action_values(known) if each.best}
+    return [replace(each, best=each.value in best) for each in answers] if best else answers
+
+
+def _departs(model: SPMN, decision: str) -> bool:
+    """Tell whether what is recommended is not always of maximum expected utility."""
+    choice = model.recommended.choice if decision == model.schema.decisions[0] else None
+    return choice is not None and not choice.is_plain
 
 
 def decide(model: SPMN, table: object) -> dict[str, NDArray[Any]]:
@@ -77,14 +87,15 @@ def decide(model: SPMN, table: object) -> dict[str, NDArray[Any]]:
     columns = {name: rows.coded(name, model.schema.kinds.get(name)) for name in known}
     every = compiled(compiled.contexts(columns, rows.rows))
     found = _lawful(model, every, columns)
+    decision = compiled.decision
     forbidden = every.available.any(axis=1) & ~found.available.any(axis=1)  # all, by laws
     whole = ~np.any([column.missing for column in columns.values()], axis=0)
     whole &= all(name in columns for name in model.schema.known_before(compiled.decision))
-    each = np.arange(rows.rows), found.best
-    place = np.where(forbidden, len(found.values), found.best)
+    best = _recommended(model, found, columns, whole)
+    each = np.arange(rows.rows), best
+    place = np.where(forbidden, len(found.values), best)
     values = (*found.values, None) if forbidden.any() else found.values
     alike = len({type(value) for value in values}) == 1
-    decision = compiled.decision
     return {
         decision: (np.array(values) if alike else objects(values))[place],
         unused("utility", [decision]): np.where(forbidden, np.nan, found.utility[each]),
@@ -106,6 +117,24 @@ def _lawful(model: SPMN, found: Worths, columns: Mapping[str, Column]) -> Worths
             holds = law.holds({n: columns[n].for_expressions() for n in law.variables})
             available[np.ix_(~holds, named)] = 0.0
     return replace(found, available=available)
+
+
+def _recommended(
+    model: SPMN, found: Worths, columns: Mapping[str, Column], whole: Bools
+) -> Ints:  # [rows]
+    """Return the place of the value to recommend: that of the safe choice where contexts are known.
+
+    Of later decisions, and where values are missing, it is the best.
+    """
+    if not _departs(model, found.decision):
+        return found.best
+    place = {value: k for k, value in enumerate(found.values)}
+    table = {name: objects(column.decode()) for name, column in columns.items()}
+    otherwise = dict.fromkeys(model.schema.decisions, UNKNOWN)
+    made = model.recommended.act_many(table, otherwise=otherwise)
+    made = made[found.decision] if isinstance(made, dict) else made
+    at = np.array([place.get(value, -1) for value in made.tolist()])
+    return np.where((at >= 0) & whole, at, found.best)
 
 
 def _usual(model: SPMN, found: Worths, whole: bool | Bools) -> Array:  # [rows]

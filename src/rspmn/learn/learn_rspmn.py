@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rspmn.data.episodes import Episodes
+from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.windows import Windows
 from rspmn.end_nodes import uniform_top
 from rspmn.errors import DataError
@@ -25,7 +25,10 @@ from rspmn.learn.never_taken import never_taken
 from rspmn.learn.one_step import OneStep, one_step_of
 from rspmn.learn.set_aside import fitted_leaves, located_without, put_back, without_variables
 from rspmn.learn.stages import Stages, tied_network
+from rspmn.learn.structure.classes import is_number
+from rspmn.learn.structure.learn_spmn import learn_rows
 from rspmn.learn.structure.learner import SECONDS_PER_VALUE, Learner
+from rspmn.learn.structure.rows import Rows, group_rows, table_of
 from rspmn.learn.two_step import Grown, TwoSteps, grow_two_steps, two_step_network, wrap
 from rspmn.model import RSPMN
 from rspmn.types import Ints
@@ -101,6 +104,8 @@ def _learn(
         info.count_log(windows)
     em_deadline = config.deadline(started)
     config = config.reserving(SECONDS_PER_VALUE * len(windows) * len(windows.columns))
+    if _are_single(windows, config):
+        return _learn_single(windows, config, rng, report, info)
     with info.timing("relevance"):  # what does not matter is set aside
         whole = wrap(windows, config)
         found = irrelevant_variables(whole, config, config.deadline(started))
@@ -175,6 +180,30 @@ def _leaving_factors(config: LearnConfig, windows: Windows, started: float) -> L
     left = config.deadline(started) - time.monotonic()
     factors = FACTORS_PER_VALUE * len(windows) * len(windows.columns)
     return config.reserving(max(0.0, min(factors, left / 2)))
+
+
+def _are_single(windows: Windows, config: LearnConfig) -> bool:
+    """Tell whether steps are single decisions by numbers: no episode has a second step."""
+    if config.numbers != "soft" or config.em_passes or (windows.followed != Followed.END).any():
+        return False
+    counts, decisions = windows.counts.astype(np.float64), windows.schema.decisions
+    table = table_of(windows.columns, counts, config.bins, decisions)
+    every = Rows(table, np.arange(len(windows)), counts)
+    return any(is_number(every, name) for name in windows.schema.information_sets[0])
+
+
+def _learn_single(
+    windows: Windows, config: LearnConfig, rng: np.random.Generator, report: Report | None,
+    info: RSPMNInfo,
+) -> tuple[RSPMN, RSPMNInfo]:  # fmt: skip
+    """Learn single decisions, as LearnSPMN does."""
+    with info.timing("structure"):
+        counts, decisions = windows.counts.astype(np.float64), windows.schema.decisions
+        rows = group_rows(windows.columns, counts, config.bins, decisions)
+        single, info.structure = learn_rows(rows, windows.schema, config, rng, report=report)
+    model = single.as_recurrent
+    info.count_soft(model, windows)
+    return model, info
 
 
 def _learn_soft(
@@ -275,7 +304,7 @@ def _learn_large(
     model, info = _learn(sample, config.reserving(taken), rng, report, keep_stages)
     info.seconds["sample"] = taken
     with info.timing("count all"):
-        if not info.numbers.grid:  # what follows soft boxes is a regression: the sample is enough
+        if not (info.numbers.grid or model.overlaps):  # the sample is enough for a regression
             model = count_all(model, log, sample, config, sampled, deadline)
     info.sample, info.windows_used = sampled, None
     info.sized("final", model.template)

@@ -19,8 +19,10 @@ from rspmn.errors import EvidenceError
 from rspmn.infer.compiled.planned import Plan
 from rspmn.infer.criterion import LEAST_KNOWN, Criterion
 from rspmn.infer.meu import show_share
+from rspmn.successor_counts import HeldOutRows
 from rspmn.trust.drawn_worlds import Worlds, is_settled, limit_of
 from rspmn.trust.followed_states import FollowedStates
+from rspmn.trust.held_out import value_of
 from rspmn.trust.posterior import Posterior
 from rspmn.trust.product_draws import ProductDraws
 from rspmn.trust.rules import Best, Fixed, Mixed, rule_of
@@ -92,7 +94,17 @@ def honest_value(
     if not math.isfinite(promise):
         return HonestValue(math.nan, math.nan, math.nan, float(promise), math.nan, math.nan)
     if state is not None and policy.planned.divides([policy.planned.after(t)]):
-        return _of_the_decision(policy, float(promise), state, t, level)
+        caveat = (
+            "rules tell states of one interface node apart: the optimism of choosing is not known"
+        )
+        return _of_the_decision(policy, float(promise), state, t, level, (caveat,))
+    counts = policy.model.counts
+    if counts is not None and counts.held_out is not None:
+        if nodes is None:
+            return _of_held_out(policy, counts.held_out, float(promise), level)
+        between = "the context is between classes: errors of averaging them are not included"
+        told = (between,) * bool(nodes.max() < 1 - ROUNDING)
+        return _of_the_decision(policy, float(promise), state, t, level, told)
     if policy.model.soft_counts is not None:
         return _of_soft_boxes(policy, float(promise), state, t, int(draws), rng, level)
     posterior, plan = (
@@ -106,19 +118,28 @@ def honest_value(
 
 
 def _of_the_decision(
-    policy: "Policy", promise: float, state: object, t: int, level: float
-) -> HonestValue:
-    """Return what the decision in a state is worth, where rules tell states of its node apart."""
+    policy: "Policy", promise: float, state: object, t: int, level: float,
+    caveats: tuple[str, ...] = (),
+) -> HonestValue:  # fmt: skip
+    """Return what the decision in a state is worth, where that is not what a node is worth."""
     if level != LEVEL:
-        raise EvidenceError(f"level: with rules by state, expected {LEVEL}, found {level}")
+        raise EvidenceError(f"level: of a state that shares nodes, expected {LEVEL}, found {level}")
     found = policy.how_sure(state, t).recommended
     if found is None:
         return HonestValue(math.nan, math.nan, math.nan, promise, math.nan, math.nan)
     deviation = (found.high - found.low) / (2 * NormalDist().inv_cdf(tails_of(level)[1]))
-    caveat = "rules tell states of one interface node apart: the optimism of choosing is not known"
     return HonestValue(
-        found.mean, found.low, found.high, promise, math.nan, deviation, (caveat,), level
+        found.mean, found.low, found.high, promise, math.nan, deviation, caveats, level
     )
+
+
+def _of_held_out(policy: "Policy", rows: HeldOutRows, promise: float, level: float) -> HonestValue:
+    """Return what a policy of single decisions is worth by rows held out."""
+    bounds = policy.model.posterior.bounds(1, policy.discount)
+    point, error = value_of(rows, policy.planned)
+    width = NormalDist().inv_cdf(tails_of(level)[1]) * error
+    point, low, high = np.clip([point, point - width, point + width], *bounds).tolist()
+    return HonestValue(point, low, high, promise, 0.0, max(error, _rounding(bounds)), (), level)
 
 
 def _of_soft_boxes(

@@ -127,14 +127,15 @@ def safe_policy(
 
 def _chosen(policy: "Policy", of: "Callable[[Criterion], Policy]") -> SafeChoice:
     """Return which of some plans to recommend; `policy` is that of maximum expected utility."""
-    soft = policy.model.soft_counts is not None
+    model, soft = policy.model, policy.model.soft_counts is not None
+    drawn = not soft and not model.overlaps
     try:
-        practice = practice_of(policy.model, policy.horizon, policy.discount)
-        compare = _by_honest_values(practice) if soft else _in_draws(policy, practice)
+        practice = practice_of(model, policy.horizon, policy.discount)
+        compare = _in_draws(policy, practice) if drawn else _by_honest_values(practice)
         found = compare([(0.0, policy)])
         plain = found[0]
         if plain.low < -WORTH * max(0.0, plain.gain):
-            found += compare((k, of(Supported(k))) for k in (SOFT_LEVELS if soft else LEVELS))
+            found += compare((k, of(Supported(k))) for k in (LEVELS if drawn else SOFT_LEVELS))
     except ConvergenceError as error:  # values of draws have no limit without a horizon
         return SafeChoice(math.nan, (), 0.0, str(error))
     best = max(found, key=lambda each: each.low)

@@ -151,6 +151,8 @@ def _evaluate() -> list[click.Parameter]:
         options.discount(),
         Option("--probability", metavar="COLUMN",
                help="column with the probability of each logged decision; default: estimated"),
+        Option("--weights", metavar="COLUMN",
+               help="of single decisions: column with the number of times that each row occurred"),
         Option("--draws", type=Number(1), default=300, metavar="N",
                help="number of draws from the posterior, default 300"),
         Option("--level", type=Number(0, 1, whole=False), default=0.9, metavar="SHARE",

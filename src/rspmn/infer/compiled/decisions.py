@@ -57,6 +57,7 @@ class Worths:
     utility: Array  # [rows, values], NaN where it is offered nowhere
     available: Array  # [rows, values], the probability of a part that offers it
     steps: Array  # [rows, values], logged steps that support it
+    near: Array  # [rows, values], those of each part by how probable the part is
     variance: Array  # [rows, values], of the utility as an estimate
     log_likelihood: Array  # [rows], of the context
     possible: Bools  # [rows], whether the network has the context at all
@@ -274,7 +275,7 @@ class CompiledDecision:
         joined = (np.concatenate(several) for several in zip(*parts, strict=True))
         return Worths(self.decision, self.values, *joined)
 
-    def _evaluate(self, contexts: Cases) -> tuple[Array, Array, Array, Array, Array, Bools]:
+    def _evaluate(self, contexts: Cases) -> tuple[Array, Array, Array, Array, Array, Array, Bools]:
         logs = self._log_likelihoods(contexts, -np.inf)
         possible = np.asarray(logs[-1] > -np.inf)
         if not possible.all():
@@ -288,7 +289,7 @@ class CompiledDecision:
             utility = flows @ (self.worth * self.offered) / available
             variance = flows**2 @ self.variance / available**2
         steps = ways @ self.steps
-        return utility, available, steps, variance, logs[-1], possible
+        return utility, available, steps, flows @ self.steps, variance, logs[-1], possible
 
     def _log_likelihoods(self, contexts: Cases, excluded: float) -> Array:  # [nodes, rows]
         """Return the log-likelihood of contexts under each node; the root is the last.

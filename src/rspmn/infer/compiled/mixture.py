@@ -77,12 +77,17 @@ class Situation:
             [s / total for s in supported],
         )
 
-    def on_offer(self, offered: Bools) -> Branches:
+    def on_offer(self, offered: Bools, planned: Plan, after: int) -> Branches:
         """Return the actions that are offered as branches, each state a node.
 
         An action is the branches of all max nodes that it may be taken in. `offered`: which values
         some max node of each state offers. [states, values]
         """
+        steps = None
+        if planned.model.overlaps:  # a state may be at each max node: the likelier ones count more
+            of_pairs = planned.steps_of_branches(self.branches, after)
+            found = self.beliefs.sums(np.hstack([of_pairs, np.ones((len(of_pairs), 1))]))
+            steps = (found[:, :-1] / np.maximum(found[:, -1:], 1e-300))[offered]
         counts = offered.sum(axis=1)
         counts = counts[counts > 0]
 
@@ -96,7 +101,7 @@ class Situation:
             return self.offers.edges[branch], np.flatnonzero(np.append(True, np.diff(action) != 0))
 
         starts = np.cumsum(counts) - counts
-        return Branches(self.offers.context, starts, int(counts.sum()), edges)
+        return Branches(self.offers.context, starts, int(counts.sum()), edges, steps)
 
     def after(self, chosen: Ints) -> tuple[Beliefs, Ints]:
         """Return beliefs and max nodes once a value is chosen in each state; -1 is none."""
@@ -129,7 +134,9 @@ class OneAverage(NamedTuple):
     supported: list[float]
 
 
-def scores_of_one(planned: Plan, situation: Situation, worth: list[float]) -> list[float]:
+def scores_of_one(
+    planned: Plan, situation: Situation, worth: list[float], after: int
+) -> list[float]:
     """Return the criterion's scores of the values of a decision in the only state.
 
     `worth` is NaN for values that are not offered, and so are their scores.
@@ -138,7 +145,7 @@ def scores_of_one(planned: Plan, situation: Situation, worth: list[float]) -> li
         return worth
     scores = np.array(worth)
     offered = ~np.isnan(scores)
-    branches = situation.on_offer(offered[None])
+    branches = situation.on_offer(offered[None], planned, after)
     scores[offered] = scored(planned.criterion, scores[offered], branches)
     return list(scores.tolist())
 
@@ -156,7 +163,7 @@ def decide_one(planned: Plan, beliefs: Beliefs, after: int) -> list[int] | None:
             return None
         situation = Situation(planned.offers, beliefs, at, decision)
         found = situation.averages_of_one(planned.at(after))
-        scores = scores_of_one(planned, situation, found.utility)
+        scores = scores_of_one(planned, situation, found.utility, after)
         best = best_values(found.available, found.known, found.utility, scores, 2 * planned.bound)
         if not best:
             return []
@@ -194,7 +201,7 @@ def _best_codes(planned: Plan, situation: Situation, after: int) -> Ints:  # [st
     """Return the best value of each state: the rule is that of `best_values`."""
     found = situation.averages(planned.at(after))
     offered = found.available > 0
-    branches = situation.on_offer(offered)
+    branches = situation.on_offer(offered, planned, after)
     known, worth = found.known[offered], found.utility[offered]
     scores = scored(planned.criterion, worth, branches)
     allowed = ~np.isnan(scores)

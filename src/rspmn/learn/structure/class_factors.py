@@ -132,7 +132,7 @@ class Categories:
 
 
 class Earned:
-    """The utility: a mean for each class and decision, and one variance."""
+    """Decisions and the utility: shares, a mean for each class and decision, and one variance."""
 
     def __init__(self, rows: Rows, strata: Ints, utility: str) -> None:
         self._earned = rows.column(utility).data.astype(np.float64)
@@ -144,14 +144,18 @@ class Earned:
         self._noise = self._whole = max(float(apart / rows.weights.sum()), 1e-300)
         self._strength = 1.0
         self._means = np.zeros((0, len(counts)))  # [classes, strata]
+        self._usual = (counts + 1) / (counts + 1).sum()  # [strata]
+        self._shares = np.zeros((0, len(counts)))  # [classes, strata]
 
     def fit(self, weighted: Array) -> None:
-        """Estimate the means and the variance, and how far means are shrunk.
+        """Estimate shares, the means and the variance, and how far means are shrunk.
 
         Means of classes vary around that of their decision. Their variance, beyond what chance
         explains, says how many rows the mean over all classes is worth.
         """
         counts = weighted.T @ self._made  # [classes, strata]
+        shares = counts + PRIOR_ROWS * self._usual
+        self._shares = shares / shares.sum(axis=1, keepdims=True)
         sums = (weighted * self._earned[:, None]).T @ self._made
         self._means = (sums + self._strength * self._of_all) / (counts + self._strength)
         apart = (self._earned[:, None] - self._means[:, self._stratum].T) ** 2
@@ -164,9 +168,10 @@ class Earned:
         self._strength = min(self._noise / max(varied, 1e-300), total)
 
     def log_probs(self) -> Array:  # [n, classes]
-        """Return the log-likelihood of each row's utility in each class, up to a constant."""
+        """Return the log-likelihood of each row's decision and utility, up to a constant."""
         apart = (self._earned[:, None] - self._means[:, self._stratum].T) ** 2
-        return np.asarray(-apart / (2 * self._noise))
+        made = np.log(self._shares[:, self._stratum]).T
+        return np.asarray(made - apart / (2 * self._noise))
 
     def regressed(self, shares: Array, weights: Array) -> tuple[Array, float]:
         """Return the mean of each class and stratum, as a regression on P(z | x), and the noise.

@@ -6,11 +6,13 @@ is a sum over the classes, of products of leaves and a max node. Borders between
 every variable has a say but none a veto, and the same classes serve all decisions, so that what one
 of them earned also says which contexts are alike for the others.
 
-They are fitted by expectation maximisation to contexts and utilities together, so that contexts are
-alike if the same decisions are good in them. The means m_za are then estimated again with classes
-that are told by x alone, as they are when a decision is made: by regression of u on P(z | x),
-shrunk towards the mean of the decision over all contexts, by empirical Bayes. Where expectation
-maximisation ends depends on where it starts, so the classes of several starts are mixed.
+They are fitted by expectation maximisation to contexts, decisions and utilities together, so that
+contexts are alike if the same decisions are good in them, and if the same ones were made: whoever
+decided was mostly right, so what a decision earned where it was usual does not tell what it would
+earn where it was avoided. The means m_za are then estimated again with classes that are told by x
+alone, as they are when a decision is made: by regression of u on P(z | x), shrunk towards the mean
+of the decision over all contexts, by empirical Bayes. Where expectation maximisation ends depends
+on where it starts, so the classes of several starts are mixed.
 """
 
 from collections.abc import Sequence

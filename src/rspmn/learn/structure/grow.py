@@ -128,7 +128,9 @@ class _Growth:
         """Add variables with several values: factor irrelevant ones out, or cluster the rows."""
         learner, config = self.learner, self.learner.config
         in_classes = config.classes and not self.finish.recurs
-        if in_classes and any(is_number(rows, name) for name in names):
+        if in_classes and (
+            len(self.schema.decisions) == 1 or any(is_number(rows, name) for name in names)
+        ):
             return (yield from self.classes(rows, place, names, depth))
         targets = targets_after(
             rows, self.schema, place, self.finish.beyond,

@@ -73,18 +73,25 @@ def learn_spmn(
     """
     config = config or LearnConfig()
     rows, known = read_rows(source, schema, config.bins, weights)
+    return learn_rows(rows, known, config, rng, report=report, progress=progress)
+
+
+def learn_rows(
+    rows: Rows, known: Schema, config: LearnConfig, rng: np.random.Generator | int = 0,
+    *, report: Report | None = None, progress: bool | None = None,
+) -> tuple[SPMN, LearnInfo]:  # fmt: skip
+    """Learn from distinct rows with weights; `known`: the schema with all kinds."""
     rows = with_columns(rows, law_columns(known, rows.table.columns, rows.weights))
     rows = on_number_lines(rows, known.state_variables, config.leaves)
     started, rng = time.monotonic(), np.random.default_rng(rng)
     config = config.reserving(SECONDS_PER_VALUE * len(rows) * len(rows.table.columns))
-    grown = rows
-    if config.classes is None:
-        grown = rows.with_open_ends(known.state_variables)
-        half = config.reserving((config.max_seconds or 0.0) / 2).deadline(started)
-        from rspmn.learn.structure.held_out import best_classes
+    grown = rows.with_open_ends(known.state_variables) if config.classes is None else rows
+    half = config.reserving((config.max_seconds or 0.0) / 2).deadline(started)
+    from rspmn.learn.structure.held_out import Trials
 
-        classes = best_classes(_learned, grown, known, config, rng, half)
-        config = replace(config, classes=classes)
+    trials = Trials(_learned, grown, known, config, rng, half)
+    if config.classes is None:
+        config = replace(config, classes=trials.best_classes())
     with progress_bar(progress, report) as shown:
         learner, root = _learned(grown, known, config, rng, shown, started)
     network = learner.builder.build(root)
@@ -95,7 +102,13 @@ def learn_spmn(
     background = learner.builder.build(independent)
     never = never_taken(rows, known, np.zeros(len(rows), dtype=np.int64), 1)
     usual = _usual_contexts(network, known, rows, rng)
-    return SPMN(known, network, background, rows.total, never, usual), info
+    earned = rows.numbers(known.utility)
+    ends: tuple[float, ...] = (float(earned.min()), float(earned.max()))
+    held = trials.held_out(config.classes or 0) if config.clustering.disjoint else None
+    overlap = bool(config.classes) and trials.are_needed
+    if not config.clustering.disjoint or (overlap and held is None):
+        ends = ()  # a plan for each part would be worth more than any for contexts
+    return SPMN(known, network, background, rows.total, never, usual, ends, held), info
 
 
 def _learned(

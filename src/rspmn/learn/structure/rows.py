@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rspmn.data.cells import Cells
-from rspmn.data.columns import MISSING, Column, encode
+from rspmn.data.columns import MISSING, Column
 from rspmn.data.keys import column_keys, join, joint_key
-from rspmn.data.tables import as_table, code_cells
+from rspmn.data.single_decisions import decision_columns
+from rspmn.data.tables import as_table
 from rspmn.errors import DataError
 from rspmn.learn.structure.code_table import Codes, CodeTable
 from rspmn.schema import Kind, Schema
@@ -263,35 +263,9 @@ def read_rows(
 
     `weights` names a column that says how often each row occurred.
     """
-    table = as_table(source)
-    columns = {}
-    for name in schema.variables:
-        columns[name] = code_cells(table.cells(name), name, schema)
-    for name in (*schema.decisions, schema.utility):
-        gone = columns[name].missing
-        if gone.any():
-            raise DataError(
-                f"row {int(np.argmax(gone))}: {name!r} is missing; only state variables may be "
-                f"({int(gone.sum())} such rows)"
-            )
-    counts = np.ones(table.rows) if weights is None else _weights(table.cells(weights), weights)
+    columns, counts = decision_columns(source, schema, weights)
     known = schema.with_kinds({name: column.kind for name, column in columns.items()})
     return group_rows(columns, counts, bins, schema.decisions), known
-
-
-def _weights(cells: Cells, name: str) -> Array:
-    column = encode(cells, Kind.CONTINUOUS, name)
-    wrong = np.flatnonzero(~((column.data >= 0) & (column.data < 1e15)))
-    if len(wrong):
-        raise DataError(
-            f"row {wrong[0]}: weight {name!r} must be from 0 to 1e15, found {column.data[wrong[0]]}"
-        )
-    if 0 < column.data.sum() < (column.data > 0).sum() / 2:
-        raise DataError(
-            f"weights {name!r} add up to {column.data.sum():g} for {len(column.data)} rows: "
-            "expected the number of times that each row occurred"
-        )
-    return np.asarray(column.data, dtype=np.float64)
 
 
 def group_rows(
