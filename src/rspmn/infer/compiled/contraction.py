@@ -113,7 +113,9 @@ class _Stage:
 
     def _factors(self, classes: Ints) -> Array:  # [..., beginnings after, classes]
         """Return what the table has of some classes. It is not kept: of all it may be large."""
-        return np.asarray(self.table[..., classes].take(self.row, axis=-2))
+        if len(classes) < self.table.shape[-1]:
+            return np.asarray(self.table[..., self.row[:, None], classes])
+        return np.asarray(self.table.take(self.row, axis=-2)[..., classes])
 
     @property
     def _matrix(self) -> Any:  # sparse [beginnings after, places · beginnings before]
@@ -151,19 +153,22 @@ class _Block:
     parts: "list[tuple[slice, _Block]]"  # which of the beginnings go on in each
 
     @classmethod
-    def of(cls, stages: Sequence[_Stage], start: int, stop: int) -> "_Block":
-        """Return what is left of the stages, for some of the beginnings before the first."""
+    def of(cls, stages: Sequence[_Stage], first: int, last: int) -> "_Block":
+        """Return what is left of the stages, for some of the beginnings after the first."""
         found: list[_Stage] = []
+        start = int(stages[0].parent[first])  # of the beginnings before a stage
         for k, stage in enumerate(stages):
-            first, last = stage.after(start, stop)
-            size = stop - start
-            if size > 1 and (last - first) * stage.endings.width > CHUNK:
-                half = size // 2
-                one = cls.of(stages[k:], start, start + half)
-                other = cls.of(stages[k:], start + half, stop)
-                return cls(found, [(slice(half), one), (slice(half, size), other)])
+            if k:
+                start, (first, last) = first, stage.after(first, last)
+            if last - first > 1 and (last - first) * stage.endings.width > CHUNK:
+                half = (first + last) // 2
+                parts = []
+                for one, other in ((first, half), (half, last)):
+                    ends = stage.parent[[one, other - 1]] - start
+                    part = cls.of(stages[k:], one, other)
+                    parts.append((slice(int(ends[0]), int(ends[1]) + 1), part))
+                return cls(found, parts)
             found.append(stage.part(first, last))
-            start, stop = first, last
         return cls(found, [])
 
     def __call__(self, numbers: Array) -> Array:
@@ -249,7 +254,7 @@ class Contraction:
 
     @cached_property
     def _block(self) -> _Block:
-        return _Block.of(self._stages, 0, 1)
+        return _Block.of(self._stages, 0, len(self._stages[0].parent))
 
 
 def _stages(
