@@ -1,6 +1,7 @@
 """Factored latents: every query answers as if they were multiplied out."""
 
 import math
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +79,37 @@ def test_the_way_that_takes_less_is_taken() -> None:
             way is Joined
         )
         assert Joined(factors, rows).work == len(distinct) * (256 if fair < 1 else 1)
+
+
+def test_what_does_not_fit_is_not_multiplied_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fault: a log of nine categories kept 10⁸ masses, as a contraction would have taken longer."""
+    cells = np.stack(np.unravel_index(np.arange(256), (2,) * 8), axis=1)
+    rows = np.random.default_rng(0).integers(0, 2, (200, 8))
+    factors = LatentFactors(256, cells, np.arange(256), np.ones(256), (np.eye(2),) * 8)
+    values = np.random.default_rng(1).normal(size=256)
+    kept = expectation(factors, rows)
+    monkeypatch.setattr("rspmn.infer.compiled.expectation.KEPT", 100)
+    found = expectation(factors, rows)
+    assert (type(kept), type(found)) == (Joined, Contraction)
+    assert found(values) == pytest.approx(kept(values), abs=1e-12)
+
+
+def test_a_contraction_holds_no_table_of_products_and_classes() -> None:
+    """Fault: each stage kept the classes of its products: here 20,000 × 400 floats, 64 MB."""
+    rng = np.random.default_rng(0)
+    tables = tuple(rng.dirichlet(np.ones(400), 200) for _ in range(2))
+    cells = np.column_stack([np.arange(400), rng.permutation(400)])
+    factors = LatentFactors(400, cells, np.arange(400), np.ones(400), tables)
+    rows = np.stack(np.divmod(rng.permutation(40_000)[:20_000], 200), axis=1)
+    tracemalloc.start()
+    try:
+        found = Contraction(factors, rows)
+        worth = found(rng.normal(size=400))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert np.isfinite(worth).all()
+    assert peak < 20e6
 
 
 @pytest.mark.parametrize("seed", seeds(4, 200))

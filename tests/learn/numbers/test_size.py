@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -61,10 +61,20 @@ SHOWN: dict[str, Callable[[Array], list[Any]]] = {
 }
 
 
-def odd_table(seed: int, steps: int, ending: Literal["cut", "end"] = "cut") -> Windows:
-    """Return a log of 2 to 12 columns of all kinds, one of them a number, with missing values."""
+#: Those that are no numbers.
+CATEGORIES = "text", "names", "flag"
+
+
+def odd_table(
+    seed: int, steps: int, ending: Literal["cut", "end"] = "cut", kinds: Sequence[str] = ()
+) -> Windows:
+    """Return a log of 2 to 12 columns with missing values.
+
+    They are of all kinds, one of them a number, or of some `kinds` only.
+    """
     rng = np.random.default_rng(seed)
-    kinds = ["number", *rng.choice([*SHOWN], int(rng.integers(1, 12))).tolist()]
+    others = rng.choice([*(kinds or SHOWN)], int(rng.integers(1, 12))).tolist()
+    kinds = [kinds[0] if kinds else "number", *others]
     action = rng.integers(0, 3, steps)
     log: dict[str, list[Any]] = {
         "episode": (np.arange(steps) // 10).tolist(), "time": list(range(steps)),
@@ -202,9 +212,12 @@ def test_assigned_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 #: Learns from a log of 50,000 steps, and prints the most memory that the process had, in MB.
 LARGE = """
 import resource, sys
-from test_size import odd_table, wards
-from rspmn.learn import LearnConfig, learn_rspmn
-log = {"wards": wards, "odd table": odd_table}[sys.argv[2]](seed=int(sys.argv[1]), steps=50_000)
+from functools import partial
+from test_size import CATEGORIES, odd_table, wards
+from rspmn.learn import learn_rspmn
+categories = partial(odd_table, kinds=CATEGORIES)
+worlds = {"wards": wards, "odd table": odd_table, "categories": categories}
+log = worlds[sys.argv[2]](seed=int(sys.argv[1]), steps=50_000)
 model, _ = learn_rspmn(log)
 model.policy(10).honest_value()
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6)
@@ -212,7 +225,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("world", ["wards", "odd table"])
+@pytest.mark.parametrize("world", ["wards", "odd table", "categories"])
 @pytest.mark.parametrize("seed", range(5))
 def test_memory_of_large_logs(world: str, seed: int, pytestconfig: pytest.Config) -> None:
     """In a process of its own, Python and the log included."""

@@ -18,13 +18,13 @@ import numpy as np
 
 from rspmn.data.distinct import find_sorted
 from rspmn.infer.compiled.layers import ranges
+from rspmn.memory import IN_PASSING
 from rspmn.types import Array, Bools, Ints
 
-#: At most about this many pairs (product, beginning of a cell) are held per chunk of products.
-CHUNK = 2_000_000
 #: So much of a product is cut in any case, at most: less than what sums of its masses are rounded.
 ROUNDED = 1e-15
-#: At first so many products are multiplied out at once, then up to so many times as many.
+#: At first so many products are multiplied out at once, then up to so many times as many, as long
+#: as no more than IN_PASSING beginnings of cells are held.
 FIRST, GROWTH = 32, 4
 #: If a product may have n cells, so many times n of its beginnings go on.
 BEAM = 4
@@ -121,7 +121,7 @@ class CellTree:
             parts.append(self._on_interfaces(listed))
             cut[here] = listed.cut
             start += step
-            step = max(1, min(GROWTH * step, step * CHUNK // max(1, listed.held)))
+            step = max(1, min(GROWTH * step, step * IN_PASSING // max(1, listed.held)))
         return Masses(csr_array(vstack(parts, format="csr")), cut)
 
     def _listed(self, rows: Ints, limit: Limit) -> "_Listed":

@@ -58,6 +58,11 @@ class _Endings:
             found.append((self.order[place], None if there.all() else ~there, classes))
         return found
 
+    @property
+    def width(self) -> int:
+        """How many numbers of a beginning are held at a time."""
+        return len(self.order if self.places is None else self.starts)
+
 
 @dataclass(frozen=True, eq=False)
 class _Stage:
@@ -66,7 +71,7 @@ class _Stage:
     component: int
     row: Ints  # [beginnings after], the row of the component's table
     parent: Ints  # [beginnings after], the beginning that each goes on from; sorted
-    factors: Array  # [..., beginnings after, classes], the row of the table of each
+    table: Array  # [..., rows, classes]
     endings: _Endings
 
     @property
@@ -83,17 +88,17 @@ class _Stage:
         """Return the stage with some of the beginnings after it, and those that they go on from."""
         here = slice(first, last)
         parent = self.parent[here] - self.parent[first]
-        return replace(self, row=self.row[here], parent=parent, factors=self.factors[..., here, :])
+        return replace(self, row=self.row[here], parent=parent)
 
     def __call__(self, numbers: Array) -> Array:
         places = self.endings.places
         if places is not None:
             one_class = all(len(classes) == 1 for _, _, classes in places)
-            single = one_class and numbers.ndim == self.factors.ndim == 2
+            single = one_class and numbers.ndim == self.table.ndim == 2
             return self._multiplied(numbers) if single else self._added_up(numbers)
         endings = self.endings
         products = numbers[..., endings.order][..., self.parent, :]
-        products *= self.factors[..., endings.classes]
+        products *= self._factors(endings.classes)
         return np.asarray(np.add.reduceat(products, endings.starts, axis=-1))
 
     def _multiplied(self, numbers: Array) -> Array:
@@ -106,7 +111,13 @@ class _Stage:
                 part[:, lacking] = 0.0
         return np.asarray(self._matrix @ parts.reshape(-1, len(self.endings.starts)))
 
-    @cached_property
+    def _factors(self, classes: Ints) -> Array:  # [..., beginnings after, classes]
+        """Return what the table has of some classes. It is not kept: of all it may be large."""
+        if len(classes) < self.table.shape[-1]:
+            return np.asarray(self.table[..., self.row[:, None], classes])
+        return np.asarray(self.table.take(self.row, axis=-2)[..., classes])
+
+    @property
     def _matrix(self) -> Any:  # sparse [beginnings after, places · beginnings before]
         """The factors of the classes, at the beginnings that they go on from."""
         from scipy.sparse import csr_array
@@ -115,7 +126,7 @@ class _Stage:
         before = int(self.parent[-1]) + 1
         column = self.parent[:, None] + before * np.arange(len(classes))
         pointers = len(classes) * np.arange(len(column) + 1)
-        data = self.factors[:, classes].ravel(), column.ravel(), pointers
+        data = self._factors(classes).ravel(), column.ravel(), pointers
         return csr_array(data, shape=(len(column), before * len(classes)))
 
     def _added_up(self, numbers: Array) -> Array:
@@ -126,7 +137,7 @@ class _Stage:
             if lacking is not None:
                 part[..., lacking] = 0.0
             part = part.take(self.parent, axis=-2)
-            part = part * self.factors[..., classes]
+            part = part * self._factors(classes)
             found = found + part
         return np.asarray(found)
 
@@ -142,19 +153,22 @@ class _Block:
     parts: "list[tuple[slice, _Block]]"  # which of the beginnings go on in each
 
     @classmethod
-    def of(cls, stages: Sequence[_Stage], start: int, stop: int) -> "_Block":
-        """Return what is left of the stages, for some of the beginnings before the first."""
+    def of(cls, stages: Sequence[_Stage], first: int, last: int) -> "_Block":
+        """Return what is left of the stages, for some of the beginnings after the first."""
         found: list[_Stage] = []
+        start = int(stages[0].parent[first])  # of the beginnings before a stage
         for k, stage in enumerate(stages):
-            first, last = stage.after(start, stop)
-            size = stop - start
-            if size > 1 and (last - first) * len(stage.endings.starts) > CHUNK:
-                half = size // 2
-                one = cls.of(stages[k:], start, start + half)
-                other = cls.of(stages[k:], start + half, stop)
-                return cls(found, [(slice(half), one), (slice(half, size), other)])
+            if k:
+                start, (first, last) = first, stage.after(first, last)
+            if last - first > 1 and (last - first) * stage.endings.width > CHUNK:
+                half = (first + last) // 2
+                parts = []
+                for one, other in ((first, half), (half, last)):
+                    ends = stage.parent[[one, other - 1]] - start
+                    part = cls.of(stages[k:], one, other)
+                    parts.append((slice(int(ends[0]), int(ends[1]) + 1), part))
+                return cls(found, parts)
             found.append(stage.part(first, last))
-            start, stop = first, last
         return cls(found, [])
 
     def __call__(self, numbers: Array) -> Array:
@@ -199,15 +213,13 @@ class Contraction:
         found = copy(self)
         for name in ("kept", "_block"):
             found.__dict__.pop(name, None)
-        found._stages = [
-            replace(stage, factors=tables[stage.component][:, stage.row]) for stage in self._stages
-        ]
+        found._stages = [replace(stage, table=tables[stage.component]) for stage in self._stages]
         return found
 
     @cached_property
     def kept(self) -> Array:  # [..., distinct rows]
         """The mass of each product on cells: what expectations are divided by."""
-        several = self._stages[0].factors.shape[:-2]
+        several = self._stages[0].table.shape[:-2]
         return self._expect(np.broadcast_to(self.factors.share, (*several, len(self.cell))))
 
     @cached_property
@@ -242,7 +254,7 @@ class Contraction:
 
     @cached_property
     def _block(self) -> _Block:
-        return _Block.of(self._stages, 0, 1)
+        return _Block.of(self._stages, 0, len(self._stages[0].parent))
 
 
 def _stages(
@@ -263,7 +275,7 @@ def _stages(
         sort = np.argsort(following, kind="stable")
         starts = np.flatnonzero(np.diff(following[sort], prepend=-1))
         endings_here = _Endings(classes[sort], sort, starts)
-        found.append(_Stage(component, row, parent, tables[component][row], endings_here))
+        found.append(_Stage(component, row, parent, np.asarray(tables[component]), endings_here))
         before = after
     return found, before
 

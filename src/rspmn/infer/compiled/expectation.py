@@ -8,6 +8,7 @@ from rspmn.errors import CircuitError
 from rspmn.infer.compiled.cell_tree import CellTree
 from rspmn.infer.compiled.contraction import Contraction, elimination_order
 from rspmn.infer.compiled.joined import Joined
+from rspmn.memory import KEPT
 from rspmn.types import Ints
 
 #: A multiplication in a sparse matrix takes about so many of a contraction.
@@ -44,17 +45,21 @@ def expectation_of_nodes(factors: LatentFactors, rows: Ints) -> Expectation:
 def expectation_within(
     factors: LatentFactors, rows: Ints, most: float = math.inf
 ) -> Expectation | None:
-    """Return expectations as `expectation` does; None if they take more than `most` products."""
+    """Return expectations as `expectation` does; None if they take more than `most` products.
+
+    What is multiplied out is kept, and so it is only where that fits; a contraction holds little.
+    """
     tree, distinct = CellTree(factors), distinct_rows(rows)[0]
     cells = distinct_rows(factors.classes)[0]
     edges = tree.mean_edges(rows, FEW)
-    sparse = SPARSE * edges * len(distinct) if edges < FEW else math.inf
+    few = edges < FEW and edges * len(distinct) <= KEPT
+    sparse = SPARSE * edges * len(distinct) if few else math.inf
     # that to contract takes more is mostly seen before the order of components is complete
     order = elimination_order(distinct, cells, min(sparse, most))
     if order is None and sparse <= most:
         return Joined(factors, rows)
     contraction = None if order is None else Contraction(factors, rows, order)
     work = most if contraction is None else contraction.work
-    edges = work / (SPARSE * max(1, len(distinct)))
+    edges = min(work / SPARSE, KEPT) / max(1, len(distinct))
     few = tree.mean_edges(distinct, edges) < edges
     return Joined(factors, rows) if few else contraction
