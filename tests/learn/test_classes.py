@@ -96,7 +96,8 @@ def test_the_meu_of_a_known_context_is_the_worth_of_its_best_decision() -> None:
     table, schema = bandit(np.random.default_rng(3), 200)
     model, _ = learn_spmn(table, schema, LearnConfig(classes=4))
     state = {f"x{j}": float(table[f"x{j}"][7]) for j in range(6)}
-    assert float(model.meu(state)) == model.best_decisions(state)[0].utility
+    best = model.best_decisions(state)[0].utility
+    assert float(model.meu(state)) == pytest.approx(best, rel=1e-12)
 
 
 def test_copies_of_a_context_say_nothing_about_others() -> None:

@@ -38,7 +38,7 @@ def best_utility(model: SPMN, state: object, criterion: Criterion | None) -> Exp
     known = known_of(model, state)
     found = meu(model.network, known, criterion=criterion or MEU)
     if found.supported and is_whole(known, model.schema):
-        best = best_among(values_of_actions(model, known, criterion))
+        best = best_among(values_of_actions(model, known, criterion or MEU))
         if not best:  # laws forbid all
             return ExpectedUtility(math.nan, 0.0, 0.0)
         return ExpectedUtility(best[0].utility, best[0].supported, best[0].steps)
