@@ -45,21 +45,20 @@ DRAWS, FEW_DRAWS, MOST_FLOATS = 100, 10, 20_000_000
 class Usual:
     """Nothing but actions that were logged about as often as the most frequent one of their node.
 
-    `share`: of its steps, that are enough. `criterion`: which of them is best.
+    `share`: of its steps, that are enough.
     """
 
-    def __init__(self, share: float = OFTEN, criterion: Criterion = MEU) -> None:
-        self.share, self.criterion = share, criterion
+    def __init__(self, share: float = OFTEN) -> None:
+        self.share = share
 
     def scores(self, worth: Array, branches: Branches) -> Array:  # [branches]
-        """Return the scores of the criterion, NaN for actions of too few steps."""
+        """Return what actions are worth, NaN for those of too few steps."""
         steps = np.where(np.isnan(worth), -1.0, branches.steps)  # what is forbidden is not practice
         most = np.maximum.reduceat(steps, branches.starts)[branches.node]
-        kept = steps >= self.share * most
-        return np.where(kept, self.criterion.scores(worth, branches), np.nan)
+        return np.where(steps >= self.share * most, worth, np.nan)
 
     def __repr__(self) -> str:
-        return f"Usual({self.share:g}, {self.criterion!r})"
+        return f"Usual({self.share:g})"
 
 
 class Gain(NamedTuple):
