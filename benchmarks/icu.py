@@ -123,7 +123,7 @@ def main() -> None:
                 f"{stays} stays, seed {seed}: table {table:.3f} SPIBB {spibb:.3f} plain "
                 f"{true_value(world, plain, HORIZON):.3f} recommended {true:.3f}, honest "
                 f"{honest.point:.3f} ({honest.low:.3f} to {honest.high:.3f}) held "
-                f"{honest.low <= true <= honest.high}, steps {policy.choice.least:g}; learned "
+                f"{honest.low <= true <= honest.high}, plain {policy.choice.is_plain}; learned "
                 f"{learned:.1f} s, policies {planned:.1f} s",
                 flush=True,
             )

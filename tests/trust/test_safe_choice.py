@@ -13,7 +13,7 @@ from rspmn.envs.mdp import MDP
 from rspmn.evaluate import true_value
 from rspmn.infer.branches import Branches
 from rspmn.trust.practice import practice_of
-from rspmn.trust.safe_choice import WORTH, Supported
+from rspmn.trust.safe_choice import Gain, SafeChoice, Usual
 from rspmn.types import Array, Ints
 
 HORIZON = 20
@@ -67,9 +67,31 @@ def test_a_random_log_is_improved_on(lake: MDP) -> None:
     assert safe.choice is not None
     assert safe.choice.is_plain
     assert safe.table() == plain.table()
-    assert [each.least for each in safe.choice.candidates] == [0.0]
-    (found,) = safe.choice.candidates
-    assert found.low > -WORTH * found.gain
+    assert safe.choice.plain.point > 0
+
+
+def test_the_plain_plan_is_left_if_that_raises_the_lower_end_by_enough() -> None:
+    """It gains 10: usual actions must raise the lower end by more than a twentieth of that, .5."""
+    plain = Gain(10.0, 2.0)
+    for low, is_plain in ((1.0, True), (2.5, True), (2.6, False)):
+        assert SafeChoice(0.0, plain, Gain(3.0, low)).is_plain == is_plain
+    assert not SafeChoice(0.0, Gain(-1.0, 2.0), Gain(0.0, 2.1)).is_plain
+    assert SafeChoice(0.0, plain).is_plain
+
+
+def test_a_plan_that_is_sure_is_not_compared_with_another() -> None:
+    """In 100 steps each, "x" earned 1 and "y" nothing: more cannot be gained."""
+    log = {
+        "episode": list(range(200)), "time": [0] * 200, "s": ["s"] * 200,
+        "d": ["x", "y"] * 100, "u": [1.0, 0.0] * 100, "over": [True] * 200,
+    }  # fmt: skip
+    schema = rspmn.Schema([["s"], ["d"]], ["d"], "u")
+    model, _ = learn_rspmn(rspmn.windows(log, schema, terminated="over"))
+    choice = model.policy(1).choice
+    assert choice is not None
+    assert choice.is_plain
+    assert choice.usual is None
+    assert choice.plain == pytest.approx((0.5, 0.5), abs=0.05)
 
 
 def test_a_second_policy_is_not_compared_anew(experts: RSPMN) -> None:
@@ -91,15 +113,15 @@ def test_practice_is_the_mean_return_of_the_log() -> None:
     assert practice_of(model, 1, 1.0) == pytest.approx(1)
 
 
-def test_supported_actions_are_those_of_enough_steps_and_the_most_frequent() -> None:
+def test_usual_actions_have_a_share_of_the_steps_of_the_most_frequent_one() -> None:
     steps, worth = np.array([5.0, 1.0, 40.0, 12.0, 11.0]), np.array([1.0, 9.0, 1.0, 2.0, 3.0])
     branches = cast("Branches", Nodes(np.array([0, 0, 1, 1, 1]), np.array([0, 2]), steps))
-    kept = ~np.isnan(Supported(12.0).scores(worth, branches))
+    kept = ~np.isnan(Usual(0.3).scores(worth, branches))
     assert kept.tolist() == [True, False, True, True, False]
-    kept = ~np.isnan(Supported(math.inf).scores(worth, branches))
+    kept = ~np.isnan(Usual(1.0).scores(worth, branches))
     assert kept.tolist() == [True, False, True, False, False]
     worth[2] = math.nan  # forbidden: the most frequent of the others is practice
-    kept = ~np.isnan(Supported(math.inf).scores(worth, branches))
+    kept = ~np.isnan(Usual(1.0).scores(worth, branches))
     assert kept.tolist() == [True, False, False, True, False]
 
 

@@ -1,17 +1,17 @@
 """The safe choice: a plan that departs from practice no further than the log supports.
 
 Whoever logged was mostly right, so most actions were tried a few times, in odd places, or never. A
-plan that trusts those few tries may be worse than practice. Candidates are the plan of maximum
-expected utility; plans that take, in each state, only actions of k logged steps or the most
-frequent one; and the most frequent one alone. Each is compared with practice, in the same draws of
-all weights: by its gain, and by the lower end of that. The plan of maximum expected utility is
-taken if what it may lose is little beside what it is expected to gain. Else it is the candidate of
-the highest lower end, if that raises the lower end by more than a like share of what it gives up.
+plan that trusts those few tries may be worse than practice. The plan of maximum expected utility is
+compared with one that takes, in each state, only actions that were logged about as often as the
+most frequent one: of an expert's log these are what the expert does, of a random log all. Both are
+compared with practice, in the same draws of all weights. The second one is recommended if it
+raises the lower end of what is earned more than by practice.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -28,83 +28,76 @@ from rspmn.values import short
 if TYPE_CHECKING:
     from rspmn.infer.policy import Policy
 
-#: The logged steps of an action that the candidates require, unless it is the most frequent one.
-#: Where states are numbers, values take longer, and a node has shares of steps: fewer are tried.
-LEVELS: tuple[float, ...] = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, math.inf)
-SOFT_LEVELS: tuple[float, ...] = (10.0, 100.0, math.inf)
-#: The share of an expected gain that a possible loss may be.
-WORTH = 0.25
+#: An action was logged about as often as the most frequent one of its node if it has this share of
+#: its steps.
+OFTEN = 0.3
+#: The plan of maximum expected utility is left only if that raises the lower end by more than this
+#: share of what it is expected to gain.
+WORTH = 0.05
+#: The other plan is not valued if the lower end is this share of that: it raises it by little more,
+#: if at all. Where states are numbers, values take longer, and intervals are wider.
+SURE, SOFT_SURE = 0.9, -0.25
 #: The draws in which plans are compared; so few where factors are not multiplied out, or if draws
 #: hold more floats in all.
 DRAWS, FEW_DRAWS, MOST_FLOATS = 100, 10, 20_000_000
 
 
-class Supported:
-    """Nothing but actions of enough logged steps, and the most frequent one of each node.
+class Usual:
+    """Nothing but actions that were logged about as often as the most frequent one of their node.
 
-    `least`: the steps that are enough; infinite for the most frequent one alone. `criterion`: which
-    of them is best.
+    `share`: of its steps, that are enough.
     """
 
-    def __init__(self, least: float, criterion: Criterion = MEU) -> None:
-        self.least, self.criterion = least, criterion
+    def __init__(self, share: float = OFTEN) -> None:
+        self.share = share
 
     def scores(self, worth: Array, branches: Branches) -> Array:  # [branches]
-        """Return the scores of the criterion, NaN for actions of too few steps."""
+        """Return what actions are worth, NaN for those of too few steps."""
         steps = np.where(np.isnan(worth), -1.0, branches.steps)  # what is forbidden is not practice
         most = np.maximum.reduceat(steps, branches.starts)[branches.node]
-        kept = (steps >= self.least) | (steps >= most)
-        return np.where(kept, self.criterion.scores(worth, branches), np.nan)
+        return np.where(steps >= self.share * most, worth, np.nan)
 
     def __repr__(self) -> str:
-        return f"Supported({self.least:g}, {self.criterion!r})"
+        return f"Usual({self.share:g})"
 
 
-class Candidate(NamedTuple):
-    """A plan that may be recommended."""
+class Gain(NamedTuple):
+    """What a plan earns more than practice."""
 
-    least: float  # the logged steps that it requires of actions; 0 for none
-    gain: float  # what it is expected to earn more than practice
-    low: float  # the lower end of that
+    point: float  # what is expected
+    low: float  # the lower end
+
+    def __str__(self) -> str:
+        return f"{short(self.point)} more ({short(self.low)} at worst)"
 
 
 @dataclass(frozen=True)
 class SafeChoice:
-    """Which of some plans is recommended, and why."""
+    """Which of two plans is recommended, and why."""
 
     practice: float  # what practice is worth; NaN if plans were not compared with it
-    candidates: tuple[Candidate, ...]  # the first is the plan of maximum expected utility
-    least: float  # the logged steps that the recommended plan requires of actions
+    plain: Gain  # of the plan of maximum expected utility
+    usual: Gain | None = None  # of the plan of usual actions; None if it was not valued
     doubt: str = ""  # why plans were not compared
 
     @property
     def is_plain(self) -> bool:
         """Whether the plan of maximum expected utility is recommended."""
-        return self.least == 0
+        least = WORTH * max(0.0, self.plain.point)
+        return self.usual is None or self.usual.low - self.plain.low <= least
 
     @property
     def text(self) -> str:
         """Return the choice in words."""
+        plain, now = "the plan of maximum expected utility", short(self.practice)
         if self.doubt:
-            return f"{_named(0.0)}, which was not compared with practice: {self.doubt}"
-        plain, now = self.candidates[0], short(self.practice)
-        chosen = next(each for each in self.candidates if each.least == self.least)
-        found = (
-            f"{_named(self.least)}: practice earns {now}, this {short(chosen.gain)} more "
-            f"({short(chosen.low)} at worst)"
-        )
+            return f"{plain}, which was not compared with practice: {self.doubt}"
         if self.is_plain:
-            return found
-        return f"{found}; {_named(0.0)} {short(plain.gain)} ({short(plain.low)} at worst)"
-
-
-def _named(least: float) -> str:
-    """Return in words which plan requires so many logged steps."""
-    if least == 0:
-        return "the plan of maximum expected utility"
-    if math.isinf(least):
-        return "the most frequent action of each state"
-    return f"only actions of {least:g} logged steps, or the most frequent one"
+            return f"{plain}: practice earns {now}, this {self.plain}"
+        return (
+            "the best of the actions that are usual in each state: practice earns "
+            f"{now}, this {self.usual}; {plain} {self.plain}"
+        )
 
 
 def safe_policy(
@@ -115,71 +108,59 @@ def safe_policy(
     `of`: returns the policy of a criterion. `known`: choices that were made before, by horizon,
     discount and rules; this one is added.
     """
-    plain = of(MEU)
+    plain, usual = of(MEU), cache(lambda: of(Usual()))
     key = plain.horizon, plain.discount, repr(plain.criterion)
     if key not in known:
-        known[key] = _chosen(plain, of)
-    choice = known[key]
-    policy = plain if choice.is_plain else of(Supported(choice.least))
-    policy.choice = choice
+        known[key] = _chosen(plain, usual)
+    policy = plain if known[key].is_plain else usual()
+    policy.choice = known[key]
     return policy
 
 
-def _chosen(policy: "Policy", of: "Callable[[Criterion], Policy]") -> SafeChoice:
-    """Return which of some plans to recommend; `policy` is that of maximum expected utility."""
-    model, soft = policy.model, policy.model.soft_counts is not None
-    drawn = not soft and not model.overlaps
+def _chosen(plain: "Policy", usual: "Callable[[], Policy]") -> SafeChoice:
+    """Return which of two plans to recommend."""
+    model = plain.model
+    drawn = model.soft_counts is None and not model.overlaps
     try:
-        practice = practice_of(model, policy.horizon, policy.discount)
-        compare = _in_draws(policy, practice) if drawn else _by_honest_values(practice)
-        found = compare([(0.0, policy)])
-        plain = found[0]
-        if plain.low < -WORTH * max(0.0, plain.gain):
-            found += compare((k, of(Supported(k))) for k in (LEVELS if drawn else SOFT_LEVELS))
+        practice = practice_of(model, plain.horizon, plain.discount)
+        compare = _in_draws(plain, practice) if drawn else _by_honest_values(practice)
+        found = compare(plain)
+        if found.low >= (SURE if drawn else SOFT_SURE) * max(0.0, found.point):
+            return SafeChoice(practice, found)
+        return SafeChoice(practice, found, compare(usual()))
     except ConvergenceError as error:  # values of draws have no limit without a horizon
-        return SafeChoice(math.nan, (), 0.0, str(error))
-    best = max(found, key=lambda each: each.low)
-    raises, gives_up = best.low - plain.low, plain.gain - best.gain
-    return SafeChoice(practice, tuple(found), best.least if raises > WORTH * gives_up else 0.0)
+        return SafeChoice(math.nan, Gain(math.nan, math.nan), doubt=str(error))
 
 
-#: Compares plans with practice.
-Compare = Callable[[Iterable[tuple[float, "Policy"]]], list[Candidate]]
-
-
-def _in_draws(policy: "Policy", practice: float) -> Compare:
-    """Compare plans with practice, worth so much, in the same draws of all weights."""
-    model, steps, discount = policy.model, policy.horizon, policy.discount
-    now = PlanInDraws([practised(model)], steps, discount, None)
+def _in_draws(plain: "Policy", practice: float) -> "Callable[[Policy], Gain]":
+    """Return what compares plans with practice, worth so much, in the same draws of all weights."""
+    model, steps, discount = plain.model, plain.horizon, plain.discount
+    posterior, bounds = model.posterior, model.posterior.bounds(steps, discount)
     more = practice - value_in_model(model, steps, discount)  # what it earns by more than the state
-    bounds, compared = model.posterior.bounds(steps, discount), dict[bytes, InDraws]()
-    spread = isinstance(model.posterior.evidence.factors, ProductDraws)
-    fit = MOST_FLOATS // model.posterior.floats
+    spread = isinstance(posterior.evidence.factors, ProductDraws)
+    fit = MOST_FLOATS // posterior.floats
     draws = FEW_DRAWS if spread else max(FEW_DRAWS, min(DRAWS, fit))
+    now = PlanInDraws([practised(model)], steps, discount, None)
 
-    def compare(policies: "Iterable[tuple[float, Policy]]") -> list[Candidate]:
-        plans = {now.key: (math.nan, now)}
-        for k, each in policies:
-            plan = PlanInDraws.of(each.planned, 0 if steps is None else steps - 1)
-            plans.setdefault(plan.key, (k, plan))
-        new = {key: each for key, each in plans.items() if key not in compared}
-        rng, every = np.random.default_rng(0), [plan for _, plan in new.values()]
-        found = values_in_draws(model.posterior, every, None, draws, rng, now.branches)
-        compared.update(zip(new, found, strict=True))
-        gains = (
-            (k, *gain_over(compared[key], compared[now.key], bounds))
-            for key, (k, _) in new.items() if key != now.key
-        )  # fmt: skip
-        return [Candidate(k, gain - more, low - more) for k, gain, low in gains]
+    def drawn(plan: PlanInDraws) -> InDraws:
+        rng = np.random.default_rng(0)
+        return values_in_draws(posterior, [plan], None, draws, rng, now.branches)[0]
+
+    earned = drawn(now)
+
+    def compare(policy: "Policy") -> Gain:
+        plan = PlanInDraws.of(policy.planned, (steps or 1) - 1)
+        point, low = gain_over(drawn(plan), earned, bounds)
+        return Gain(point - more, low - more)
 
     return compare
 
 
-def _by_honest_values(practice: float) -> Compare:
-    """Compare plans with practice, worth so much, by their honest values."""
+def _by_honest_values(practice: float) -> "Callable[[Policy], Gain]":
+    """Return what compares plans with practice, worth so much, by their honest values."""
 
-    def compare(policies: "Iterable[tuple[float, Policy]]") -> list[Candidate]:
-        found = ((k, each.honest_value(draws=DRAWS)) for k, each in policies)
-        return [Candidate(k, each.point - practice, each.low - practice) for k, each in found]
+    def compare(policy: "Policy") -> Gain:
+        found = policy.honest_value(draws=DRAWS)
+        return Gain(found.point - practice, found.low - practice)
 
     return compare
