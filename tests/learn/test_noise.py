@@ -94,6 +94,13 @@ def test_an_attribute_that_matters_is_kept() -> None:
     assert policy.act({"x": 0, "site": 1}) == "left"
 
 
+def test_a_few_events_that_only_one_variable_explains_keep_it() -> None:
+    """400 random episodes of a taxi have a few successes, all where the destination is."""
+    log = taxi().generate(400, 10, 0, "final")
+    assert _noise(Windows.from_episodes(log)) == ()
+    assert 0 < (log.columns[log.schema.utility].numbers() > 0).sum() < 10
+
+
 def test_a_decision_of_any_name() -> None:
     assert "z3" in _noise(corridor(200, 4))
     assert _noise(corridor(200, 4, decision="change")) == _noise(corridor(200, 4))

@@ -165,7 +165,7 @@ def test_numbers_outside_the_log() -> None:
     rng = np.random.default_rng(0)
     rows = [(float(x), int(a)) for x, a in zip(rng.uniform(30, 98, 200), [0, 1] * 100, strict=True)]
     rows += [(29.5, 0), (98.3, 1)]
-    steps = [[{"temp_c": x, "a": a, "u": float((x > 60) == a)}] for x, a in rows]
+    steps = [[{"temp_c": x, "a": a, "u": float((x > 60) == a)}] * 2 for x, a in rows]
     schema = Schema([["temp_c"], ["a"]], ["a"], "u", kinds={"temp_c": "continuous"})
     model, _ = learn_rspmn(Episodes.from_steps(steps, schema, [Followed.END] * len(steps)))
     outside = ("temp_c=120 is outside the log, 29.5 to 98.3",)

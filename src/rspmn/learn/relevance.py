@@ -60,6 +60,8 @@ MOST_STEPS, MOST_VALUES = 50_000, 5_000_000
 #: Pairs are tested if steps times pairs times targets are at most so many; else in fewer steps, but
 #: no fewer than this.
 MOST_PAIRED, FEWEST_STEPS = 30_000_000, 500
+#: So many variables may be expected to explain rare events by chance where one is found that does.
+CHANCE = 3.0
 #: Changes of numbers are predicted in so many bins of equal weight.
 BINS = 10
 
@@ -82,7 +84,7 @@ def relevance_of(
     """
     names = two.rows.varying(two.schema.information_sets[0])
     search = _Search(two, names, frozenset(keep), deadline)
-    matter = search.what_matters()
+    matter = search.what_matters(config.enough)
     kept = [n for n in names if n in matter or not search.is_compared(n, config.enough)]
     if search.is_late:
         return Relevance(names, [], [])
@@ -136,13 +138,13 @@ class _Search:
         """Whether time has run out."""
         return time.monotonic() >= self.deadline
 
-    def what_matters(self) -> set[str]:
+    def what_matters(self, enough: float) -> set[str]:
         """Return the variables that matter; all if time runs out."""
         self.system |= {name for name in self.names if self._is_moved(name)}
         new: Collection[str] = self.names
         while new and not self.is_late:
             self.fits = self._needed(frozenset(self.names))
-            new = self._together()
+            new = self._together(enough)
             self.system |= {*new}
         return {*self.names} if self.is_late else self._used(self.fits)
 
@@ -267,7 +269,7 @@ class _Search:
 
     # ---- tests -------------------------------------------------------------------------
 
-    def _together(self) -> list[str]:
+    def _together(self, enough: float) -> list[str]:
         """Return variables that matter only together with what does, or with each other."""
         others = [n for n in self.names if n not in self._used(self.fits)]
         if not others:
@@ -281,7 +283,7 @@ class _Search:
                 p = np.minimum(p, mean_p_values(self.rows, others, target, strata))
             if p.min() < level:
                 best, level = [others[int(p.argmin())]], float(p.min())
-        return best or self._pair(others, decided)
+        return best or self._pair(others, decided) or self._explanation(others, strata, enough)
 
     def _pair(self, others: Sequence[str], decided: Ints) -> list[str]:
         """Return two variables that matter only together, if any do."""
@@ -297,6 +299,25 @@ class _Search:
                 p = self._p_values(rows, others, target, strata)
                 if p.min() < level:
                     best, level = [name, others[int(p.argmin())]], float(p.min())
+        return best
+
+    def _explanation(self, others: Sequence[str], strata: Ints, few: float) -> list[str]:
+        """Return the variable that explains what the others leave to chance, if any does.
+
+        If what matters determines a target in all but a few steps, these are too few for a tree,
+        and likely something is missing: given which it is determined in these steps, too.
+        """
+        best, level = list[str](), CHANCE / len(others)
+        for target in self.fits:
+            column = self.after.get(target, target)
+            if self.is_late or not 0 < _unexplained(self.rows, column, strata) < few:
+                continue
+            rows, given = _varying(self.rows, column, strata)
+            p = pair_statistics(rows, others, (column,), given).p_values()[:, 0]
+            for k in np.flatnonzero(p < level).tolist():
+                within = _within(self.rows, strata, [others[k]])
+                if p[k] < level and not _unexplained(self.rows, column, within):
+                    best, level = [others[k]], float(p[k])
         return best
 
     def _tests(self, rows: Rows, names: Sequence[str], strata: Ints) -> Iterator[tuple[str, Array]]:
@@ -402,6 +423,17 @@ def _varying(rows: Rows, target: str, strata: Ints) -> tuple[Rows, Ints]:
     seen = distinct_weights(key, np.ones(len(key)))[0] if len(key) else key
     varies: Bools = (np.bincount(seen // size, minlength=int(stratum.max()) + 1) > 1)[stratum]
     return rows.where(varies), stratum[varies]
+
+
+def _unexplained(rows: Rows, target: str, strata: Ints) -> float:
+    """Return the weight of the rows whose target is not the most frequent one of their stratum."""
+    known = rows.codes(target) >= 0
+    codes, weights = rows.codes(target)[known].astype(np.int64), rows.weights[known]
+    size, stratum = rows.table.sizes[target], distinct_integers(strata[known])[1]
+    cell, weight = distinct_weights(stratum * size + codes, weights)
+    most = np.zeros(int(stratum.max(initial=-1)) + 1)
+    np.maximum.at(most, cell // size, weight)
+    return float(weight.sum() - most.sum())
 
 
 def _within(rows: Rows, strata: Ints, names: Sequence[str]) -> Ints:  # [rows]
