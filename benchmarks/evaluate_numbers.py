@@ -15,8 +15,9 @@ from time import process_time
 from typing import Any
 
 import numpy as np
-from hospital import DAYS, SCHEMA, Ward, log_of, mean_outcome, practice
 from soft_boxes import TASKS, logged, played, table_of
+from worlds import earned, log_of
+from worlds.care import HOSPITAL
 
 from rspmn import RSPMN, Episodes, Policy, Schema, learn_rspmn
 from rspmn.evaluate import Comparison, Estimate, compare, off_policies
@@ -55,17 +56,12 @@ def hospital(seed: int) -> Case:
     """Return the stays of a hospital."""
 
     def earns(policy: Policy) -> float:
-        day = iter(range(DAYS))
+        return earned(HOSPITAL, HOSPITAL.follow(policy), 3_000, seed + 1_000)[0]
 
-        def treat(ward: Ward) -> Ints:
-            chosen = policy.act_many(ward.states(), next(day))
-            return np.stack([chosen[name] for name in SCHEMA.decisions], axis=1).astype(np.int64)
-
-        return mean_outcome(treat, 3_000, seed + 1_000)
-
-    log = log_of(practice, 2_500, seed)
-    episodes = Episodes.from_long(log, SCHEMA, episode="stay", time="day", terminated="over")
-    return Case(episodes, DAYS, 1.0, mean_outcome(practice, 10_000, seed + 500), earns)
+    log = log_of(HOSPITAL, HOSPITAL.episodes, seed)
+    episodes = Episodes.from_long(log, HOSPITAL.schema, terminated="over")
+    practice, _ = earned(HOSPITAL, HOSPITAL.usual, 10_000, seed + 500)
+    return Case(episodes, HOSPITAL.horizon, 1.0, practice, earns)
 
 
 def cart_pole(seed: int) -> Case:

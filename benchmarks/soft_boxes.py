@@ -16,7 +16,8 @@ from time import process_time
 from typing import Any
 
 import numpy as np
-from hospital import SCHEMA, Ward, log_of, mean_outcome, practice
+from worlds import earned, log_of
+from worlds.care import HOSPITAL
 
 import rspmn
 from rspmn.model import RSPMN
@@ -158,23 +159,17 @@ def by_fitted_q(log: Logged, task: Task) -> tuple[Act, float, str]:
 
 def hospital_row(seed: int) -> dict[str, Any]:
     """Learn from a hospital's practice, and treat its next patients."""
-    log = log_of(practice, 2500, seed)
-    before = mean_outcome(practice, 10_000, seed + 500)
+    log = log_of(HOSPITAL, HOSPITAL.episodes, seed)
+    before, _ = earned(HOSPITAL, HOSPITAL.usual, 10_000, seed + 500)
     started = process_time()
-    windows = rspmn.windows(log, SCHEMA, episode="stay", time="day", terminated="over")
-    model, info = rspmn.learn_rspmn(windows)
+    model, info = rspmn.learn_rspmn(rspmn.windows(log, HOSPITAL.schema, terminated="over"))
     policy = model.policy()
     promise = float(policy.value())
     seconds = process_time() - started
-
-    def treat(ward: Ward) -> Ints:
-        chosen = policy.act_many(ward.states())
-        return np.stack([chosen[name] for name in SCHEMA.decisions], axis=1).astype(np.int64)
-
-    earned = mean_outcome(treat, 2000, seed + 1000)
     nodes = f"{info.interfaces} nodes of {', '.join(info.numbers.relevant)}"
     return {
-        "case": "hospital, 2500 stays", "seed": seed, "learner": "rspmn", "return": earned,
+        "case": "hospital, 2500 stays", "seed": seed, "learner": "rspmn",
+        "return": earned(HOSPITAL, HOSPITAL.follow(policy), 2000, seed + 1000)[0],
         "seconds": seconds, "found": f"{nodes}; practice {before:.1f}, promise {promise:.1f}",
     }  # fmt: skip
 
@@ -195,16 +190,10 @@ def learned_task(env: str, episodes: int, horizon: int, seed: int) -> tuple[RSPM
 
 def learned_hospital(stays: int, horizon: int, seed: int) -> tuple[RSPMN, float]:
     """Learn from a hospital's practice; return the model, and what its policy earns."""
-    log = log_of(practice, stays, seed)
-    windows = rspmn.windows(log, SCHEMA, episode="stay", time="day", terminated="over")
-    model, _ = rspmn.learn_rspmn(windows)
-    policy, day = model.policy(horizon), iter(range(horizon))
-
-    def treat(ward: Ward) -> Ints:
-        chosen = policy.act_many(ward.states(), next(day))
-        return np.stack([chosen[name] for name in SCHEMA.decisions], axis=1).astype(np.int64)
-
-    return model, mean_outcome(treat, 3000, seed + 1000)
+    log = log_of(HOSPITAL, stays, seed)
+    model, _ = rspmn.learn_rspmn(rspmn.windows(log, HOSPITAL.schema, terminated="over"))
+    follow = HOSPITAL.follow(model.policy(horizon))
+    return model, earned(HOSPITAL, follow, 3000, seed + 1000)[0]
 
 
 def task_rows(task: Task, seed: int, fitted_q: bool) -> list[dict[str, Any]]:

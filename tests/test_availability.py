@@ -230,9 +230,6 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert any(line.strip().startswith("never taken when ward = b") for line in lines[first:])
     assert main(["policy", files[2], "--horizon", "1"]) == 0
     assert "a = lift: never taken when ward = b" in capsys.readouterr().out
-    observed = ["--availability", "observed", "--force"]
-    assert main(["learn", files[0], "--schema", files[1], "-o", files[2], *observed]) == 0
-    assert "ignored" not in capsys.readouterr().out
 
 
 def test_a_law_about_numbers_holds_for_values_too() -> None:

@@ -13,7 +13,7 @@ ARGUMENTS = {
     "act": "--variables 2 --knots 3 --states 20 --rows 100",
     "bandits": "--seeds 1 --data wine",
     "domains": "--seeds 1 --episodes 100",
-    "practice": "--worlds Maze --shares 0.1 --seeds 1 --episodes 100",
+    "practice": "numbers --worlds CartPole --shares 0.5 --seeds 1",
     "evaluate_numbers": "--seeds 1 --only corridor --most 30",
     "explain": "--episodes 100 --states 5",
     "futures": "--seeds 1 --most 10 --domains FrozenLake --jobs 1",
@@ -29,7 +29,6 @@ ARGUMENTS = {
     "missing": "--seeds 1 --worlds lake --episodes 100 --shares 0.1",
     "noise": "--worlds GridUniverse --columns 3 --episodes 100",
     "ratios": "HEAD --rounds 1 --share 0.01 --only act",
-    "retention": "--seeds 1",
     "rings": "--machines 4 --episodes 100",
     "scale": "--steps 10000 --runs 1",
     "serve": "--rows 10 --batches 2 --singles 10 --episodes 300",
@@ -42,7 +41,7 @@ ARGUMENTS = {
 @pytest.mark.soak
 @pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.py")))
 def test_it_runs(name: str, tmp_path: Path) -> None:
-    if name in ("bandits", "logged_bandits", "soft_boxes", "evaluate_numbers"):
+    if name in ("bandits", "logged_bandits", "soft_boxes", "evaluate_numbers", "practice"):
         pytest.importorskip("sklearn")
     if name in ("ippc", "ippc_large"):
         pytest.importorskip("pyRDDLGym", reason="needs rspmn[rddl]")

@@ -61,10 +61,10 @@ def test_the_toy_is_worth_what_it_is_by_hand() -> None:
     assert found["model"].value == pytest.approx(9 / 32 + 21 / 64)
 
 
-def test_the_recommended_policy_is_worth_its_meu() -> None:
+def test_the_recommended_policy_is_worth_its_value() -> None:
     _, model, log = lake()
     found = off_policy(model, log, "recommended", 8, draws=50)
-    assert found["model"].value == pytest.approx(model.meu(horizon=8))
+    assert found["model"].value == pytest.approx(model.policy(8).value())
     assert any("its value is biased" in note for note in found.notes)
 
 

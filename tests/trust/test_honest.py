@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import rspmn
 from effort import seeds
 from rspmn import RSPMN, Episodes, Followed, Schema, learn_rspmn
 from rspmn.envs.domains import DOMAINS
@@ -298,6 +299,19 @@ def test_what_no_interval_can_hold_is_said(models: Mapping[str, RSPMN]) -> None:
     assert found.point == found.high == 0  # nobody ever came to the goal
     assert "all logged utilities with a known successor are 0" in found.caveats[0]
     assert models["Elevators"].honest_value(4, draws=20).caveats == ()
+
+
+@pytest.mark.parametrize(("ends", "said"), [(False, True), (True, False)])
+def test_a_log_in_which_nothing_differs_says_nothing(ends: bool, said: bool) -> None:
+    """Each step earns 1: how much an episode earns is then a matter of when it ends."""
+    log = {
+        "episode": [k // 2 for k in range(40)], "time": [0, 1] * 20, "s": ["a", "b"] * 20,
+        "d": ["x", "y", "y", "x"] * 10, "u": [1.0] * 40, "over": [False, ends] * 20,
+    }  # fmt: skip
+    schema = Schema([["s"], ["d"]], ["d"], "u")
+    model, _ = learn_rspmn(rspmn.windows(log, schema, terminated="over"))
+    caveats = model.honest_value(5).caveats
+    assert any("are 1: the log has no information" in each for each in caveats) == said
 
 
 def test_steps_that_may_lead_anywhere_are_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,12 +9,13 @@ from rspmn import LearnConfig, learn_rspmn
 from rspmn.data.episodes import Episodes
 from rspmn.envs.domains import DOMAINS
 from rspmn.envs.logs import Layout
+from rspmn.envs.random_mdp import random_mdp
 from rspmn.errors import EvidenceError
 from rspmn.model import RSPMN
 from rspmn.schema import Schema
 from rspmn.trust import Posterior
 from rspmn.trust.novelty import NODE, Novelty
-from rspmn.trust.posterior import draw_cells
+from rspmn.trust.posterior import _components, draw_cells
 from rspmn.types import Array, Ints
 
 DRAWS = 2000
@@ -194,3 +195,29 @@ def test_a_branch_that_led_to_one_place_only_is_not_certain_where_others_are_not
 def test_a_model_without_counts_is_refused() -> None:
     with pytest.raises(EvidenceError, match="no counts: learn it again"):
         Posterior(replace(learned("FrozenLake", 100), counts=None))
+
+
+def test_what_few_successors_say_of_a_new_one() -> None:
+    """Two groups of two: within them the squares are 2 + 2 over 2, so inner = 2.
+
+    Their means are 1 and 5, 3 in all: 2 · (4 + 4) / 1 = 16 between them, and (16 - 2) / 2 = 7 is
+    the variance of groups. Two members have the weight 2 · 7 / (2 · 7 + 2) = 7/8; none has 0.
+    """
+    overall, weight, deviation = _components(np.array([0, 0, 1, 1]), np.array([0.0, 2, 4, 6]), 3)
+    assert overall == 3
+    assert weight.tolist() == [7 / 8, 7 / 8, 0]
+    assert deviation == pytest.approx(np.sqrt([2 + 7 / 8, 2 + 7 / 8, 2 + 7]))
+
+
+def test_successors_that_all_earn_the_same_say_what_a_new_one_does() -> None:
+    _, weight, deviation = _components(np.array([0, 0, 1, 1]), np.array([1.0, 1, 4, 4]), 2)
+    assert weight.tolist() == [1, 1]
+    assert not deviation.any()
+
+
+def test_a_branch_of_one_lucky_reward_earns_less_where_it_leads_to_something_new() -> None:
+    """In random MDPs each transition has a reward of its own, so that one says little."""
+    posterior = Posterior(learn_rspmn(random_mdp(1).generate(50, 20, 0))[0])
+    counted = posterior.evidence.counted
+    lucky = counted.branch[counted.utility.argmax()]
+    assert posterior.usual[lucky, 0] < counted.utility.max() - 0.1

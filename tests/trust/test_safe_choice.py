@@ -7,13 +7,16 @@ import numpy as np
 import pytest
 
 import rspmn
+from number_worlds import corridor
 from rspmn import RSPMN, learn_rspmn
 from rspmn.envs.domains import DOMAINS
 from rspmn.envs.mdp import MDP
 from rspmn.evaluate import true_value
 from rspmn.infer.branches import Branches
+from rspmn.infer.criterion import MEU
+from rspmn.trust import honest
 from rspmn.trust.practice import practice_of
-from rspmn.trust.safe_choice import Gain, SafeChoice, Usual
+from rspmn.trust.safe_choice import Gain, SafeChoice, Supported
 from rspmn.types import Array, Ints
 
 HORIZON = 20
@@ -67,16 +70,24 @@ def test_a_random_log_is_improved_on(lake: MDP) -> None:
     assert safe.choice is not None
     assert safe.choice.is_plain
     assert safe.table() == plain.table()
-    assert safe.choice.plain.point > 0
+    assert safe.choice.gains[0].point > 0
 
 
 def test_the_plain_plan_is_left_if_that_raises_the_lower_end_by_enough() -> None:
-    """It gains 10: usual actions must raise the lower end by more than a twentieth of that, .5."""
-    plain = Gain(10.0, 2.0)
+    """It gains 10: another must raise the lower end by more than a twentieth of that, .5."""
+    plans = MEU, Supported(3), Supported(share=0.3)
+
+    def chosen(*gains: tuple[float, float]) -> int:
+        return SafeChoice(0.0, tuple(Gain(*each) for each in gains), plans).chosen
+
+    plain = 10.0, 2.0
     for low, is_plain in ((1.0, True), (2.5, True), (2.6, False)):
-        assert SafeChoice(0.0, plain, Gain(3.0, low)).is_plain == is_plain
-    assert not SafeChoice(0.0, Gain(-1.0, 2.0), Gain(0.0, 2.1)).is_plain
-    assert SafeChoice(0.0, plain).is_plain
+        assert (chosen(plain, (4.0, 0.0), (3.0, low)) == 0) == is_plain
+    assert chosen((-1.0, 2.0), (0.0, 2.1), (0.0, 2.0)) == 1
+    assert chosen(plain) == 0
+    assert chosen((10.0, -math.inf), (5.0, -3.0), (4.0, -math.inf)) == 1
+    assert chosen(*[(1.0, -math.inf)] * 3) == 2  # nothing is known: nearest to practice
+    assert chosen((-3.0, -5.0), (-1.0, -1.5), (-2.0, -3.0)) == 2
 
 
 def test_a_plan_that_is_sure_is_not_compared_with_another() -> None:
@@ -90,8 +101,8 @@ def test_a_plan_that_is_sure_is_not_compared_with_another() -> None:
     choice = model.policy(1).choice
     assert choice is not None
     assert choice.is_plain
-    assert choice.usual is None
-    assert choice.plain == pytest.approx((0.5, 0.5), abs=0.05)
+    assert len(choice.gains) == 1
+    assert choice.gains[0] == pytest.approx((0.5, 0.5), abs=0.05)
 
 
 def test_a_second_policy_is_not_compared_anew(experts: RSPMN) -> None:
@@ -116,12 +127,14 @@ def test_practice_is_the_mean_return_of_the_log() -> None:
 def test_usual_actions_have_a_share_of_the_steps_of_the_most_frequent_one() -> None:
     steps, worth = np.array([5.0, 1.0, 40.0, 12.0, 11.0]), np.array([1.0, 9.0, 1.0, 2.0, 3.0])
     branches = cast("Branches", Nodes(np.array([0, 0, 1, 1, 1]), np.array([0, 2]), steps))
-    kept = ~np.isnan(Usual(0.3).scores(worth, branches))
+    kept = ~np.isnan(Supported(share=0.3).scores(worth, branches))
     assert kept.tolist() == [True, False, True, True, False]
-    kept = ~np.isnan(Usual(1.0).scores(worth, branches))
+    kept = ~np.isnan(Supported().scores(worth, branches))
     assert kept.tolist() == [True, False, True, False, False]
+    kept = ~np.isnan(Supported(12).scores(worth, branches))
+    assert kept.tolist() == [True, False, True, True, False]
     worth[2] = math.nan  # forbidden: the most frequent of the others is practice
-    kept = ~np.isnan(Usual(1.0).scores(worth, branches))
+    kept = ~np.isnan(Supported().scores(worth, branches))
     assert kept.tolist() == [True, False, False, True, False]
 
 
@@ -141,3 +154,29 @@ def test_a_branch_of_one_lucky_step_is_not_certain() -> None:
     assert plain.act({"s": "s"}) == "risky"
     assert plain.honest_value().low < model.policy(1, forbid=["risky"]).honest_value().low
     assert model.policy(1).act({"s": "s"}) == "safe"
+
+
+@pytest.fixture(scope="module")
+def walks() -> RSPMN:
+    log, schema = corridor(60, seed=0)
+    return learn_rspmn(rspmn.windows(log, schema, terminated="over"))[0]
+
+
+def test_where_states_are_numbers_an_action_needs_a_few_steps(walks: RSPMN) -> None:
+    """The first plan is that of 3 logged steps; without `safe` none are needed."""
+    choice = walks.policy(5).choice
+    assert choice is not None
+    assert choice.plans[0] == Supported(3)
+    assert not choice.is_plain
+
+
+def test_a_plan_that_leaves_the_log_is_not_recommended(
+    walks: RSPMN, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If all are said to, it is that of usual actions."""
+    monkeypatch.setattr(honest, "FAR", -1.0)
+    policy = walks.policy(4)
+    assert policy.honest_value().leaves_log
+    assert policy.choice is not None
+    assert policy.choice.plan == Supported(share=0.3)
+    assert "no lower end is known" in policy.choice.text

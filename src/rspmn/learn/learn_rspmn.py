@@ -112,9 +112,10 @@ def _learn(
         info.aside, info.numbers, info.uncompared = found
     if info.numbers.grid:  # where numbers matter, interface nodes are soft boxes
         return _learn_soft(windows, config, info, started)
+    narrow = replace(config, leaves={n: f for n, f in config.leaves.items() if n not in info.aside})
     with info.timing("missing values"):
-        two, info.steps_completed = _complete(whole, [*info.aside], config, started)
-    steps = _four_steps(two, config, rng, report, started, info)
+        two, info.steps_completed = _complete(whole, [*info.aside], narrow, started)
+    steps = _four_steps(two, narrow, rng, report, started, info)
     with info.timing("description"):
         here = steps.found.located.of_steps() if two is whole else None
         model = _described(steps.model, whole, here, info, config)

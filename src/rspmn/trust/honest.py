@@ -50,6 +50,10 @@ FAR = 0.2
 FEW_ENDS = 20.0
 
 
+#: What is said of schemas with laws where states are numbers.
+LAWS = "laws about numbers: near their borders, decisions that they forbid are counted"
+
+
 @dataclass(frozen=True)
 class HonestValue:
     """An estimate of the true value of a policy, with an interval."""
@@ -62,6 +66,7 @@ class HonestValue:
     deviation: float  # the standard deviation over draws
     caveats: tuple[str, ...] = ()  # why the interval may not hold the value
     level: float = LEVEL  # of the interval
+    leaves_log: bool = False  # whether the policy gets to states of which the log says little
 
     def __float__(self) -> float:
         return self.point
@@ -139,7 +144,9 @@ def _of_held_out(policy: "Policy", rows: HeldOutRows, promise: float, level: flo
     point, error = value_of(rows, policy.planned)
     width = NormalDist().inv_cdf(tails_of(level)[1]) * error
     point, low, high = np.clip([point, point - width, point + width], *bounds).tolist()
-    return HonestValue(point, low, high, promise, 0.0, max(error, _rounding(bounds)), (), level)
+    caveats = (LAWS,) * bool(policy.model.schema.laws)
+    noise = max(error, _rounding(bounds))
+    return HonestValue(point, low, high, promise, 0.0, noise, caveats, level)
 
 
 def _of_soft_boxes(
@@ -167,9 +174,7 @@ def _of_soft_boxes(
         found, said = _with_steps(found, other, bounds)
         caveats += said
     if policy.model.schema.laws:
-        caveats.append(
-            "laws about numbers: near their borders, decisions that they forbid are counted"
-        )
+        caveats.append(LAWS)
     if 0 < posterior.ended < FEW_ENDS:
         caveats.append(
             f"about {posterior.ended:.2g} logged steps ended an episode: which states these are, "
@@ -221,7 +226,7 @@ def _with_steps(
     point = (found.point + min(max(other.point, bounds[0]), bounds[1])) / 2
     return replace(
         found, point=point, low=min(found.low, low), high=max(found.high, high),
-        deviation=max(found.deviation, other.error),
+        deviation=max(found.deviation, other.error), leaves_log=other.far > FAR,
     ), said  # fmt: skip
 
 

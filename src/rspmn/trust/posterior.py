@@ -23,6 +23,7 @@ from rspmn.trust.practice import doubt_of_practice
 from rspmn.trust.product_draws import ProductDraws
 from rspmn.trust.utilities import range_of_returns
 from rspmn.types import Array, Ints
+from rspmn.values import short
 
 #: Products of factors that are not multiplied out take at most so many multiplications in an
 #: update of all draws, but at least so many draws are made.
@@ -36,6 +37,8 @@ MOST_NEW = 0.02
 FEW_STEPS = 10.0
 #: Shares of what is new below this are left out.
 LEAST = 1e-9
+#: Successors do not matter to what is earned if it varies by so small a share.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,10 +92,11 @@ class Posterior:
         found, logged = [*self.doubts], self.evidence.utilities
         if (steps := float(self.evidence.steps.sum())) < FEW_STEPS:
             found.append(f"the log has {steps:g} steps with a known successor: too few to say more")
-        if len(logged.mean) and not (logged.mean.any() or logged.variance.any()):
+        alike = len(logged.mean) and not (np.ptp(logged.mean) or logged.variance.any())
+        if alike and not (logged.mean.any() and logged.ends.any()):
             found.append(
-                "all logged utilities with a known successor are 0: the log has no information "
-                "about values"
+                f"all logged utilities with a known successor are {short(float(logged.mean[0]))}: "
+                "the log has no information about values"
             )
         if self.new_anywhere > MOST_NEW and self.evidence.factors is not None:
             found.append(
@@ -157,7 +161,11 @@ class Posterior:
         branches = np.repeat(branch, ATOMS)
         base, draw = np.repeat(base[draw, branch], ATOMS), np.repeat(draw, ATOMS)
         to = self.novelty.draw_successors(branches, base, rng)
-        usual = self.usual[branches, (to == self.model.end).astype(np.int64)]
+        kind = (to == self.model.end).astype(np.int64)
+        usual = self.usual[branches, kind]
+        usual = usual + self._new_utilities[1][branches, kind] * rng.standard_normal(len(usual))
+        least, most = evidence.utilities.ranges[kind].T  # NaN: no step of the kind
+        usual = np.fmin(np.fmax(usual, least), most)
         pays = self.novelty.utilities(branches, to, usual, of_pairs, draw)
         pays = np.where(base == ALIKE, usual, pays)
         row = draw * evidence.size + branches
@@ -261,15 +269,32 @@ class Posterior:
         """What each branch earns on average, by what was seen."""
         return np.asarray(self._earned_by_kind[0].sum(axis=1))
 
-    @cached_property
+    @property
     def usual(self) -> Array:  # [branches, kinds]
-        """What each branch earns on average in steps that go on, and in steps that end.
+        """What branches earn on average where they lead to something new: by going on, by ending.
 
-        Where it was never seen to do either, it is what all such steps earn.
+        Where a branch was never seen to do either, it is what all such steps earn.
+        """
+        return self._new_utilities[0]
+
+    @cached_property
+    def _new_utilities(self) -> tuple[Array, Array]:  # [branches, kinds] each
+        """What branches earn where they lead to something new: mean and standard deviation.
+
+        If what is earned depends on the successor, that of a new one is drawn towards the mean of
+        all branches, as far as few successors of a branch say little of others (analysis of
+        variance).
         """
         earned, share = self._earned_by_kind
-        of_kinds = self.evidence.utilities.of_kinds[0]
-        return np.asarray(np.where(share > 0, earned / np.maximum(share, 1e-300), of_kinds))
+        of_kinds, counted = self.evidence.utilities.of_kinds[0], self.evidence.counted
+        mean = np.where(share > 0, earned / np.maximum(share, 1e-300), of_kinds)
+        deviation, ends = np.zeros_like(mean), counted.to == self.model.end
+        for kind in (0, 1):
+            mine = ends == kind
+            found = _components(counted.branch[mine], counted.utility[mine], self.evidence.size)
+            overall, weight, deviation[:, kind] = found
+            mean[:, kind] += (1 - weight) * (overall - mean[:, kind])
+        return mean, deviation
 
     @cached_property
     def mean_core(self) -> Any:  # sparse [branches, interfaces]
@@ -351,3 +376,25 @@ def draw_cells(
     edges = draw_dirichlet(alpha, cells.starts[:-1], draws, rng)
     edges[:, fixed] = cells.mean[fixed]
     return shares, edges, outside, products
+
+
+def _components(group: Ints, numbers: Array, size: int) -> tuple[float, Array, Array]:
+    """Return how members of groups vary: the mean of all, and of each group two numbers.
+
+    By these, given the mean of its members, another one is expected at `mean of all + weight ·
+    (mean of its members - mean of all)`, with a standard deviation.
+    """
+    counts = np.bincount(group, minlength=size).astype(np.float64)
+    several, groups = len(group) - int((counts > 0).sum()), int((counts > 0).sum())
+    if groups < 2 or not several:
+        return 0.0, np.ones(size), np.zeros(size)
+    means = np.bincount(group, numbers, size) / np.maximum(counts, 1)
+    overall = float(numbers.mean())
+    inner = float(((numbers - means[group]) ** 2).sum() / several)
+    alike = (len(group) - float(counts @ counts) / len(group)) / (groups - 1)
+    outer = float(counts @ (means - overall) ** 2) / (groups - 1)
+    outer = max(0.0, (outer - inner) / alike)
+    if inner <= ROUNDING * (inner + outer):
+        return 0.0, np.ones(size), np.zeros(size)
+    weight = counts * outer / (counts * outer + inner)
+    return overall, weight, np.sqrt(inner + (1 - weight) * outer)

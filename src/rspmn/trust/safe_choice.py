@@ -1,17 +1,20 @@
 """The safe choice: a plan that departs from practice no further than the log supports.
 
 Whoever logged was mostly right, so most actions were tried a few times, in odd places, or never. A
-plan that trusts those few tries may be worse than practice. The plan of maximum expected utility is
-compared with one that takes, in each state, only actions that were logged about as often as the
-most frequent one: of an expert's log these are what the expert does, of a random log all. Both are
-compared with practice, in the same draws of all weights. The second one is recommended if it
-raises the lower end of what is earned more than by practice.
+plan that trusts those few tries may be worse than practice. So the plan of maximum expected utility
+is compared with plans that take, in each state, only actions of some logged steps, or only those
+that were logged about as often as the most frequent one: of an expert's log these are what the
+expert does, of a random log all. Each is compared with practice, in the same draws of all weights.
+The one of the highest lower end is recommended if it raises that of the first.
+
+Where states are numbers, a node has shares of steps that were logged farther off, and they say
+little of what an action does there. So the first plan needs a few logged steps, too, and the lower
+end of one that gets to states which the log does not have is not known.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -28,13 +31,10 @@ from rspmn.values import short
 if TYPE_CHECKING:
     from rspmn.infer.policy import Policy
 
-#: An action was logged about as often as the most frequent one of its node if it has this share of
-#: its steps.
-OFTEN = 0.3
 #: The plan of maximum expected utility is left only if that raises the lower end by more than this
 #: share of what it is expected to gain.
 WORTH = 0.05
-#: The other plan is not valued if the lower end is this share of that: it raises it by little more,
+#: Other plans are not valued if the lower end is this share of that: they raise it by little more,
 #: if at all. Where states are numbers, values take longer, and intervals are wider.
 SURE, SOFT_SURE = 0.9, -0.25
 #: The draws in which plans are compared; so few where factors are not multiplied out, or if draws
@@ -42,23 +42,28 @@ SURE, SOFT_SURE = 0.9, -0.25
 DRAWS, FEW_DRAWS, MOST_FLOATS = 100, 10, 20_000_000
 
 
-class Usual:
-    """Nothing but actions that were logged about as often as the most frequent one of their node.
+@dataclass(frozen=True)
+class Supported:
+    """Nothing but actions of enough logged steps."""
 
-    `share`: of its steps, that are enough.
-    """
-
-    def __init__(self, share: float = OFTEN) -> None:
-        self.share = share
+    least: float = math.inf  # steps that are enough
+    share: float = 1.0  # of the steps of the most frequent action of the node, enough as well
 
     def scores(self, worth: Array, branches: Branches) -> Array:  # [branches]
         """Return what actions are worth, NaN for those of too few steps."""
         steps = np.where(np.isnan(worth), -1.0, branches.steps)  # what is forbidden is not practice
         most = np.maximum.reduceat(steps, branches.starts)[branches.node]
-        return np.where(steps >= self.share * most, worth, np.nan)
+        return np.where(steps >= np.minimum(self.least, self.share * most), worth, np.nan)
 
-    def __repr__(self) -> str:
-        return f"Usual({self.share:g})"
+    def __str__(self) -> str:
+        if math.isinf(self.least):
+            return "the best of the actions that are usual in each state"
+        return f"the best of the actions of {self.least:g} logged steps, or most frequent"
+
+
+#: The plans beside that of maximum expected utility. Where states are numbers, the first is in its
+#: place.
+PLANS = Supported(3), Supported(10), Supported(share=0.3)
 
 
 class Gain(NamedTuple):
@@ -68,36 +73,50 @@ class Gain(NamedTuple):
     low: float  # the lower end
 
     def __str__(self) -> str:
-        return f"{short(self.point)} more ({short(self.low)} at worst)"
+        worst = "no lower end is known" if math.isinf(self.low) else f"{short(self.low)} at worst"
+        return f"{short(self.point)} more ({worst})"
 
 
 @dataclass(frozen=True)
 class SafeChoice:
-    """Which of two plans is recommended, and why."""
+    """Which of some plans is recommended, and why."""
 
     practice: float  # what practice is worth; NaN if plans were not compared with it
-    plain: Gain  # of the plan of maximum expected utility
-    usual: Gain | None = None  # of the plan of usual actions; None if it was not valued
+    gains: tuple[Gain, ...] = ()  # of each plan that was valued
+    plans: tuple[Criterion, ...] = (MEU,)  # the first is recommended unless others are safer
     doubt: str = ""  # why plans were not compared
+
+    @property
+    def chosen(self) -> int:
+        """Which of the plans is recommended."""
+        if len(self.gains) < 2:
+            return 0
+        lows = np.array([gain.low for gain in self.gains])
+        best, last = int(lows.argmax()), len(lows) - 1
+        if math.isinf(lows[best]) or self.gains[best].point < 0:
+            return last  # none is known to be as good as practice: the one nearest to it
+        enough = lows[best] - lows[0] > WORTH * max(0.0, self.gains[0].point)
+        return best if enough else 0
+
+    @property
+    def plan(self) -> Criterion:
+        """The criterion of the plan that is recommended."""
+        return self.plans[self.chosen]
 
     @property
     def is_plain(self) -> bool:
         """Whether the plan of maximum expected utility is recommended."""
-        least = WORTH * max(0.0, self.plain.point)
-        return self.usual is None or self.usual.low - self.plain.low <= least
+        return self.plan is MEU
 
     @property
     def text(self) -> str:
         """Return the choice in words."""
-        plain, now = "the plan of maximum expected utility", short(self.practice)
+        names = ["the plan of maximum expected utility" if p is MEU else str(p) for p in self.plans]
         if self.doubt:
-            return f"{plain}, which was not compared with practice: {self.doubt}"
-        if self.is_plain:
-            return f"{plain}: practice earns {now}, this {self.plain}"
-        return (
-            "the best of the actions that are usual in each state: practice earns "
-            f"{now}, this {self.usual}; {plain} {self.plain}"
-        )
+            return f"{names[0]}, which was not compared with practice: {self.doubt}"
+        k = self.chosen
+        found = f"{names[k]}: practice earns {short(self.practice)}, this {self.gains[k]}"
+        return found if k == 0 else f"{found}; {names[0]} {self.gains[0]}"
 
 
 def safe_policy(
@@ -108,28 +127,29 @@ def safe_policy(
     `of`: returns the policy of a criterion. `known`: choices that were made before, by horizon,
     discount and rules; this one is added.
     """
-    plain, usual = of(MEU), cache(lambda: of(Usual()))
+    plain = of(MEU)
     key = plain.horizon, plain.discount, repr(plain.criterion)
     if key not in known:
-        known[key] = _chosen(plain, usual)
-    policy = plain if known[key].is_plain else usual()
+        known[key] = _chosen(plain, of)
+    policy = plain if known[key].is_plain else of(known[key].plan)
     policy.choice = known[key]
     return policy
 
 
-def _chosen(plain: "Policy", usual: "Callable[[], Policy]") -> SafeChoice:
-    """Return which of two plans to recommend."""
+def _chosen(plain: "Policy", of: "Callable[[Criterion], Policy]") -> SafeChoice:
+    """Return which plan to recommend."""
     model = plain.model
     drawn = model.soft_counts is None and not model.overlaps
+    plans = PLANS if model.soft_counts is not None else (MEU, *PLANS)
     try:
         practice = practice_of(model, plain.horizon, plain.discount)
         compare = _in_draws(plain, practice) if drawn else _by_honest_values(practice)
-        found = compare(plain)
-        if found.low >= (SURE if drawn else SOFT_SURE) * max(0.0, found.point):
-            return SafeChoice(practice, found)
-        return SafeChoice(practice, found, compare(usual()))
+        found = [compare(plain if plans[0] is MEU else of(plans[0]))]
+        if found[0].low < (SURE if drawn else SOFT_SURE) * max(0.0, found[0].point):
+            found += [compare(of(plan)) for plan in plans[1:]]
     except ConvergenceError as error:  # values of draws have no limit without a horizon
-        return SafeChoice(math.nan, Gain(math.nan, math.nan), doubt=str(error))
+        return SafeChoice(math.nan, doubt=str(error))
+    return SafeChoice(practice, tuple(found), plans)
 
 
 def _in_draws(plain: "Policy", practice: float) -> "Callable[[Policy], Gain]":
@@ -161,6 +181,7 @@ def _by_honest_values(practice: float) -> "Callable[[Policy], Gain]":
 
     def compare(policy: "Policy") -> Gain:
         found = policy.honest_value(draws=DRAWS)
-        return Gain(found.point - practice, found.low - practice)
+        low = -math.inf if found.leaves_log else found.low - practice
+        return Gain(found.point - practice, low)
 
     return compare

@@ -20,6 +20,8 @@ from rspmn.data.keys import group_weights
 from rspmn.successor_counts import SharedUtilities
 from rspmn.types import Array, Ints, significant
 
+#: Rewards vary if their variance is more than this share of their range, squared.
+ROUNDING = 1e-30
 #: The pooled variance of utilities is worth so many steps.
 POOLED = 3.0
 #: The most steps that the mean of an outcome is worth: successors do not matter.
@@ -288,7 +290,7 @@ class _Level:
         """
         least, most = self.ranges[self.ends].T
         freedom, spread = POOLED + self.steps, POOLED * self.pooled[self.ends] + self.squares
-        varies = (spread > 0) & (most > least)
+        varies = (most > least) & (spread > ROUNDING * (most - least) ** 2)
         found = np.where(self.steps > 0, self.mean, above)
         if not varies.any():
             return found
