@@ -128,6 +128,11 @@ def _chosen(values, level, state):
 
 def _best(values):
     offered = {action: each for action, each in values.items() if each is not None}
+    if SCORES["support"]:
+        least, share = SCORES["support"]
+        enough = share * max((each["steps"] for each in offered.values()), default=0.0)
+        enough = enough if least is None else min(least, enough)
+        offered = {action: each for action, each in offered.items() if each["steps"] >= enough}
     most = max((each["known"] for each in offered.values()), default=0.0)
     left = {
         action: each["worth"] for action, each in offered.items()
@@ -155,6 +160,9 @@ def action_values(state, where=None, level=0):
             "worth": worth / known if known else -math.inf,
             "delay": delay / known if known else 0.0,
         }
+        if SCORES["support"] and found[action]:
+            steps = SCORES["steps"][level]
+            found[action]["steps"] = sum(steps[point][k] for _, point in where)
     return found
 
 

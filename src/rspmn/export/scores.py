@@ -19,6 +19,7 @@ from rspmn.infer.base_policy import BasePolicy
 from rspmn.infer.constraints import Constraints, Forbidden
 from rspmn.infer.criterion import LEAST_KNOWN, MEU, TIE
 from rspmn.infer.formulas import Condition, conditions_of
+from rspmn.trust.safe_choice import Supported
 from rspmn.values import Mark, Value
 
 
@@ -49,6 +50,10 @@ class Scores:
     otherwise: list[Value] | None
     #: Variables that say whether another is missing, by that one.
     informative: dict[str, str]
+    #: Of each decision and point, the logged steps of all values, and how many are enough: so many,
+    #: if that is said, or a share of those of the value with most. None if none are needed.
+    steps: list[list[list[float]]] | None
+    support: tuple[float | None, float] | None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the scores as JSON has them."""
@@ -62,7 +67,7 @@ def scores_of(policy: BasePolicy, t: int = 0) -> Scores:
         raise EvidenceError(
             "policies over numbers with decisions after further observations cannot be exported"
         )
-    always, conditions = _conditions(policy)
+    always, conditions, support = _conditions(policy)
     index, offers = policy.index, planned.offers
     prior = np.exp(index.prior - index.prior.max())
     interfaces = np.flatnonzero(prior > 0).tolist()
@@ -90,6 +95,7 @@ def scores_of(policy: BasePolicy, t: int = 0) -> Scores:
         ],
         LEAST_KNOWN, TIE, 2 * planned.bound, _otherwise(policy),
         {absence: name for name, absence in schema.informative.items()},
+        points.steps if support else None, (support.least, support.share) if support else None,
     )  # fmt: skip
 
 
@@ -103,24 +109,31 @@ def _otherwise(policy: BasePolicy) -> list[Value] | None:
 
 def _not_exported() -> EvidenceError:
     return EvidenceError(
-        "policies over numbers that allow only actions of enough logged steps cannot be exported: "
-        "export model.policy(..., safe=False), or omit min_support"
+        "policies over numbers with a criterion of your own, or with min_support, cannot be "
+        "exported: omit it"
     )
 
 
-def _conditions(policy: BasePolicy) -> tuple[set[tuple[str, str]], list[Condition]]:
-    """Return what a policy must never do, by decision and value, and what it must not by state."""
+def _conditions(
+    policy: BasePolicy,
+) -> tuple[set[tuple[str, str]], list[Condition], Supported | None]:
+    """Return what a policy must never do, by decision and value, and what it must not by state.
+
+    And which logged steps it needs.
+    """
     rules: Sequence[Forbidden] = ()
-    if isinstance(policy.criterion, Constraints):
-        if policy.criterion.min_support or policy.criterion.criterion is not MEU:
+    criterion = policy.criterion
+    if isinstance(criterion, Constraints):
+        if criterion.min_support:
             raise _not_exported()
-        rules = policy.criterion.forbidden
-    elif policy.criterion is not MEU:
+        rules, criterion = criterion.forbidden, criterion.criterion
+    support = criterion if isinstance(criterion, Supported) else None
+    if criterion is not MEU and support is None:
         raise _not_exported()
     always = {(rule.decision, rule.value) for rule in rules if rule.condition is None}
     by_state = [rule for rule in rules if rule.condition is not None]
     model = policy.model
-    return always, conditions_of(model.template, model.schema.laws, by_state)
+    return always, conditions_of(model.template, model.schema.laws, by_state), support
 
 
 class _Points:
@@ -131,17 +144,26 @@ class _Points:
         self.offers, self.decisions, self.never = planned.offers, planned.together, never
         self.at = planned.at(planned.after(t), delays=True)
         self.found: list[list[list[list[Any]]]] = [[] for _ in self.decisions]
+        self.steps: list[list[list[float]]] = [[] for _ in self.decisions]
         self._places: list[dict[str, int]] = [{} for _ in self.decisions]
 
     def place(self, level: int, point: int) -> int:
         """Return where the numbers of a max node of a decision are, -1 for none."""
         if point < 0:
             return -1
-        numbers = self._numbers(level, point)
-        known = self._places[level].setdefault(repr(numbers), len(self.found[level]))
+        numbers, steps = self._numbers(level, point), self._steps(level, point)
+        known = self._places[level].setdefault(repr((numbers, steps)), len(self.found[level]))
         if known == len(self.found[level]):
             self.found[level].append(numbers)
+            self.steps[level].append(steps)
         return known
+
+    def _steps(self, level: int, point: int) -> list[float]:
+        """Return the logged steps of each value of a max node."""
+        branches = self.offers.branches(self.decisions[level])[point]
+        context = self.offers.context
+        steps = context.steps[self.offers.child[branches]]
+        return [_short(x) for x in np.where((branches < 0) | np.isinf(steps), 0.0, steps).tolist()]
 
     def _numbers(self, level: int, point: int) -> list[list[Any]]:
         name = self.decisions[level]

@@ -21,6 +21,11 @@ def by_scores(scores: Scores, table: str) -> str:
     Densities of leaves; nodes; weights of interface nodes; then for each decision sums, averages,
     and what is best.
     """
+    if scores.support:
+        raise EvidenceError(
+            "policies over numbers that need logged steps cannot be exported as SQL: export a "
+            "Python file, or model.policy(..., safe=False)"
+        )
     nodes, rows = scores.nodes, scores.rows
     columns = len(nodes) + len(rows) + sum(24 * len(values) for values in scores.values)
     if columns > MOST_COLUMNS:

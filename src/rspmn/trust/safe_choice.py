@@ -46,17 +46,19 @@ DRAWS, FEW_DRAWS, MOST_FLOATS = 100, 10, 20_000_000
 class Supported:
     """Nothing but actions of enough logged steps."""
 
-    least: float = math.inf  # steps that are enough
+    least: float | None = None  # steps that are enough
     share: float = 1.0  # of the steps of the most frequent action of the node, enough as well
 
     def scores(self, worth: Array, branches: Branches) -> Array:  # [branches]
         """Return what actions are worth, NaN for those of too few steps."""
         steps = np.where(np.isnan(worth), -1.0, branches.steps)  # what is forbidden is not practice
         most = np.maximum.reduceat(steps, branches.starts)[branches.node]
-        return np.where(steps >= np.minimum(self.least, self.share * most), worth, np.nan)
+        enough = self.share * most
+        enough = enough if self.least is None else np.minimum(self.least, enough)
+        return np.where(steps >= enough, worth, np.nan)
 
     def __str__(self) -> str:
-        if math.isinf(self.least):
+        if self.least is None:
             return "the best of the actions that are usual in each state"
         return f"the best of the actions of {self.least:g} logged steps, or most frequent"
 
@@ -83,7 +85,8 @@ class SafeChoice:
 
     practice: float  # what practice is worth; NaN if plans were not compared with it
     gains: tuple[Gain, ...] = ()  # of each plan that was valued
-    plans: tuple[Criterion, ...] = (MEU,)  # the first is recommended unless others are safer
+    #: The first is recommended unless others are safer; None is that of maximum expected utility.
+    plans: tuple[Supported | None, ...] = (None,)
     doubt: str = ""  # why plans were not compared
 
     @property
@@ -99,19 +102,19 @@ class SafeChoice:
         return best if enough else 0
 
     @property
-    def plan(self) -> Criterion:
-        """The criterion of the plan that is recommended."""
+    def plan(self) -> Supported | None:
+        """The plan that is recommended; None is that of maximum expected utility."""
         return self.plans[self.chosen]
 
     @property
     def is_plain(self) -> bool:
         """Whether the plan of maximum expected utility is recommended."""
-        return self.plan is MEU
+        return self.plan is None
 
     @property
     def text(self) -> str:
         """Return the choice in words."""
-        names = ["the plan of maximum expected utility" if p is MEU else str(p) for p in self.plans]
+        names = [str(p or "the plan of maximum expected utility") for p in self.plans]
         if self.doubt:
             return f"{names[0]}, which was not compared with practice: {self.doubt}"
         k = self.chosen
@@ -131,7 +134,7 @@ def safe_policy(
     key = plain.horizon, plain.discount, repr(plain.criterion)
     if key not in known:
         known[key] = _chosen(plain, of)
-    policy = plain if known[key].is_plain else of(known[key].plan)
+    policy = of(known[key].plan or MEU)
     policy.choice = known[key]
     return policy
 
@@ -140,13 +143,13 @@ def _chosen(plain: "Policy", of: "Callable[[Criterion], Policy]") -> SafeChoice:
     """Return which plan to recommend."""
     model = plain.model
     drawn = model.soft_counts is None and not model.overlaps
-    plans = PLANS if model.soft_counts is not None else (MEU, *PLANS)
+    plans = PLANS if model.soft_counts is not None else (None, *PLANS)
     try:
         practice = practice_of(model, plain.horizon, plain.discount)
         compare = _in_draws(plain, practice) if drawn else _by_honest_values(practice)
-        found = [compare(plain if plans[0] is MEU else of(plans[0]))]
+        found = [compare(of(plans[0] or MEU))]
         if found[0].low < (SURE if drawn else SOFT_SURE) * max(0.0, found[0].point):
-            found += [compare(of(plan)) for plan in plans[1:]]
+            found += [compare(of(plan)) for plan in PLANS if plan is not plans[0]]
     except ConvergenceError as error:  # values of draws have no limit without a horizon
         return SafeChoice(math.nan, doubt=str(error))
     return SafeChoice(practice, tuple(found), plans)
