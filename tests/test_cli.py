@@ -310,7 +310,7 @@ def test_the_honest_value_of_computed_variables(
 
 def test_the_honest_value_comes_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(tmp_path / "lake.json")
-    model, _ = learn_rspmn(frozen_lake().generate(300, 8, 1))
+    model, _ = learn_rspmn(frozen_lake().generate(3000, 8, 2))
     model.save(path)
     _, out, _ = run(capsys, "meu", path, "--horizon", "8")
     lines = out.splitlines()
