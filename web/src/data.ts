@@ -210,6 +210,8 @@ export interface Report {
   end: number | null;
   unknown: number | null;
   bound: number;
+  /** How many logged steps an action needs, or which share of those of the most frequent one. */
+  support: [number | null, number] | null;
   nodes: StateNode[];
   /** Why actions have no intervals; nothing if they have. */
   noIntervals: string;

@@ -8,14 +8,24 @@ interface Judged {
   utility: number | null;
   known: number;
   delay: number;
+  steps: number;
   available?: number;
   best: boolean;
   taken: boolean;
 }
 
+/** Return the actions of enough logged steps, if the policy needs any. */
+function supported<A extends Judged>(offered: A[]): A[] {
+  if (report.support === null) return offered;
+  const [least, share] = report.support;
+  const usual = share * Math.max(0, ...offered.map((action) => action.steps));
+  const enough = least === null ? usual : Math.min(least, usual);
+  return offered.filter((action) => action.steps >= enough);
+}
+
 /** Mark the best actions and the one to take: ties go to the one that earns soonest. */
 export function judged<A extends Judged>(actions: A[]): A[] {
-  const offered = actions.filter((action) => (action.available ?? 1) > 0);
+  const offered = supported(actions.filter((action) => (action.available ?? 1) > 0));
   const most = Math.max(0, ...offered.map((action) => action.known));
   const running = offered.filter((action) => action.known >= LEAST_KNOWN * most);
   const valued = running.filter((action) => action.utility !== null);

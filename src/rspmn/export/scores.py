@@ -19,7 +19,7 @@ from rspmn.infer.base_policy import BasePolicy
 from rspmn.infer.constraints import Constraints, Forbidden
 from rspmn.infer.criterion import LEAST_KNOWN, MEU, TIE
 from rspmn.infer.formulas import Condition, conditions_of
-from rspmn.trust.safe_choice import Supported
+from rspmn.trust.safe_choice import Supported, support_of
 from rspmn.values import Mark, Value
 
 
@@ -122,12 +122,11 @@ def _conditions(
     And which logged steps it needs.
     """
     rules: Sequence[Forbidden] = ()
-    criterion = policy.criterion
+    criterion, support = policy.criterion, support_of(policy.criterion)
     if isinstance(criterion, Constraints):
         if criterion.min_support:
             raise _not_exported()
         rules, criterion = criterion.forbidden, criterion.criterion
-    support = criterion if isinstance(criterion, Supported) else None
     if criterion is not MEU and support is None:
         raise _not_exported()
     always = {(rule.decision, rule.value) for rule in rules if rule.condition is None}

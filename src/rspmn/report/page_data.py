@@ -24,6 +24,7 @@ from rspmn.report.practice_comparison import compared_steps, comparison_of, wort
 from rspmn.report.simulated_episodes import played_episodes
 from rspmn.report.small_tree import small_tree
 from rspmn.spmn import SPMN
+from rspmn.trust.safe_choice import support_of
 from rspmn.values import Mark, Value, plain, rounded, show
 
 #: The version of the data's form.
@@ -80,6 +81,7 @@ def report_data(
     comparison = None if log is None else comparison_of(policy, log, steps)
     shown = _Shown(policy, most_nodes)
     nodes, points = shown.nodes(), shown.points
+    support = support_of(policy.criterion)
     worth, coverage = worth_facts(policy, comparison, steps), coverage_facts(nodes, points)
     kind = "rspmn" if isinstance(model, RSPMN) else "spmn"
     return {
@@ -95,6 +97,7 @@ def report_data(
         "end": policy.model.end,
         "unknown": policy.model.unknown,
         "bound": policy.bound,
+        "support": None if support is None else [support.least, support.share],
         "nodes": nodes,
         "noIntervals": shown.no_intervals,
         "points": {str(point): facts for point, facts in points.items()},

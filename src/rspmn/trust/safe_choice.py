@@ -21,6 +21,7 @@ import numpy as np
 
 from rspmn.errors import ConvergenceError
 from rspmn.infer.branches import Branches
+from rspmn.infer.constraints import Constraints
 from rspmn.infer.criterion import MEU, Criterion
 from rspmn.trust.honest import InDraws, PlanInDraws, gain_over, values_in_draws
 from rspmn.trust.practice import practice_of, practised, value_in_model
@@ -77,6 +78,13 @@ class Gain(NamedTuple):
     def __str__(self) -> str:
         worst = "no lower end is known" if math.isinf(self.low) else f"{short(self.low)} at worst"
         return f"{short(self.point)} more ({worst})"
+
+
+def support_of(criterion: Criterion) -> Supported | None:
+    """Return which logged steps a criterion needs, also beside constraints; None if none."""
+    if isinstance(criterion, Constraints):
+        criterion = criterion.criterion
+    return criterion if isinstance(criterion, Supported) else None
 
 
 @dataclass(frozen=True)
