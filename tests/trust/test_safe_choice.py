@@ -179,3 +179,12 @@ def test_a_plan_that_leaves_the_log_is_not_recommended(
     assert policy.choice is not None
     assert policy.choice.plan == Supported(share=0.3)
     assert "no lower end is known" in policy.choice.text
+
+
+def test_that_no_plan_earns_what_practice_does_is_said() -> None:
+    """Whoever decided may have known more than the log says."""
+    plans = None, Supported(3)
+    choice = SafeChoice(0.9, (Gain(-0.4, -0.5), Gain(-0.35, -0.5)), plans)
+    assert "decisions may depend on what the log does not have" in choice.text
+    for gain in (0.0, -0.005):  # a hundredth of .9 is less than noise
+        assert "decisions may" not in SafeChoice(0.9, (Gain(gain, -0.1),)).text

@@ -38,6 +38,8 @@ WORTH = 0.05
 #: Other plans are not valued if the lower end is this share of that: they raise it by little more,
 #: if at all. Where states are numbers, values take longer, and intervals are wider.
 SURE, SOFT_SURE = 0.9, -0.25
+#: Plans that lose no more than this share of what practice earns are as good.
+NEAR = 0.01
 #: The draws in which plans are compared; so few where factors are not multiplied out, or if draws
 #: hold more floats in all.
 DRAWS, FEW_DRAWS, MOST_FLOATS = 100, 10, 20_000_000
@@ -127,7 +129,11 @@ class SafeChoice:
             return f"{names[0]}, which was not compared with practice: {self.doubt}"
         k = self.chosen
         found = f"{names[k]}: practice earns {short(self.practice)}, this {self.gains[k]}"
-        return found if k == 0 else f"{found}; {names[0]} {self.gains[0]}"
+        found = found if k == 0 else f"{found}; {names[0]} {self.gains[0]}"
+        if max(gain.point for gain in self.gains) < -NEAR * abs(self.practice):
+            found += "; no plan is expected to earn what practice does: decisions may depend on "
+            found += "what the log does not have"
+        return found
 
 
 def safe_policy(
