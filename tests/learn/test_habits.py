@@ -221,6 +221,20 @@ def test_an_expert_on_what_is_drawn_anew() -> None:
     assert [model.act({"colour": c}, horizon=1) for c in range(3)] == [0, 1, 2]
 
 
+def test_an_expert_who_once_erred_where_it_matters() -> None:
+    """Of 30 codes one is dangerous: what is done elsewhere is -10 there, which was done twice."""
+    rng = np.random.default_rng(0)
+    code = np.repeat(np.arange(30), 100)
+    made = (code != 7).astype(int)
+    made[rng.choice(len(code), 30, replace=False)] ^= 1
+    made[(code == 7).nonzero()[0]] = [1, 1] + [0] * 98
+    log = {"episode": range(3000), "time": [0] * 3000, "code": code, "a": made,
+           "u": np.where((code == 7) & (made == 1), -10.0, made)}  # fmt: skip
+    schema = Schema([["code"], ["a"]], ["a"], "u")
+    info = learn_rspmn(rspmn.windows(log, schema, ending="end"))[1]
+    assert info.aside == {}
+
+
 def test_what_was_not_examined_in_time_is_no_habit() -> None:
     world = corridor("drawn", 0.05)
     log = world.generate(world.episodes, world.horizon, 0, "final")

@@ -55,11 +55,13 @@ def irrelevant_variables(
     if why:
         two = wrap(without_variables(two.windows, [*why]), config)
     varying = two.rows.varying([name for name in first if name not in why])
-    if not varying or config.keep == "all" or any(schema.information_sets[1:-1]):
+    if not varying or any(schema.information_sets[1:-1]):
         return Irrelevant(why, NumbersInfo())
     laws = {name for law in schema.laws for name in law.variables}
     declared = [name for name in varying if name in laws or name in config.keep]
-    kept, habits, uncompared = relevance_of(two, config, declared, deadline)
+    kept, habits, uncompared = varying, list[str](), list[str]()
+    if config.keep != "all":
+        kept, habits, uncompared = relevance_of(two, config, declared, deadline)
     numbers = relevant_numbers(two.windows, config, kept, declared)
     for name in varying:
         if name in numbers.large:

@@ -49,8 +49,9 @@ SPLIT = 6.0
 MARGIN = 6.0
 #: The level of all tests of what matters only together with others.
 LEVEL = 0.001
-#: The level of tests that decisions depend on a variable.
-ACTS = 0.01
+#: The levels of tests that decisions depend on a variable, and that anything depends on one that
+#: decisions depend on.
+ACTS, DOUBT = 0.01, 0.05
 #: Each value of what is set aside was compared in so many times `LearnConfig.enough` steps.
 OFTEN = 5.0
 #: Nothing is set aside from a log of fewer times `LearnConfig.enough` steps.
@@ -159,21 +160,33 @@ class _Search:
     def is_compared(self, name: str, enough: float) -> bool:
         """Return whether the log could have shown that a variable matters.
 
-        If decisions depend on it, its values must have been seen with each of them beside others;
-        else each value beside others where trees expect the same, unless they are numbers.
+        If decisions depend on it, its values must have been seen with each of them beside others,
+        and nothing may seem to depend on it; else each value beside others where trees expect the
+        same, unless they are numbers. Of numbers that decisions depend on, values are too many.
         """
         rows, is_number = self.rows, name in self.rows.table.ordered
+        if rows.total < LEAST * enough:
+            return False
         if name in self.acted_by:
             matter = sorted(self._used(self.fits))
             strata = _within(rows, rows.joint_codes(self.decisions), matter)
-            each_value = not (is_number or self._is_acted_by_alone(name, matter))
-            return is_compared(rows, name, self.decisions, strata, RARE, each_value)
-        if is_number:
-            return True
-        return rows.total >= LEAST * enough and all(
+            each_value = not self._is_acted_by_alone(name, matter)
+            return (
+                not is_number
+                and is_compared(rows, name, self.decisions, strata, RARE, each_value)
+                and not self._seems_to_matter(name, strata)
+            )
+        return is_number or all(
             self.is_late or is_compared(rows, name, (), tree.leaf, OFTEN * enough)
             for tree in self.fits.values()
         )
+
+    def _seems_to_matter(self, name: str, strata: Ints) -> bool:
+        """Return whether a test at a weak level finds that anything depends on a variable."""
+        found = [self._p_values(self.rows, [name], target, strata)[0] for target in self.fits]
+        if (utility := self.two.schema.utility) in self.rows.table.binned:
+            found += mean_p_values(self.rows, [name], utility, strata)
+        return bool(min(found) < DOUBT / len(found))
 
     # ---- trees -------------------------------------------------------------------------
 
@@ -386,7 +399,8 @@ def is_compared(
 ) -> bool:  # fmt: skip
     """Return whether each value of a variable was often seen beside others, with each decision.
 
-    Or, unless it is to be `each_value`, all values together.
+    Or, unless it is to be `each_value`, each value with all decisions but its usual one, and each
+    decision at all values.
 
     Beside others: in the same stratum and with the same decisions; as often as the value or the
     others were seen there, whichever is less. What was never done at a value was left out by chance
@@ -407,8 +421,9 @@ def is_compared(
         group_weights(cell % size, w, size).reshape(-1, choices)
         for w in (own, np.minimum(own, whole - own))
     )
-    of_values, of_choices = compared.sum(axis=1), compared.sum(axis=0)
     if not each_value:
+        usual = taken == taken.max(axis=1, keepdims=True)
+        of_values, of_choices = (compared * ~usual).sum(axis=1), compared.sum(axis=0)
         return bool((of_values >= enough).all() and (of_choices >= enough).all())
     expected = np.outer(taken.sum(axis=1), taken.sum(axis=0)) / max(taken.sum(), 1e-300)
     chance = (taken == 0) & (expected < LEAST_EXPECTED)
