@@ -10,7 +10,7 @@ import pytest
 
 import rspmn
 from effort import seeds
-from rspmn import RSPMN, Episodes, Followed, Schema, learn_rspmn
+from rspmn import RSPMN, Episodes, Followed, LearnConfig, Schema, learn_rspmn
 from rspmn.envs.domains import DOMAINS
 from rspmn.envs.random_mdp import random_mdp
 from rspmn.errors import EvidenceError
@@ -407,7 +407,7 @@ def test_a_promise_is_kept_up_to_rounding(unit: float) -> None:
 def test_episodes_may_begin_where_none_did() -> None:
     """Of 300 starts of a taxi, many were never logged: what is done there cannot be told."""
     world = DOMAINS["Taxi"]()
-    model, _ = learn_rspmn(world.generate(400, 10, 0, "final"))
+    model, _ = learn_rspmn(world.generate(400, 10, 0, "final"), LearnConfig(keep="all"))
     began = np.array(model.posterior.evidence.starts)
     alone = float((began == 1).sum())
     assert alone > 100

@@ -320,7 +320,7 @@ class _Search:
         If what matters determines a target in all but a few steps, these are too few for a tree,
         and likely something is missing: given which it is determined in these steps, too.
         """
-        best, level = list[str](), CHANCE / len(others)
+        best, level = list[str](), min(DOUBT, CHANCE / len(others))
         for target in self.fits:
             column = self.after.get(target, target)
             if self.is_late or not 0 < _unexplained(self.rows, column, strata) < few:
