@@ -2,7 +2,7 @@
 
 `python benchmarks/habits.py` prints the value of learned policies, 0 for random and 1 for optimal
 actions, by world, by how the variable moves, by the share of free choices and by episodes.
-`--seeds 3 -o docs` writes docs/habits_figures.md. `experts.py` is about logs of those who act by
+`--seeds 3 -o docs` writes docs/habits_figures.md. `practice.py` is about logs of those who act by
 what matters.
 """
 
@@ -48,8 +48,9 @@ seeds, with the standard deviation of the difference and the seconds that learni
 marks a mean loss of more than {aim}.
 
 The variable is drawn anew in each step, constant in an episode, or goes in turn. "and state":
-it is drawn, and the action depends on the state too. Such a log, without free choices, is no
-different from that of an expert, and the variable is kept; so it is where free choices are few.
+it is drawn, and the action depends on the state too. Without free choices a log is no different
+from that of an expert, and the variable is kept; so it is where free choices are few in a short
+log. Whoever knows that it does not matter says so: `ignore`.
 Five values without free choices make five of the seven decisions of the factored world, and the
 same decision in all of an episode if the variable is constant. What was never done is not
 learned, with the variable or without.
