@@ -18,7 +18,7 @@ log cannot say what others would have led to.
 
 import math
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -91,7 +91,7 @@ def relevance_of(
         return Relevance(names, [], [])
     acts = [name for name in names if name in search.acted_by]
     return Relevance(
-        sorted(kept, key=lambda name: -search.loss(name)),
+        sorted(kept, key=lambda name: -search.loss(name, search.fits)),
         [name for name in acts if name not in kept], [name for name in acts if name in kept],
     )  # fmt: skip
 
@@ -149,12 +149,12 @@ class _Search:
             self.system |= {*new}
         return {*self.names} if self.is_late else self._used(self.fits)
 
-    def loss(self, name: str) -> float:
-        """Return how much likelier trees are with a variable than without it."""
-        without = frozenset(self._used(self.fits)) - {name}
+    def loss(self, name: str, fits: dict[str, _Tree]) -> float:
+        """Return how much likelier trees of all else are with a variable than without it."""
+        without = frozenset(self._used(fits)) - {name}
         return sum(
             tree.score - self._tree(target, without).score
-            for target, tree in self.fits.items() if name in tree.used
+            for target, tree in fits.items() if name in tree.used and target != name
         )  # fmt: skip
 
     def is_compared(self, name: str, enough: float) -> bool:
@@ -207,19 +207,12 @@ class _Search:
         """Return the trees of what matters, grown with as few variables as are needed."""
         fits = self._closed(names)
         while not self.is_late:
-            matter = frozenset(self._used(fits))
-            looked_at = {name for tree in fits.values() for name in tree.used}
-            losses = {
-                name: sum(
-                    tree.score - self._tree(target, matter - {name}).score
-                    for target, tree in fits.items() if name in tree.used and target != name
-                )
-                for name in self.names if name in looked_at - self.system
-            }  # fmt: skip
+            looked_at = {name for tree in fits.values() for name in tree.used} - self.system
+            losses = {name: self.loss(name, fits) for name in self.names if name in looked_at}
             least = min(losses, key=losses.__getitem__, default=None)
             if least is None or losses[least] > MARGIN:
                 break
-            fits = self._closed(matter - {least})
+            fits = self._closed(frozenset(self._used(fits)) - {least})
         return fits
 
     def _closed(self, names: frozenset[str]) -> dict[str, _Tree]:
@@ -291,7 +284,8 @@ class _Search:
         strata = _within(self.rows, decided, sorted(self._used(self.fits)))
         level = LEVEL / (len(others) * len(self.fits))
         best: list[str] = []
-        for target, p in self._tests(self.rows, others, strata):
+        for target in self.fits:
+            p = self._p_values(self.rows, others, target, strata)
             if target == self.two.schema.utility and target in self.rows.table.binned:
                 p = np.minimum(p, mean_p_values(self.rows, others, target, strata))
             if p.min() < level:
@@ -333,17 +327,11 @@ class _Search:
                     best, level = [others[k]], float(p[k])
         return best
 
-    def _tests(self, rows: Rows, names: Sequence[str], strata: Ints) -> Iterator[tuple[str, Array]]:
-        """Yield each target, and the levels at which it depends on variables within strata."""
-        for target in self.fits:
-            if not self.is_late:
-                yield target, self._p_values(rows, names, target, strata)
-
     def _p_values(self, rows: Rows, names: Sequence[str], target: str, strata: Ints) -> Array:
         """Return the levels at which a target depends on variables within strata."""
         column = self.after.get(target, target)
         rows, strata = _varying(rows, column, strata)
-        if not len(rows):
+        if not len(rows) or self.is_late:
             return np.ones(len(names))
         return np.asarray(pair_statistics(rows, names, (column,), strata).low_p_values()[:, 0])
 

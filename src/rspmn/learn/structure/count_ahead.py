@@ -10,12 +10,9 @@ import numpy as np
 
 from rspmn.learn.structure.batched_growth import (
     BayesNeed,
-    Growth,
     MeanNeed,
     Need,
     Needs,
-    run_alone,
-    run_together,
 )
 from rspmn.learn.structure.bayes_factors import evidence_together
 from rspmn.learn.structure.code_table import Codes
@@ -25,18 +22,12 @@ from rspmn.learn.structure.independence import PairStatistics, keep_statistics
 from rspmn.learn.structure.rows import Rows, codes_together
 from rspmn.types import Ints
 
-T = TypeVar("T")
 N = TypeVar("N", Need, MeanNeed, BayesNeed)
 
 #: What has more rows, or more cells, is counted by itself.
 FEW_ROWS, FEW_CELLS = 4_000, 10_000
 #: Indicators of the rows that are counted at once, at most.
 MOST = 1_000_000
-
-
-def run_for(rows: Rows, growth: Growth[T]) -> T:
-    """Run a growth that tests few rows in many ways, its children together; else one by one."""
-    return run_together(growth, count_ahead) if len(rows) <= FEW_ROWS else run_alone(growth)
 
 
 def count_ahead(needs: Needs) -> None:

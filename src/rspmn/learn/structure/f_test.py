@@ -8,31 +8,6 @@ from rspmn.data.keys import group_weights
 from rspmn.types import Array, Ints
 
 
-class FTest(NamedTuple):
-    """How far the mean of a number depends on a variable."""
-
-    explained: float  # the sum of squares that it explains beyond chance
-    p_value: float
-
-
-def f_test(codes: Ints, strata: Ints, target: Array, weights: Array) -> FTest:
-    """Test for equal means at all codes within each stratum.
-
-    `codes`: the values of the variable, from 0 [n]. `strata`: what is given [n]. `target`: the
-    number [n]. `weights`: how often each row occurred [n].
-
-    Examples
-    --------
-    >>> codes, strata = np.array([0, 0, 1, 1]), np.zeros(4, dtype=np.int64)
-    >>> test = f_test(codes, strata, np.array([0.0, 2.0, 4.0, 6.0]), np.ones(4))
-    >>> round(test.explained, 9), round(test.p_value, 6)  # 16 between, 4 within: F = 16 / (4 / 2)
-    (14.0, 0.105573)
-    """
-    group = np.zeros(len(codes), dtype=np.int64)
-    found = f_tests(codes[:, None], strata, target, weights, np.zeros(1), group)
-    return FTest(float(found.explained[0, 0]), float(found.p_value[0, 0]))
-
-
 class FTests(NamedTuple):
     """How far the mean of a number depends on each of several variables, in sets of rows."""
 
@@ -46,8 +21,16 @@ def f_tests(
     """Test for equal means at all codes of each of several variables, in several sets of rows.
 
     `codes`: the values of the variables, from 0 [n, variables]. `strata`: what is given; all rows
-    of a stratum are in one group [n]. `target`, `weights`: as in `f_test`. [n] each. `within`: the
-    sum of squares within the rows of each group [groups]. `group`: the set that each row is in [n].
+    of a stratum are in one group [n]. `target`: the number [n]. `weights`: how often each row
+    occurred [n]. `within`: the sum of squares within the rows of each group [groups]. `group`: the
+    set that each row is in [n].
+
+    Examples
+    --------
+    >>> codes, one = np.array([[0], [0], [1], [1]]), np.zeros(4, dtype=np.int64)
+    >>> test = f_tests(codes, one, np.array([0.0, 2.0, 4.0, 6.0]), np.ones(4), np.zeros(1), one)
+    >>> test.explained.round(9), test.p_value.round(6)  # 16 between, 4 within: F = 16 / (4 / 2)
+    (array([[14.]]), array([[0.105573]]))
     """
     from scipy.special import fdtrc
 

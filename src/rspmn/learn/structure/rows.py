@@ -98,13 +98,6 @@ class Rows:
         sizes = np.array([self.table.sizes[name] for name in names], dtype=np.int64)
         return Codes(self.table.codes.take(self.index, names), sizes)
 
-    def strata_of(self, name: str) -> Ints:  # [n]
-        """Return the strata of a variable's values: statistics given them are kept."""
-        key = "strata", name
-        if key not in self.memo:
-            self.memo[key] = self.codes(name).astype(np.int64) + 1
-        return self.memo[key]  # type: ignore[no-any-return]
-
     def column(self, name: str) -> Column:
         """Return the values of a variable."""
         return self.table.columns[name].take(self.index)
