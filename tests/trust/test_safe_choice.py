@@ -166,6 +166,7 @@ def test_where_states_are_numbers_an_action_needs_a_few_steps(walks: RSPMN) -> N
     choice = walks.policy(5).choice
     assert choice is not None
     assert choice.plans[0] == Supported(3)
+    assert choice.chosen == 0
     assert not choice.is_plain
 
 

@@ -190,9 +190,9 @@ def choice_of(model: Model, arguments: Arguments) -> SafeChoice | None:
 
 
 def print_choice(model: Model, arguments: Arguments) -> None:
-    """Print which plan is recommended, and why, unless it is that of maximum expected utility."""
+    """Print which plan is recommended, and why, if others are safer than the first."""
     choice = choice_of(model, arguments)
-    if choice is not None and not choice.is_plain:
+    if choice is not None and choice.chosen:
         warn(f"recommended: {choice.text}")
 
 

@@ -67,11 +67,11 @@ def _of_values(worth: Mapping[str, Any]) -> Iterator[Warned]:
 
 
 def _of_choice(choice: SafeChoice | None) -> Iterator[Warned]:
-    if choice is not None and not choice.is_plain:
+    if choice is not None and choice.chosen:
         yield _warned(
             "note",
             f"Recommended: {choice.text}",
-            "The log does not support that the plan of maximum expected utility is better",
+            f"The log does not support that {choice.names[0]} is better",
         )
 
 

@@ -122,9 +122,17 @@ class SafeChoice:
         return self.plan is None
 
     @property
+    def names(self) -> list[str]:
+        """Return the plans in words."""
+        return [
+            "the plan of maximum expected utility" if plan is None else str(plan)
+            for plan in self.plans
+        ]
+
+    @property
     def text(self) -> str:
         """Return the choice in words."""
-        names = [str(p or "the plan of maximum expected utility") for p in self.plans]
+        names = self.names
         if self.doubt:
             return f"{names[0]}, which was not compared with practice: {self.doubt}"
         k = self.chosen
