@@ -17,6 +17,8 @@ LAYERS: list[set[str]] = [
     {"schema"},
     {"circuit"},
     {"data", "end_nodes", "successor_counts"},
+    {"context_trees"},
+    {"behaviour"},
     {"model"},
     {"spmn"},
     {"model_file", "infer"},

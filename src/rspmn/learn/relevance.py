@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rspmn.context_trees import EVERY, LEAF, Contexts, Trees
 from rspmn.data.columns import Column
 from rspmn.data.distinct import distinct_integers, distinct_rows
 from rspmn.data.keys import group_weights
@@ -34,10 +35,9 @@ from rspmn.learn.structure.independence import pair_statistics
 from rspmn.learn.structure.relevance import MOST_GIVEN, mean_p_values
 from rspmn.learn.structure.rows import Rows, with_columns, with_joint_variable
 from rspmn.learn.successors.behaviour import LEAST_EXPECTED
-from rspmn.learn.successors.gains import EVERY, LEAF, SeenValues, strengths
+from rspmn.learn.successors.gains import SeenValues, strengths
 from rspmn.learn.successors.splits import Entries
-from rspmn.learn.successors.transitions import Contexts
-from rspmn.learn.successors.trees import Trees, grow_trees
+from rspmn.learn.successors.trees import grow_trees
 from rspmn.learn.two_step import TwoSteps
 from rspmn.schema import Kind
 from rspmn.types import Array, Bools, Ints

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rspmn.learn.successors.gains import EVERY, LEAF, Gains
+from rspmn.context_trees import EVERY, LEAF, Contexts, Trees
+from rspmn.learn.successors.gains import Gains
 from rspmn.learn.successors.splits import Entries, Open, dependent_components
-from rspmn.learn.successors.transitions import Contexts
-from rspmn.learn.successors.trees import Tied, Trees, grow_trees
+from rspmn.learn.successors.trees import grow_trees, learn_tied
 from rspmn.types import Array
 
 Codes = list[tuple[int, ...]]
@@ -132,7 +132,7 @@ def test_counts_of_a_node_are_those_of_its_children(
 ) -> None:
     codes, sizes, context, value, weight = log
     seen = contexts(codes, sizes)
-    tied = Tied.learn(seen, np.array(context), [np.array(value)], np.array(weight))
+    tied = learn_tied(seen, np.array(context), [np.array(value)], np.array(weight))
     counts = tied.counts.toarray()
     for node in np.flatnonzero(tied.trees.variable != LEAF).tolist():
         children = np.flatnonzero(tied.trees.parent == node)
@@ -181,7 +181,7 @@ def test_what_is_spread_is_one_leaf() -> None:
     seen = contexts([(k,) for k in range(30)], (30,))
     for steps in (60, 200, 2_000):
         context, value = rng.integers(30, size=steps), rng.binomial(10, 0.5, size=steps)
-        tied = Tied.learn(seen, context, [value], np.ones(steps))
+        tied = learn_tied(seen, context, [value], np.ones(steps))
         assert tied.num_leaves(1) == (1,)
 
 
@@ -206,7 +206,7 @@ def test_leaves_are_the_same_looked_up_and_one_by_one() -> None:
     rng = np.random.default_rng(0)
     seen = contexts(rng.integers(0, 4, (400, 4)).tolist(), (4, 4, 4, 5))  # a 4 is never seen
     value = seen.codes[:, 0] + 4 * (seen.codes[:, 2] == 3)
-    tied = Tied.learn(seen, np.arange(400), [value, np.zeros_like(value)], np.ones(400))
+    tied = learn_tied(seen, np.arange(400), [value, np.zeros_like(value)], np.ones(400))
     asked = contexts(rng.integers(0, 4, (400, 4)).tolist(), (4, 4, 4, 5))
     assert tied.trees._used == [[0, 2], []]
     for component in range(2):
@@ -221,7 +221,7 @@ def test_one_value_against_all_others() -> None:
     rng = np.random.default_rng(0)
     context = np.repeat(np.arange(9), 60)
     value = np.where(context == 4, 1, rng.random(len(context)) < 0.6).astype(np.int64)
-    tied = Tied.learn(seen, context, [value], np.ones(len(context)))
+    tied = learn_tied(seen, context, [value], np.ones(len(context)))
     leaf = tied.trees.find(seen, 0)
     assert len(set(leaf.tolist())) == 2
     assert np.flatnonzero(leaf == leaf[4]).tolist() == [4]
@@ -235,7 +235,7 @@ def test_numbers_are_split_where_they_differ() -> None:
     context = np.repeat(np.arange(6), 8)
     value = np.array([k % 4 != 3 if c < 3 else k % 4 == 3 for c in range(6) for k in range(8)])
     for seen, leaves in ((ordered, [0, 0, 0, 1, 1, 1]), (plain, [0, 1, 2, 3, 4, 5])):
-        tied = Tied.learn(seen, context, [value.astype(np.int64)], np.ones(len(context)))
+        tied = learn_tied(seen, context, [value.astype(np.int64)], np.ones(len(context)))
         leaf = tied.trees.find(seen, 0)
         assert (np.array(leaves)[:, None] == leaves).tolist() == (leaf[:, None] == leaf).tolist()
         assert tied.distribution(seen).toarray()[:, 1] == pytest.approx([0.75] * 3 + [0.25] * 3)
@@ -277,7 +277,7 @@ def test_copies_of_a_variable_change_nothing(seed: int) -> None:
     assert copied.copies.tolist() == [False, False, True]
     context, value = rng.integers(6, size=40), rng.integers(2, size=40)
     value[context > 3] |= rng.random(int((context > 3).sum())) < rng.random()
-    one, other = (Tied.learn(seen, context, [value], np.ones(40)) for seen in (plain, copied))
+    one, other = (learn_tied(seen, context, [value], np.ones(40)) for seen in (plain, copied))
     leaf, same = one.trees.find(plain, 0), other.trees.find(copied, 0)
     assert ((leaf[:, None] == leaf) == (same[:, None] == same)).all()
 
@@ -289,7 +289,7 @@ def test_noise_is_not_split_on() -> None:
     split = 0
     for _ in range(100):
         context = rng.integers(6, size=200)
-        tied = Tied.learn(seen, context, [rng.integers(2, size=200)], np.ones(200))
+        tied = learn_tied(seen, context, [rng.integers(2, size=200)], np.ones(200))
         split += bool((tied.trees.variable != LEAF).any())
     assert split < 5
 
@@ -307,9 +307,9 @@ def test_a_variable_that_comes_first() -> None:
     seen = contexts([(0, 0), (0, 1), (1, 0), (1, 1)], (2, 2))
     context = np.arange(4)
     value = context % 2  # what x1 is
-    tied = Tied.learn(seen, context, [value], np.full(4, 50.0), "x0")
+    tied = learn_tied(seen, context, [value], np.full(4, 50.0), "x0")
     assert tied.trees.variable[0] == 0
-    free = Tied.learn(seen, context, [value], np.full(4, 50.0), "x0", if_relevant=True)
+    free = learn_tied(seen, context, [value], np.full(4, 50.0), "x0", if_relevant=True)
     assert free.trees.variable[0] == 1
 
 

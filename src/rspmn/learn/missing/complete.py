@@ -12,12 +12,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from rspmn.context_trees import Contexts
 from rspmn.data.windows import Windows
 from rspmn.infer.compiled.groups import drawn_columns
 from rspmn.learn.missing.lacking_steps import CodedSteps, lacks_values, steps_of, unrolled, written
 from rspmn.learn.missing.whole_states import drawn_as_states
-from rspmn.learn.successors.transitions import Contexts
-from rspmn.learn.successors.trees import Tied
+from rspmn.learn.successors.trees import learn_tied
 from rspmn.schema import Kind
 from rspmn.types import Array, Bools, Ints
 
@@ -106,7 +106,7 @@ def _drawn(
 ) -> Ints:  # fmt: skip
     """Return a value for each row that lacks it, given its context."""
     known = np.flatnonzero(codes > 0)
-    tree = Tied.learn(contexts, known, [codes[known]], weight[known], deadline=deadline)
+    tree = learn_tied(contexts, known, [codes[known]], weight[known], deadline=deadline)
     wanted = Contexts(contexts.names, contexts.sizes, contexts.codes[lacking])
     chances = tree.distribution(wanted).toarray()
     return drawn_columns(chances, rng)

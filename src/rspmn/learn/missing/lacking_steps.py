@@ -4,11 +4,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rspmn.context_trees import Contexts
 from rspmn.data.columns import MISSING, Column
 from rspmn.data.episodes import Followed
 from rspmn.data.keys import joint_key
 from rspmn.data.windows import Windows, group_windows
-from rspmn.learn.successors.transitions import Contexts
 from rspmn.schema import Kind
 from rspmn.types import Array, Bools, Ints
 

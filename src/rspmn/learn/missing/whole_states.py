@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rspmn.context_trees import Contexts
 from rspmn.data.keys import group_weights
 from rspmn.infer.compiled.groups import drawn_columns
 from rspmn.learn.missing.lacking_steps import CodedSteps, distinct_rows
-from rspmn.learn.successors.transitions import Contexts
-from rspmn.learn.successors.trees import Tied
+from rspmn.learn.successors.trees import learn_tied
 from rspmn.memory import KEPT
 from rspmn.types import Array, Bools, Ints
 
@@ -71,7 +71,7 @@ class _Factors:
             if not known.any():
                 return np.zeros((steps.num_made, size, len(states)))
             seen = which[known], [codes[known]], steps.weight[known]
-            tree = Tied.learn(contexts, *seen, deadline=deadline)
+            tree = learn_tied(contexts, *seen, deadline=deadline)
             found = np.full((len(pairs), size), LEAST)
             chances = tree.distribution(asked).toarray()
             found[:, : chances.shape[1]] = np.maximum(chances, LEAST)
@@ -113,7 +113,7 @@ def _chances_of_made(steps: CodedSteps, states: Ints, deadline: float) -> Array:
     """Return how likely decisions are in each state: whoever decided saw more than the log has."""
     first, which = distinct_rows(steps.state)
     contexts = Contexts(steps.names, steps.sizes, steps.state[first])
-    tree = Tied.learn(contexts, which, [steps.made], steps.weight, deadline=deadline)
+    tree = learn_tied(contexts, which, [steps.made], steps.weight, deadline=deadline)
     asked = Contexts(steps.names, steps.sizes, states)
     return np.ascontiguousarray(np.log(np.maximum(tree.distribution(asked).toarray(), LEAST)).T)
 

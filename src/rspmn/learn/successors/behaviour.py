@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rspmn.context_trees import Contexts, Tied
 from rspmn.data.distinct import distinct_rows, find_sorted
 from rspmn.data.keys import group_weights
 from rspmn.learn.successors.seen_together import SeenTogether
-from rspmn.learn.successors.transitions import Contexts, Transitions, contexts_of
-from rspmn.learn.successors.trees import Tied
+from rspmn.learn.successors.transitions import Transitions, contexts_of
+from rspmn.learn.successors.trees import learn_tied
 from rspmn.types import Array, Bools, Ints
 
 #: A decision was avoided in a context without a try if at least so many were to be expected.
@@ -43,7 +44,7 @@ class Behaviour:
         for decision in transitions.schema.decisions:
             contexts, context = contexts_of(transitions, names, window)
             made, size = transitions.codes_of(decision, window)
-            tree = Tied.learn(contexts, context, [made], counts)
+            tree = learn_tied(contexts, context, [made], counts)
             seen = SeenTogether(*_joined(contexts.codes[context], contexts.sizes, made, size))
             steps = group_weights(context, counts)
             taken = np.unique(context * size + made)

@@ -7,10 +7,10 @@ from itertools import combinations
 
 import numpy as np
 
+from rspmn.context_trees import Contexts, Tied
 from rspmn.learn.structure.independence import PairStatistics, components, stratum_statistics
 from rspmn.learn.successors.moves import learn_factors
-from rspmn.learn.successors.transitions import Component, Contexts, Transitions
-from rspmn.learn.successors.trees import Tied
+from rspmn.learn.successors.transitions import Component, Transitions
 from rspmn.types import Array, Bools, Ints
 
 #: The probability of joining any two variables that are independent. With many contexts that are

@@ -11,11 +11,12 @@ from functools import cached_property
 
 import numpy as np
 
+from rspmn.context_trees import Contexts
 from rspmn.data.keys import group_weights
 from rspmn.learn.successors.behaviour import Behaviour
 from rspmn.learn.successors.predict import Predicted
 from rspmn.learn.successors.products import FactorProducts
-from rspmn.learn.successors.transitions import Contexts, SuccessorWeights, Transitions
+from rspmn.learn.successors.transitions import SuccessorWeights, Transitions
 from rspmn.learn.successors.unobserved_states import CHUNK, Beyond
 from rspmn.learn.successors.untried import (
     MOST_BRANCHES,

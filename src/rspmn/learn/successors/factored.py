@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rspmn.context_trees import Contexts, Sparse, Tied
 from rspmn.data.distinct import distinct_rows
 from rspmn.data.keys import group_weights
 from rspmn.infer.compiled.expectation import Expectation
@@ -29,14 +30,12 @@ from rspmn.learn.successors.products import FactorProducts, Priors
 from rspmn.learn.successors.strength import Strength, best_strength
 from rspmn.learn.successors.transitions import (
     Component,
-    Contexts,
     Sharing,
     SuccessorWeights,
     Transitions,
     contexts_of,
     count_successors,
 )
-from rspmn.learn.successors.trees import Sparse, Tied
 from rspmn.types import Array, Bools, Ints
 
 

@@ -17,17 +17,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rspmn.context_trees import EVERY, LEAF, UP_TO
 from rspmn.data.keys import group_weights
 from rspmn.types import Array, Bools, Ints
 
 #: The weight of the prior that expects few values, in steps.
 STRENGTH = 1.0
-#: The variable of a node that is not split.
-LEAF = -1
-#: The value of a node that is split by all values of its variable.
-EVERY = -1
-#: The value of a node that is split into values of at most v, and all above, is this less v.
-UP_TO = -2
 #: Smaller gains are rounding errors.
 LEAST = 1e-9
 

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from rspmn.circuit.node_arrays import ranges
+from rspmn.context_trees import EVERY, LEAF, Contexts, Tied, Trees, branch_of
 from rspmn.data.keys import group_weights
 from rspmn.learn.structure.contingency import distinct_weights
-from rspmn.learn.successors.gains import EVERY, LEAF, log_likelihood, strengths
-from rspmn.learn.successors.transitions import Component, Contexts, Transitions
-from rspmn.learn.successors.trees import Tied, Trees, branch_of
+from rspmn.learn.successors.gains import log_likelihood, strengths
+from rspmn.learn.successors.transitions import Component, Transitions
+from rspmn.learn.successors.trees import learn_tied
 from rspmn.schema import Kind
 from rspmn.types import Array, Bools, Ints
 
@@ -91,7 +92,7 @@ def learn_factors(
     }
     both = [*values, *(which for _, which in moves.values())]
     known = contexts, context, both, weights, first
-    tied = Tied.learn(*known, if_relevant=True, deadline=transitions.deadline)
+    tied = learn_tied(*known, if_relevant=True, deadline=transitions.deadline)
     if not moves:
         return tied
     logs, roots = _log_likelihoods(tied.trees, contexts), np.arange(len(parts))

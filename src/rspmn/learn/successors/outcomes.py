@@ -12,12 +12,13 @@ from functools import cached_property
 
 import numpy as np
 
+from rspmn.context_trees import Contexts
 from rspmn.data.keys import group_weights
 from rspmn.infer.compiled.layers import ranges
 from rspmn.learn.successors.predict import Predictor, UnseenContexts
 from rspmn.learn.successors.priors import Factors
 from rspmn.learn.successors.strength import Strength, best_strength
-from rspmn.learn.successors.transitions import Contexts, Transitions, contexts_of
+from rspmn.learn.successors.transitions import Transitions, contexts_of
 from rspmn.successor_counts import SharedUtilities
 from rspmn.types import Array, Ints
 

@@ -5,11 +5,12 @@ from functools import cached_property
 
 import numpy as np
 
+from rspmn.context_trees import Contexts
 from rspmn.data.distinct import find_sorted
 from rspmn.data.keys import group_weights
 from rspmn.learn.successors.priors import Factors
-from rspmn.learn.successors.transitions import Contexts, Transitions, contexts_of
-from rspmn.learn.successors.trees import Tied
+from rspmn.learn.successors.transitions import Transitions, contexts_of
+from rspmn.learn.successors.trees import learn_tied
 from rspmn.types import Array, Bools, Ints
 
 #: A branch is not extrapolated if more than this share of it leads to states of no interface node.
@@ -89,7 +90,7 @@ class Predictor:
         logged, context = contexts_of(transitions, names, window)
         code = transitions.table.codes[schema.utility][window].astype(np.int64) + 1
         self.sizes = int(code.max()) + 1  # of the utility's codes, as contexts have them
-        self.earned = Tied.learn(logged, context, [code], counts)
+        self.earned = learn_tied(logged, context, [code], counts)
         self.numbers = transitions.table.columns[schema.utility].data[window]  # [transitions]
         self.means = self.earned.means(logged, context, self.numbers, counts)
         of_codes = group_weights(code, counts * self.numbers)
@@ -99,7 +100,7 @@ class Predictor:
         self.ends = None
         if over.any():
             logged, context = contexts_of(transitions, (*names, schema.utility), window)
-            self.ends = Tied.learn(logged, context, [over.astype(np.int64)], counts, self.utility)
+            self.ends = learn_tied(logged, context, [over.astype(np.int64)], counts, self.utility)
 
     def __call__(self, asked: UnseenContexts, pairs: int) -> Predicted:
         """Return what would come of pairs, given each utility that may be earned."""

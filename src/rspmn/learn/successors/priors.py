@@ -15,8 +15,8 @@ from functools import cached_property
 import numpy as np
 
 from rspmn.circuit import LatentFactors
-from rspmn.learn.successors.transitions import Component, Contexts, Transitions
-from rspmn.learn.successors.trees import Sparse, Tied
+from rspmn.context_trees import Contexts, Sparse, Tied
+from rspmn.learn.successors.transitions import Component, Transitions
 from rspmn.successor_counts import SharedFactors
 from rspmn.types import Array, Ints
 

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from rspmn.context_trees import Sparse
 from rspmn.data.distinct import distinct_rows
 from rspmn.data.keys import group_weights
 from rspmn.infer.compiled.cell_tree import CellTree, Limit
@@ -20,7 +21,6 @@ from rspmn.infer.compiled.expectation import Expectation, expectation_within
 from rspmn.learn.structure.contingency import distinct_weights
 from rspmn.learn.successors.priors import Factors
 from rspmn.learn.successors.transitions import Spread, SuccessorWeights
-from rspmn.learn.successors.trees import Sparse
 from rspmn.types import Array, Bools, Ints
 
 #: With fewer products of factors than this, (contexts × boxes), each is simply computed.

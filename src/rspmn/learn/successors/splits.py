@@ -10,12 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rspmn.context_trees import EVERY, LEAF, Contexts
 from rspmn.data.distinct import distinct_integers
 from rspmn.data.keys import group_weights
 from rspmn.learn.structure.contingency import distinct_weights
 from rspmn.learn.successors.gains import (
-    EVERY,
-    LEAF,
     LEAST,
     Gains,
     SeenValues,
@@ -23,7 +22,6 @@ from rspmn.learn.successors.gains import (
     log_likelihood,
     strengths,
 )
-from rspmn.learn.successors.transitions import Contexts
 from rspmn.types import Array, Ints
 
 #: Entries that are counted at once, of several variables.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from rspmn.circuit import LatentFactors
+from rspmn.context_trees import Contexts
 from rspmn.data.columns import Column
 from rspmn.data.distinct import find_sorted
 from rspmn.data.keys import group_weights, joint_key
@@ -190,56 +191,6 @@ class Successors(Protocol):
     def __call__(self, transitions: Transitions) -> tuple[SuccessorWeights, object]:
         """Return the weights of every S_L, and what there is to say about them."""
         ...
-
-
-@dataclass(frozen=True, eq=False)
-class Contexts:
-    """Distinct joint values of some variables; 0 is the code of a missing value."""
-
-    names: tuple[str, ...]
-    sizes: Ints  # [variables], the number of codes of each
-    codes: Ints  # [contexts, variables]
-    ordered: frozenset[str] = frozenset()  # variables whose codes are in the order of numbers
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    @cached_property
-    def columns(self) -> Ints:  # [variables, contexts]
-        """The codes of each variable, one after the other in memory."""
-        return np.ascontiguousarray(self.codes.T)
-
-    @cached_property
-    def copies(self) -> Bools:  # [variables]
-        """Which variables divide the contexts as one before them does: they add no split."""
-        seen: set[bytes] = set()
-        found = np.zeros(len(self.names), dtype=bool)
-        places = np.arange(len(self))[::-1]
-        for k, (codes, size) in enumerate(zip(self.columns, self.sizes.tolist(), strict=True)):
-            first = np.zeros(size, dtype=np.int64)  # where each code occurs first
-            first[codes[::-1]] = places
-            key = first[codes].tobytes()
-            found[k] = key in seen
-            seen.add(key)
-        return found
-
-    def only(self, names: Sequence[str]) -> "Contexts":
-        """Return the contexts with some of the variables only; they need not be distinct."""
-        at = [self.names.index(name) for name in names]
-        return Contexts(tuple(names), self.sizes[at], self.codes[:, at], self.ordered)
-
-    def with_variable(self, name: str, size: int, rows: Ints, codes: Ints) -> "Contexts":
-        """Return some of the contexts with one more variable."""
-        wider = np.hstack([self.codes[rows], np.asarray(codes)[:, None]])
-        return Contexts((*self.names, name), np.append(self.sizes, size), wider, self.ordered)
-
-    def key(self, names: Sequence[str]) -> Ints:  # [contexts]
-        """Return one number for the joint value of some variables."""
-        at = [self.names.index(name) for name in names]
-        columns = [(self.codes[:, k], int(self.sizes[k])) for k in at]
-        if not columns:
-            return np.zeros(len(self), dtype=np.int64)
-        return np.unique(joint_key(columns), return_inverse=True)[1]
 
 
 def contexts_of(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rspmn.circuit import Leaf, Network
+from rspmn.context_trees import Contexts
 from rspmn.data.distinct import distinct_rows
 from rspmn.data.episodes import Followed
 from rspmn.data.keys import group_weights
@@ -25,7 +26,7 @@ from rspmn.learn.successors.factored import Learned, Ties
 from rspmn.learn.successors.likely_states import CUT, LikelyStates
 from rspmn.learn.successors.predict import Predicted, Predictor, UnseenContexts
 from rspmn.learn.successors.seen_together import SeenTogether
-from rspmn.learn.successors.transitions import Contexts, Transitions, contexts_of
+from rspmn.learn.successors.transitions import Transitions, contexts_of
 from rspmn.model import RSPMN
 from rspmn.types import Array, Bools, Ints
 

@@ -14,6 +14,7 @@ import numpy as np
 from rspmn.availability import label
 from rspmn.circuit import LatentFactors
 from rspmn.circuit.blocks import BlockBuilder
+from rspmn.context_trees import Contexts
 from rspmn.data.keys import group_weights
 from rspmn.infer.compiled.layers import ranges
 from rspmn.learn.structure.contingency import distinct_weights
@@ -22,12 +23,7 @@ from rspmn.learn.successors.behaviour import Behaviour
 from rspmn.learn.successors.links import Links
 from rspmn.learn.successors.predict import Predicted, Predictor, UnseenContexts
 from rspmn.learn.successors.products import FactorProducts
-from rspmn.learn.successors.transitions import (
-    Contexts,
-    SuccessorWeights,
-    Transitions,
-    contexts_of,
-)
+from rspmn.learn.successors.transitions import SuccessorWeights, Transitions, contexts_of
 from rspmn.model import RSPMN, Untried
 from rspmn.types import Array, Bools, Ints
 
