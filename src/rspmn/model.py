@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 import numpy as np
 
 from rspmn.availability import NeverTaken
+from rspmn.behaviour import UNKNOWN_BEHAVIOUR, Behaviour
 from rspmn.circuit import (
     Max,
     Network,
@@ -149,6 +150,8 @@ class RSPMN:
     #: Decisions that were never tried where the logger was expected to; and all that were not,
     #: where states are numbers. Queries use them only with `offer="all"`.
     avoided: Untried | None = None
+    #: What the logger does; without trees if that is not known.
+    behaviour: Behaviour = UNKNOWN_BEHAVIOUR
 
     def __post_init__(self) -> None:
         interfaces = len(self.template.roots)
@@ -166,6 +169,7 @@ class RSPMN:
         for part in (self.untried, self.avoided):
             if part is not None:
                 part.check_fit(self.schema, interfaces)
+        self.behaviour.check_fit(self.schema)
         for counts in (self.counts, self.soft_counts):
             if counts is not None:
                 counts.check_fit(interfaces)

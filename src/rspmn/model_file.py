@@ -1,14 +1,13 @@
 """Model files: versioned JSON that people can read. No pickle.
 
-{"format": "rspmn", "version": 1, "kind": "rspmn", "schema": …, "top": …, "template": …}
+{"format": "rspmn", "version": 14, "kind": "rspmn", "schema": …, "top": …, "template": …}
 
-Version 2 adds decisions that were never tried. Version 3 adds where decisions were never taken, and
-laws in the schema. Version 4 adds the counts behind the weights of S_L. Version 5 adds the names of
-variables that were set aside. Version 6 adds factored latents. Version 7 adds the counts behind
-soft boxes. Version 8 adds interface nodes beyond the log. Version 9 adds shared utilities. Version
-10 adds large networks as arrays, long lists as differences, and leaves of moves. Version 11 adds
-the ranges of rewards, version 12 logged steps of soft boxes, and which decisions never tried were
-avoided. Models without them are written as version 1.
+Files of older versions lack parts that came later, and can be read: 2 decisions that were never
+tried; 3 laws, and where decisions were never taken; 4 counts behind the weights of S_L; 5 variables
+that were set aside; 6 factored latents; 7 counts behind soft boxes; 8 interface nodes beyond the
+log; 9 shared utilities; 10 networks as arrays, lists as differences, leaves of moves; 11 ranges of
+rewards; 12 logged steps of soft boxes, and which decisions never tried were avoided; 13 held-out
+rows; 14 what the logger does.
 """
 
 import gzip
@@ -21,10 +20,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from rspmn.availability import NeverTaken
-from rspmn.circuit import FactoredLatents, Network
-from rspmn.circuit.fields import Fields, compact, is_long, located
+from rspmn.behaviour import UNKNOWN_BEHAVIOUR, Behaviour, DecisionTree, Given
+from rspmn.circuit import Network
+from rspmn.circuit.fields import Fields, compact, located
 from rspmn.circuit.json import dumps, network_from_json, network_to_json
-from rspmn.circuit.node_arrays import KINDS
 from rspmn.errors import ModelFileError, did_you_mean
 from rspmn.files import write_atomically
 from rspmn.model import RSPMN, Untried
@@ -38,11 +37,11 @@ from rspmn.successor_counts import (
     StepSample,
     SuccessorCounts,
 )
-from rspmn.values import as_value
+from rspmn.values import Value, as_value
 
 FORMAT = "rspmn"
 #: Increased whenever an older rspmn could misread a newer file.
-VERSION = 13
+VERSION = 14
 #: Lists and records that older versions of the format do not have; they are left out if empty.
 OPTIONAL = "utilities", "parameter", "going", "ending", "jumps", "sample", "held_out"
 #: A gzip file may hold so many bytes, or so many times its own: models are packed 5 to 20 times.
@@ -55,7 +54,7 @@ def save(model: RSPMN | SPMN, path: str | Path) -> None:
     """Write a model, gzipped if the name ends in .gz; atomically."""
     parts = {
         "format": dumps(FORMAT),
-        "version": dumps(_version_of(model)),
+        "version": dumps(VERSION),
         "kind": dumps("rspmn" if isinstance(model, RSPMN) else "spmn"),
         "schema": dumps(model.schema.to_dict()),
         **(_parts_of_rspmn(model) if isinstance(model, RSPMN) else _parts_of_spmn(model)),
@@ -85,7 +84,7 @@ def _parts_of_rspmn(model: RSPMN) -> dict[str, str]:
     for name, listed in (("set_aside", model.set_aside), ("beyond", compact(model.beyond))):
         if listed:
             parts[name] = dumps(listed)
-    return parts | _never_taken_part(model)
+    return parts | _logger_part(model)
 
 
 def _parts_of_spmn(model: SPMN) -> dict[str, str]:
@@ -95,21 +94,32 @@ def _parts_of_spmn(model: SPMN) -> dict[str, str]:
         "network": network_to_json(model.network),
         "background": dumps(None) if background is None else network_to_json(background),
         "rows": dumps(model.rows),
-        **_never_taken_part(model),
+        **_logger_part(model),
         **({"usual": dumps(model.usual)} if model.usual else {}),
         **({"earned": dumps(model.earned)} if model.earned else {}),
         **({} if model.held_out is None else {"held_out": dumps(_fields_of(model.held_out))}),
     }
 
 
-def _never_taken_part(model: RSPMN | SPMN) -> dict[str, str]:
-    """Return where decisions were never taken, a row a line; nothing if they were everywhere."""
-    rows = [dumps([n.decision, n.value, n.variable, n.at, n.expected]) for n in model.never_taken]
-    return {"never_taken": "[\n" + ",\n".join(rows) + "\n]"} if rows else {}
+def _logger_part(model: RSPMN | SPMN) -> dict[str, str]:
+    """Return what the logger does, and where decisions were never taken; nothing of neither."""
+    never = [dumps([n.decision, n.value, n.variable, n.at, n.expected]) for n in model.never_taken]
+    trees = [
+        dumps({**_fields_of(tree), "given": [*map(_fields_of, tree.given)]})
+        for tree in model.behaviour.trees
+    ]
+    parts = {"never_taken": never, "behaviour": trees}
+    return {name: "[\n" + ",\n".join(rows) + "\n]" for name, rows in parts.items() if rows}
 
 
 def _fields_of(
-    record: SuccessorCounts | SharedFactors | SharedUtilities | SoftCounts | Logged,
+    record: SuccessorCounts
+    | SharedFactors
+    | SharedUtilities
+    | SoftCounts
+    | Logged
+    | DecisionTree
+    | Given,
 ) -> dict[str, object]:
     """Return what a record holds. `asdict` would copy its long tuples, number by number."""
     found = {field.name: getattr(record, field.name) for field in dataclass_fields(record)}
@@ -125,38 +135,6 @@ def _integers_of(record: object) -> dict[str, tuple[int, ...]]:
     """Return the lists of integers of a record; none of None."""
     named = () if record is None else dataclass_fields(record)  # type: ignore[arg-type]
     return {f.name: getattr(record, f.name) for f in named if f.type == tuple[int, ...]}
-
-
-def _version_of(model: RSPMN | SPMN) -> int:
-    """Return the oldest version of the format that can hold a model."""
-    declared = bool(model.never_taken or model.schema.laws)
-    if isinstance(model, SPMN):
-        networks = [model.network, *([] if model.background is None else [model.background])]
-        if model.earned or model.held_out is not None:
-            return 13
-        return 10 if any(map(is_long, networks)) else 3 if declared else 1
-    counts = model.counts
-    records = [counts, *([] if counts is None else [counts.factors, counts.utilities])]
-    lists = [numbers for record in records for numbers in _integers_of(record).values()]
-    soft = model.soft_counts
-    logged = counts or soft
-    needs = {
-        13: counts is not None and counts.held_out is not None,
-        12: any(part is not None for part in (model.untried, model.avoided, soft and soft.sample)),
-        11: logged is not None and bool(logged.going or logged.ending),
-        10: any(map(is_long, model.networks))
-        or any(map(is_long, lists))
-        or bool(counts is not None and counts.factors is not None and counts.factors.parameter),
-        9: counts is not None and counts.utilities is not None,
-        8: bool(model.beyond),
-        7: soft is not None,
-        6: any((n.arrays.kind == KINDS[FactoredLatents]).any() for n in model.networks),
-        5: bool(model.set_aside),
-        4: counts is not None,
-        3: declared,
-        2: model.untried is not None,
-    }
-    return max((version for version, is_needed in needs.items() if is_needed), default=1)
 
 
 def load(path: str | Path) -> RSPMN | SPMN:
@@ -194,8 +172,8 @@ def load_spmn(path: str | Path) -> SPMN:
 #: The parts of each kind of model.
 _KINDS = {
     "rspmn": "top template visits untried untried_at expected expected_at avoided avoided_at "
-    "counts soft_counts set_aside beyond never_taken",
-    "spmn": "network background rows never_taken usual earned held_out",
+    "counts soft_counts set_aside beyond never_taken behaviour",
+    "spmn": "network background rows never_taken behaviour usual earned held_out",
 }
 
 
@@ -213,7 +191,8 @@ def _rspmn(fields: Fields, schema: Schema) -> RSPMN:
     counts, soft = _counts(fields), _soft_counts(fields)
     beyond = _whole(fields, "beyond") if "beyond" in fields.raw else ()
     return RSPMN(
-        schema, top, template, visits, untried, never, counts, aside, soft, beyond, avoided
+        schema, top, template, visits, untried, never, counts, aside, soft, beyond, avoided,
+        _behaviour(fields),
     )  # fmt: skip
 
 
@@ -294,6 +273,28 @@ def _never_taken(fields: Fields) -> tuple[NeverTaken, ...]:
     return tuple(found)
 
 
+def _behaviour(fields: Fields) -> Behaviour:
+    """Read what the logger does."""
+    if "behaviour" not in fields.raw:
+        return UNKNOWN_BEHAVIOUR
+    trees = []
+    for k, raw in enumerate(fields.array("behaviour")):
+        part = Fields(raw, f"{fields.where}, behaviour, tree {k}")
+        given = []
+        for one in part.array("given"):
+            each = Fields(one, f"{part.where}, given", ["name", "values", "borders"])
+            given.append(Given(each.text("name"), _values(each), each.numbers("borders")))
+        lists = _numbers(DecisionTree, part)
+        trees.append(DecisionTree(part.text("decision"), _values(part), tuple(given), **lists))
+    return Behaviour(tuple(trees))
+
+
+def _values(fields: Fields) -> tuple[Value, ...]:
+    """Read a list of values."""
+    return tuple(as_value(v, f"{fields.where}, values", ModelFileError)
+                 for v in fields.array("values"))  # fmt: skip
+
+
 def _spmn(fields: Fields, schema: Schema) -> SPMN:
     no_background = fields.raw.get("background") is None
     return SPMN(
@@ -305,6 +306,7 @@ def _spmn(fields: Fields, schema: Schema) -> SPMN:
         fields.numbers("usual") if "usual" in fields.raw else (),
         fields.numbers("earned") if "earned" in fields.raw else (),
         _held_out(fields),
+        _behaviour(fields),
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rspmn.availability import NeverTaken
+from rspmn.behaviour import UNKNOWN_BEHAVIOUR, Behaviour
 from rspmn.circuit import (
     Leaf,
     Max,
@@ -64,11 +65,14 @@ class SPMN:
     earned: tuple[float, ...] = ()
     #: What policies are valued by where contexts are numbers; None where they are categories.
     held_out: HeldOutRows | None = None
+    #: What the logger does; without trees if that is not known.
+    behaviour: Behaviour = UNKNOWN_BEHAVIOUR
 
     def __post_init__(self) -> None:
         refuse("SPMN", validity_violations(self.network))
         refuse("SPMN", schema_violations(self.network, self.schema, recurrent=False))
         _ = self.network.root
+        self.behaviour.check_fit(self.schema)
         if self.background is not None:
             self._check_background(self.background)
         object.__setattr__(self, "rows", float(self.rows))
@@ -241,7 +245,10 @@ class SPMN:
         visits = (*(weight * (self.rows or 1.0) for weight in parts.values()), 0.0)
         top = weighted_top([*parts.values(), 0.0])
         counts = self._counts(template, visits) if self.earned else None
-        return RSPMN(self.schema, top, template, visits, None, self.never_taken, counts)
+        return RSPMN(
+            self.schema, top, template, visits, None, self.never_taken, counts,
+            behaviour=self.behaviour,
+        )  # fmt: skip
 
     def _counts(self, template: Network, visits: tuple[float, ...]) -> SuccessorCounts:
         """Return the rows behind the outcomes of a template."""

@@ -65,6 +65,25 @@ def test_markov_processes_pass(name: str) -> None:
     assert found.tests > 0
 
 
+@pytest.mark.parametrize("informed", [True, False])
+def test_decisions_made_by_what_the_state_lacks(informed: bool) -> None:
+    """The severe are treated more often, and earn less; the log does not have who is severe."""
+    rng = np.random.default_rng(0)
+    severe = np.repeat(rng.random(400) < 0.5, 8)
+    treat = rng.random(3_200) < np.where(severe & informed, 0.9, 0.3)
+    earned = (rng.random(3_200) < np.where(severe, 0.2, 0.8) + 0.1 * treat).astype(float)
+    table = {
+        "episode": np.repeat(np.arange(400), 8), "time": np.tile(np.arange(8), 400),
+        "x": rng.integers(0, 2, 3_200), "treat": treat, "u": earned,
+    }  # fmt: skip
+    log = Episodes.from_long(table, Schema([["x"], ["treat"]], ["treat"], "u"), ending="cut")
+    found = markov_test(log)
+    assert ("u", "u") in [each[:2] for each in found.dependences]
+    assert {reason for reason, _ in found.reasons} == ({"treat", "u"} if informed else set())
+    said = [each.about for each in found.findings]
+    assert (said[0] == "confounding") is informed
+
+
 def test_how_often_a_markov_process_is_complained_of() -> None:
     """At most ALPHA by design; 60 logs: more than 4 would happen once in 2,000 such tests."""
     log = DOMAINS["FrozenLake"]()

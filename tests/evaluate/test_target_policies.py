@@ -8,7 +8,7 @@ import pytest
 from rspmn import RSPMN, Episodes, Schema, learn_rspmn
 from rspmn.errors import DataError, EvidenceError
 from rspmn.evaluate import Mixture, Planned, Practice, Target, Uniform, as_target
-from rspmn.evaluate.behaviour import estimated_behaviour, given_behaviour, leaves
+from rspmn.evaluate.behaviour import estimated_behaviour, given_behaviour
 from rspmn.evaluate.logged import LoggedSteps, logged_steps
 from rspmn.evaluate.target_policies import AskedStates
 from rspmn.infer.policy import Policy
@@ -183,15 +183,6 @@ def test_behaviour_of_numbers_is_a_tree() -> None:
     found = estimated_behaviour(steps)[steps.state, steps.situations.number[("r",)]]
     assert len(np.unique(found)) == 2
     assert np.abs(found - truth).mean() < 0.05
-
-
-def test_a_tree_divides_nothing_by_chance() -> None:
-    rng = np.random.default_rng(0)
-    states = rng.normal(size=(5, 300))
-    states[0, :9] = np.nan
-    assert leaves(states, np.eye(2)[rng.integers(0, 2, 300)]).tolist() == [0] * 300
-    by_missing = np.where(np.isnan(states[0])[:, None], [20.0, 0.0], [0.0, 20.0])
-    assert leaves(states, by_missing).tolist() == np.where(np.isnan(states[0]), 0, 1).tolist()
 
 
 def test_probabilities_of_a_log_must_be_possible() -> None:

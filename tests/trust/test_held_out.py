@@ -229,8 +229,6 @@ def test_files_keep_what_policies_are_valued_by(of_random: SPMN, tmp_path: Path)
     of_random.as_recurrent.save(tmp_path / "recurrent.json")
     again = load(tmp_path / "recurrent.json")
     assert again == of_random.as_recurrent
-    for path in ("single.json", "recurrent.json"):
-        assert '"version": 13' in (tmp_path / path).read_text()
 
 
 # ---- evaluation on tables, and episodes of one step -----------------------------------

@@ -140,6 +140,7 @@ def _print(
     found: Sequence[Answered], model: Model, state: State | None, arguments: Arguments
 ) -> None:
     honest = honest_in(model, state, arguments)
+    print_doubts(honest)
     if honest is not None:
         print(f"{honest_line(honest)}; promise {short(honest.promise)}")
     print_choice(model, arguments)
@@ -151,7 +152,6 @@ def _print(
     _print_next(model.schema, found[-1], state or {})
     if not arguments.sure:  # which says it already
         warn_of_unseen(model, state)
-    print_doubts(honest)
 
 
 def _print_actions(found: Answered, caveats: Sequence[str]) -> None:
@@ -237,10 +237,10 @@ def _note(answer: ActionValue) -> str:
         return "  (not available)"
     if math.isnan(answer.utility):
         return "  (unsupported: the successors are unknown)"
+    notes = [] if answer.practice is None else [f"practice {100 * answer.practice:.0f} %"]
     if answer.available < NEARLY_ALL:
-        available = f"available with probability {show_share(answer.available)}"
-        return support(answer.steps, answer.supported, available)
-    return support(answer.steps, answer.supported)
+        notes.append(f"available with probability {show_share(answer.available)}")
+    return support(answer.steps, answer.supported, *notes)
 
 
 def _action_facts(answer: ActionValue) -> dict[str, object]:
@@ -259,6 +259,7 @@ def _action_facts(answer: ActionValue) -> dict[str, object]:
         "error": answer.error,
         "usual": answer.usual,
         "never_taken": list(map(str, answer.never_taken)),
+        "practice": answer.practice,
     }
 
 
@@ -285,12 +286,12 @@ def show_meu(arguments: Arguments) -> int:
     elif arguments.quiet:
         print(f"{float(answer):.6g}")
     else:
+        print_doubts(honest)
         near = f" ± {answer.bound:.2g}" if answer.bound > 1e-6 * abs(answer) else ""
         found = f"{short(float(answer))}{near}{support(answer.steps, answer.supported)}"
         print(found if honest is None else f"{honest_line(honest)}\npromise (MEU) {found}")
         warn_of_unseen(model, state)
         print_choice(model, arguments)
-        print_doubts(honest)
     return ExitCode.UNSUPPORTED if math.isnan(answer) else ExitCode.ANSWERED
 
 

@@ -60,11 +60,11 @@ def show_policy(arguments: Arguments) -> None:
         print_table(table)
         return
     honest = honest_of(policy)
+    print_doubts(honest)
     if honest is not None:
         print(f"{honest_line(honest)} from the start; promise {short(honest.promise)}")
     print_table(table)
     print_choice(model, arguments)
-    print_doubts(honest)
     taken = {(name, made) for name, column in nodes.decisions.items() for made in column}
     notes = [n for n in model.never_taken if (n.decision, n.value) in taken]
     for never in notes[:NOTES]:

@@ -3,6 +3,9 @@
 If it does, the state lacks a variable, and what is learned of the future is an average over that
 variable. The test is the stratified G-test of learning: the variables of step t-1 against those of
 step t+1 and the utility of step t, given the state and the decisions of step t.
+
+If decisions depend on the previous step as well, they were made by what the state lacks. Then the
+effect of a decision cannot be told from that of its reason.
 """
 
 from collections.abc import Collection, Sequence
@@ -32,6 +35,8 @@ class MarkovTest:
     tests: int
     #: The dependences: (variable before, variable after, p-value, share of the entropy explained).
     dependences: tuple[tuple[str, str, float, float], ...]
+    #: What explains decisions, given the state, beside what follows: (variable before, decision).
+    reasons: tuple[tuple[str, str], ...] = ()
     not_tested: str = ""  # why
 
     @property
@@ -41,7 +46,17 @@ class MarkovTest:
             said = f"the Markov property was not tested: {self.not_tested}"
             advice = "The test needs variables with few values and episodes of three or more steps"
             return [Finding("note", "markov", said, advice)]
-        return [
+        confounded = [
+            Finding(
+                "warning",
+                "confounding",
+                f"{decision!r} depended on {before!r} of the previous step, and what followed does",
+                "Actions were chosen by what the state lacks, so that their effects cannot be told "
+                f"from those of its cause: add {before!r} of the previous step as a state variable",
+            )
+            for before, decision in self.reasons
+        ]
+        return confounded + [
             Finding(
                 "warning",
                 "markov",
@@ -66,33 +81,47 @@ def markov_test(log: Episodes, without: Collection[str] = ()) -> MarkovTest:
     numbers = [n for n in state if log.columns[n].kind is Kind.CONTINUOUS]
     if numbers:
         # given a bin of a number, its exact value still matters: the test would always find that
-        return MarkovTest(0, 0, (), f"continuous variables: {', '.join(numbers)}")
+        said = f"continuous variables: {', '.join(numbers)}"
+        return MarkovTest(0, 0, (), not_tested=said)
     given = [*state, *schema.decisions]
     known_first = [name for name in schema.information_sets[0] if name in state]
     now = _whole(log, [*given, schema.utility], known_first)
     if not len(now):
-        return MarkovTest(0, 0, (), "no episode has three steps with nothing missing")
+        said = "no episode has three steps with nothing missing"
+        return MarkovTest(0, 0, (), not_tested=said)
     columns = {f"now {name}": log.columns[name].take(now) for name in given}
     before = {f"before {n}": log.columns[n].take(now - 1) for n in (*given, schema.utility)}
     after = {f"after {n}": log.columns[n].take(now + 1) for n in known_first}
     after[f"now {schema.utility}"] = log.columns[schema.utility].take(now)
     decisions = [f"now {name}" for name in schema.decisions]
     rows = group_rows(columns | before | after, np.ones(len(now)), 10, decisions)
-    strata = rows.joint_codes(list(columns))
-    statistics = pair_statistics(rows, list(before), list(after), strata)
-    p_values = statistics.p_values()
-    level = ALPHA / p_values.size
-    dependences = []
-    for i, one in enumerate(before):
-        for j, other in enumerate(after):
-            if p_values[i, j] >= level:
-                continue
-            excess = float(statistics.g[i, j] - statistics.freedom[i, j])
-            share = _share(rows, other, strata, excess)
-            if share >= LEAST_SHARE:
-                dependences.append((_name(one), _name(other), float(p_values[i, j]), share))
-    dependences.sort(key=lambda found: -found[3])
-    return MarkovTest(len(now), p_values.size, tuple(dependences))
+    dependences = _dependences(rows, [*before], [*after], [*columns])
+    explained = {before for before, *_ in dependences}
+    reasons = [
+        (reason, decision)
+        for k, decision in enumerate(decisions)
+        for reason, *_ in _dependences(
+            rows, [*before], [decision], [f"now {name}" for name in state] + decisions[:k]
+        )
+        if reason in explained
+    ]  # fmt: skip
+    named = tuple((reason, _name(decision)) for reason, decision in reasons)
+    return MarkovTest(len(now), len(before) * len(after), tuple(dependences), named)
+
+
+def _dependences(
+    rows: Rows, before: Sequence[str], after: Sequence[str], given: Sequence[str]
+) -> list[tuple[str, str, float, float]]:
+    """Return what depends on what, given some columns: names, p-values and shares explained."""
+    strata = rows.joint_codes(given)
+    statistics = pair_statistics(rows, before, after, strata)
+    p_values, found = statistics.p_values(), []
+    for i, j in np.argwhere(p_values < ALPHA / p_values.size).tolist():
+        excess = float(statistics.g[i, j] - statistics.freedom[i, j])
+        share = _share(rows, after[j], strata, excess)
+        if share >= LEAST_SHARE:
+            found.append((_name(before[i]), _name(after[j]), float(p_values[i, j]), share))
+    return sorted(found, key=lambda each: -each[3])
 
 
 def _whole(log: Episodes, given: Sequence[str], after: Sequence[str]) -> Ints:

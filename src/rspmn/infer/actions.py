@@ -61,6 +61,8 @@ class ActionValue:
     #: Given values with which it was never taken, although that was expected. Its utility is that
     #: of otherwise equal states.
     never_taken: tuple[NeverTaken, ...] = ()
+    #: The share of logged decisions in such states that were this one; None if that is not known.
+    practice: float | None = None
     #: The standard error of the utility due to the number of logged steps; 0 if it is unknown.
     error: float = field(default=0.0, compare=False)
     #: How typical the context is: the proportion of logged contexts that are not more likely. It is

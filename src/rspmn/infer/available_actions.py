@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from rspmn.availability import Law, NeverTaken
+from rspmn.behaviour import Behaviour
 from rspmn.infer.actions import ActionValue, judged
 from rspmn.infer.constraints import Constraints
 from rspmn.model import Evidence
@@ -20,6 +21,8 @@ class Declared(Protocol):
     def schema(self) -> Schema: ...  # noqa: D102
     @property
     def never_taken(self) -> Sequence[NeverTaken]: ...  # noqa: D102
+    @property
+    def behaviour(self) -> Behaviour: ...  # noqa: D102
 
 
 def checked(
@@ -31,7 +34,7 @@ def checked(
 ) -> list[ActionValue]:
     """Return actions without those that laws or constraints forbid.
 
-    Those that are left say where they were never taken.
+    They say how often practice takes them, and those that are left where they were never taken.
     """
     found, laws = list(answers), model.schema.laws
     if laws or limits is not None:
@@ -41,6 +44,8 @@ def checked(
         ]
         if any(a.best and why is not None for a, why in zip(answers, reasons, strict=True)):
             found = judged(found, [_worth(a) for a in found], within)
+    shares = model.behaviour.shares(found[0].decision, known) if found else {}
+    found = [replace(a, practice=shares.get(a.value)) for a in found] if shares else found
     if not model.never_taken:
         return found
     never = [n for n in model.never_taken if known.get(n.variable) == n.at]

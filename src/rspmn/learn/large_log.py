@@ -7,7 +7,7 @@ and only flows are sent back.
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from typing import Any
@@ -95,7 +95,8 @@ def count_all(
         info.batches += 1
     narrow_sample = without_variables(sample, model.set_aside)
     total = _with_prior(total, trees, narrow, narrow_sample, config, deadline)
-    return put_back(rebuild(narrow, trees, total, UntriedBranches.of(model)), model.schema, leaves)
+    found = rebuild(narrow, trees, total, UntriedBranches.of(model))
+    return replace(put_back(found, model.schema, leaves), behaviour=model.behaviour)
 
 
 def _with_prior(

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rspmn.behaviour import Behaviour
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.windows import Windows
 from rspmn.end_nodes import uniform_top
 from rspmn.errors import DataError
+from rspmn.learn.behaviour import learn_behaviour
 from rspmn.learn.config import LearnConfig, Report, progress_bar
 from rspmn.learn.em import em
 from rspmn.learn.estimate import Estimated, estimate
@@ -118,7 +120,7 @@ def _learn(
     steps = _four_steps(two, narrow, rng, report, started, info)
     with info.timing("description"):
         here = steps.found.located.of_steps() if two is whole else None
-        model = _described(steps.model, whole, here, info, config)
+        model = _described(steps.model, whole, here, info, config, started)
     if config.em_passes:
         assert isinstance(log, Episodes)
         with info.timing("em"):
@@ -220,6 +222,8 @@ def _learn_soft(
 
     with info.timing("numbers"):
         model = learn_on_grid(windows, config, info.numbers, config.deadline(started))
+    with info.timing("description"):
+        model = replace(model, behaviour=_behaviour_in(windows, config, started))
     info.count_soft(model, windows)
     return model, info
 
@@ -239,8 +243,9 @@ def _complete(
 
 
 def _described(
-    model: RSPMN, two: TwoSteps, here: Ints | None, info: RSPMNInfo, config: LearnConfig
-) -> RSPMN:
+    model: RSPMN, two: TwoSteps, here: Ints | None, info: RSPMNInfo, config: LearnConfig,
+    started: float,
+) -> RSPMN:  # fmt: skip
     """Return a model that describes whole steps, and says where decisions were never taken.
 
     Variables that were set aside are put back. `here` is the interface node of each step of the
@@ -251,7 +256,13 @@ def _described(
         here = located_without(model, two.windows, aside).of_steps()
     here = here[two.rows.origin]
     model = put_back(model, two.schema, fitted_leaves(two.rows, aside, here, nodes, config.leaves))
-    return replace(model, never_taken=never_taken(two.rows, two.schema, here, nodes))
+    never = never_taken(two.rows, two.schema, here, nodes)
+    return replace(model, never_taken=never, behaviour=_behaviour_in(two.windows, config, started))
+
+
+def _behaviour_in(windows: Windows, config: LearnConfig, started: float) -> Behaviour:
+    weights, deadline = windows.counts.astype(np.float64), config.deadline(started)
+    return learn_behaviour(windows.columns, weights, windows.schema, deadline)
 
 
 def _check_arguments(log: object, config: object) -> None:

@@ -11,6 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from rspmn.behaviour import UNKNOWN_BEHAVIOUR
 from rspmn.circuit import (
     FactoredLatents,
     Latent,
@@ -68,10 +69,11 @@ def rebuild(
     else:  # all episodes start with a step that was left out
         top = weighted_top((flows.visits / flows.visits.sum()).tolist())
     taken, aside = (old.never_taken, old.set_aside) if old else ((), ())
+    behaviour = old.behaviour if old else UNKNOWN_BEHAVIOUR
     counts = _counts(flows, copy.outcome_positions(), interfaces)
     return RSPMN(
         template.schema, top, network, tuple(visits), by_chance, taken, counts, aside,
-        beyond=beyond, avoided=avoided,
+        beyond=beyond, avoided=avoided, behaviour=behaviour,
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from rspmn.data.episodes import Episodes, Followed
 from rspmn.data.windows import Windows
 from rspmn.errors import DataError
 from rspmn.infer.compiled.assign import NOWHERE, SEVERAL, Assigned, Located, assign
+from rspmn.learn.behaviour import learn_behaviour
 from rspmn.learn.config import LearnConfig
 from rspmn.learn.estimate import estimate, whole_steps
 from rspmn.learn.missing.complete import completed
@@ -105,7 +106,8 @@ def refit(
     if grid is not None:
         kinds = model.schema.kinds
         windows = continuous(windows, [n for n in kinds if kinds[n] is Kind.CONTINUOUS])
-        return _refit_on_grid(model, windows, config or LearnConfig(), *grid)
+        found, lacking = _refit_on_grid(model, windows, config or LearnConfig(), *grid)
+        return _with_behaviour(found, windows), lacking
     narrow, leaves = take_out(model)
     log = completed(without_variables(windows, model.set_aside))
     config = config or LearnConfig()
@@ -115,7 +117,12 @@ def refit(
     found = put_back(found, model.schema, leaves)
     info = _without_place(estimated.assigned, estimated.windows).info()
     apart = _no_longer_alike(windows, located, found)
-    return found, replace(info, apart=apart, future=estimated.info)
+    return _with_behaviour(found, windows), replace(info, apart=apart, future=estimated.info)
+
+
+def _with_behaviour(model: RSPMN, windows: Windows) -> RSPMN:
+    weights = windows.counts.astype(np.float64)
+    return replace(model, behaviour=learn_behaviour(windows.columns, weights, model.schema))
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,7 +34,7 @@ from rspmn.learn.structure.contingency import RARE, distinct_weights
 from rspmn.learn.structure.independence import pair_statistics
 from rspmn.learn.structure.relevance import MOST_GIVEN, mean_p_values
 from rspmn.learn.structure.rows import Rows, with_columns, with_joint_variable
-from rspmn.learn.successors.behaviour import LEAST_EXPECTED
+from rspmn.learn.successors.avoided import LEAST_EXPECTED
 from rspmn.learn.successors.gains import SeenValues, strengths
 from rspmn.learn.successors.splits import Entries
 from rspmn.learn.successors.trees import grow_trees

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from rspmn.behaviour import UNKNOWN_BEHAVIOUR
 from rspmn.circuit import Categorical, Leaf, Network, NetworkBuilder, Product, StudentT
 from rspmn.circuit.rewrite import graft
 from rspmn.data.keys import group_weights
@@ -79,7 +80,10 @@ def put_back(model: RSPMN, schema: Schema, leaves: Mapping[str, Sequence[Leaf]])
 
 
 def take_out(model: RSPMN) -> tuple[RSPMN, dict[str, list[Leaf]]]:
-    """Return a model without the variables that were set aside, and the leaves to put back."""
+    """Return a model without the variables that were set aside, and the leaves to put back.
+
+    Nor does it have the logger's behaviour, which may depend on them.
+    """
     if not model.set_aside:
         return model, {}
     nodes = model.template.nodes
@@ -94,7 +98,10 @@ def take_out(model: RSPMN) -> tuple[RSPMN, dict[str, list[Leaf]]]:
 
     template = _with_roots(model.template, narrowed)
     schema = _narrowed_schema(model.schema, model.set_aside)
-    return replace(model, schema=schema, template=template, set_aside=()), leaves
+    narrow = replace(
+        model, schema=schema, template=template, set_aside=(), behaviour=UNKNOWN_BEHAVIOUR
+    )
+    return narrow, leaves
 
 
 def _leaf_of(model: RSPMN, root: int, name: str) -> Leaf:

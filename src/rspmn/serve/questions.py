@@ -142,6 +142,7 @@ def _facts(answer: ActionValue) -> dict[str, Any]:
         "best": answer.best, "available": answer.available, "known": answer.known,
         "supported": answer.supported, "steps": answer.steps,
         "averaged_over": answer.averaged_over, "never_taken": [*map(str, answer.never_taken)],
+        "practice": answer.practice,
     })  # fmt: skip
     return facts
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from rspmn.circuit import Network
+from rspmn.learn.behaviour import learn_behaviour
 from rspmn.learn.config import LearnConfig, LearnInfo, Report, progress_bar
 from rspmn.learn.never_taken import never_taken
 from rspmn.learn.structure.grow import grow_spmn
@@ -101,6 +102,8 @@ def learn_rows(
     independent = learner.builder.product(learner.leaves(rows, known.state_variables))
     background = learner.builder.build(independent)
     never = never_taken(rows, known, np.zeros(len(rows), dtype=np.int64), 1)
+    columns = {name: rows.column(name) for name in known.variables}
+    behaviour = learn_behaviour(columns, rows.weights, known, config.deadline(started))
     usual = _usual_contexts(network, known, rows, rng)
     earned = rows.numbers(known.utility)
     ends: tuple[float, ...] = (float(earned.min()), float(earned.max()))
@@ -108,7 +111,7 @@ def learn_rows(
     overlap = bool(config.classes) and trials.are_needed
     if not config.clustering.disjoint or (overlap and held is None):
         ends = ()  # a plan for each part would be worth more than any for contexts
-    return SPMN(known, network, background, rows.total, never, usual, ends, held), info
+    return SPMN(known, network, background, rows.total, never, usual, ends, held, behaviour), info
 
 
 def _learned(

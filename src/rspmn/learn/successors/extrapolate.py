@@ -13,7 +13,7 @@ import numpy as np
 
 from rspmn.context_trees import Contexts
 from rspmn.data.keys import group_weights
-from rspmn.learn.successors.behaviour import Behaviour
+from rspmn.learn.successors.avoided import AvoidedDecisions
 from rspmn.learn.successors.predict import Predicted
 from rspmn.learn.successors.products import FactorProducts
 from rspmn.learn.successors.transitions import SuccessorWeights, Transitions
@@ -93,7 +93,7 @@ def extrapolate(
 def _avoided(transitions: Transitions, beyond: Beyond) -> Bools:  # [states, decisions]
     """Return which decisions the logger avoided in each state."""
     names, made = transitions.schema.information_sets[0], beyond.made
-    behaviour = Behaviour(transitions, transitions.window, transitions.counts)
+    avoided = AvoidedDecisions(transitions, transitions.window, transitions.counts)
     states = np.stack([transitions.state_codes[name] for name in names], axis=1)
     sizes = np.concatenate([states.max(axis=0) + 1, made.sizes])
     found = []
@@ -102,7 +102,7 @@ def _avoided(transitions: Transitions, beyond: Beyond) -> Bools:  # [states, dec
         here = states[start : start + step]
         codes = np.hstack([np.repeat(here, len(made), axis=0), np.tile(made.codes, (len(here), 1))])
         asked = Contexts((*names, *made.names), sizes, codes)
-        found.append(behaviour.avoided(asked).reshape(len(here), -1))
+        found.append(avoided(asked).reshape(len(here), -1))
     return np.concatenate(found)
 
 

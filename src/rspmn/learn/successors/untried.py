@@ -3,7 +3,7 @@
 A branch of the template needs a logged step. But contexts share their parameters: what a decision
 did elsewhere predicts what it would do here, unless trees set this state apart. Such branches are
 extrapolated. They are kept beside the template, not in it. Those that chance left out are offered
-by default, those that the logger avoided only if asked for (`rspmn.learn.successors.behaviour`).
+by default, those that the logger avoided only if asked for (`rspmn.learn.successors.avoided`).
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from rspmn.data.keys import group_weights
 from rspmn.infer.compiled.layers import ranges
 from rspmn.learn.structure.contingency import distinct_weights
 from rspmn.learn.structure.decision_blocks import add_decisions
-from rspmn.learn.successors.behaviour import Behaviour
+from rspmn.learn.successors.avoided import AvoidedDecisions
 from rspmn.learn.successors.links import Links
 from rspmn.learn.successors.predict import Predicted, Predictor, UnseenContexts
 from rspmn.learn.successors.products import FactorProducts
@@ -84,7 +84,8 @@ def untried_branches(
     asked = _ask(transitions, made, node, decision, here, at[here], counts[here])
     predicted = Predictor(transitions, factors)(asked, len(node))
     avoided = predicted.alien.copy()
-    avoided[asked.pair[Behaviour(transitions, here, counts[here]).avoided(asked.contexts)]] = True
+    is_avoided = AvoidedDecisions(transitions, here, counts[here])(asked.contexts)
+    avoided[asked.pair[is_avoided]] = True
 
     def branches(kept: Bools) -> Untried | None:
         of = np.flatnonzero(kept)

@@ -1,4 +1,4 @@
-"""Behaviour: in which contexts the logger took each decision, and where it was avoided.
+"""Avoided decisions: those that were never made where the logger was expected to make them.
 
 For each decision a tree divides the states by what the logger did in them, with the score that all
 trees have. That a decision was never made in a state may be chance or intent. It was *avoided* if
@@ -25,8 +25,8 @@ from rspmn.types import Array, Bools, Ints
 LEAST_EXPECTED = 3.0
 
 
-class Behaviour:
-    """What the logger does, as a tree of each decision given the state and earlier decisions.
+class AvoidedDecisions:
+    """Tells what the logger avoided, by a tree of each decision given the state and earlier ones.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Behaviour:
             self.decisions.append(_Decision(names, decision, contexts, steps, taken, tree, seen))
             names = (*names, decision)
 
-    def avoided(self, asked: Contexts) -> Bools:  # [contexts]
+    def __call__(self, asked: Contexts) -> Bools:  # [contexts]
         """Return which decisions, never made in their state, the logger avoided.
 
         Contexts are of the state and all decisions.
