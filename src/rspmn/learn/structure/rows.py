@@ -256,7 +256,7 @@ def with_columns(rows: Rows, columns: Mapping[str, Column]) -> Rows:
     """Return the same rows with more columns of categories, one cell for each row of the table."""
     table = replace(
         rows.table,
-        columns=ChainMap({**columns}, rows.table.columns),
+        columns=ChainMap({**columns}, rows.table.columns),  # type: ignore[arg-type]  # only read
         codes=rows.table.codes.with_more({n: c.data.astype(np.int32) for n, c in columns.items()}),
         sizes={**rows.table.sizes, **{n: len(c.domain) for n, c in columns.items()}},
     )
