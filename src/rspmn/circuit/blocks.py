@@ -142,7 +142,8 @@ class BlockBuilder:
     def arrays(self) -> NodeArrays:
         """Return all nodes, equal ones as often as they were added."""
         columns = zip(*self._blocks, strict=True)
-        kind, item, widths, children, weights, choice = (np.concatenate(part) for part in columns)
+        kind, item, widths, children, weights, choice = map(np.concatenate, columns)
+        self._blocks = [(kind, item, widths, children, weights, choice)]  # in place of its parts
         utilities = np.concatenate([np.empty((0, 4)), *self._utilities]) + 0.0  # -0 is 0
         distinct, which = _distinct_rows(utilities)
         earns = kind == KINDS[Utility]

@@ -5,14 +5,15 @@ describes whole steps, and a state is found whatever their values are. A model r
 names. To estimate it again they are taken out, and put back afterwards.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from rspmn.behaviour import UNKNOWN_BEHAVIOUR
-from rspmn.circuit import Categorical, Leaf, Network, NetworkBuilder, Product, StudentT
-from rspmn.circuit.rewrite import graft
+from rspmn.circuit import Categorical, Leaf, Network, Product, StudentT
+from rspmn.circuit.blocks import BlockBuilder
+from rspmn.circuit.node_arrays import KINDS
 from rspmn.data.keys import group_weights
 from rspmn.data.windows import Windows, distinct_states, group_windows
 from rspmn.errors import CircuitError
@@ -22,7 +23,7 @@ from rspmn.learn.structure.leaves import Families, asked_family, fit_leaf
 from rspmn.learn.structure.rows import Rows
 from rspmn.model import RSPMN
 from rspmn.schema import Schema
-from rspmn.types import Array, Ints
+from rspmn.types import Array, Bools, Ints
 from rspmn.values import END, UNKNOWN, Mark
 
 #: Interface nodes have leaves of their own if nodes times values are at most so many.
@@ -68,13 +69,15 @@ def put_back(model: RSPMN, schema: Schema, leaves: Mapping[str, Sequence[Leaf]])
     if not leaves:
         return model
     marks = {model.end: END, model.unknown: UNKNOWN}
-
-    def widened(builder: NetworkBuilder, number: int, children: list[int]) -> list[int]:
-        mark = marks.get(number)
-        added = [_marked(n, mark) if mark else of_nodes[number] for n, of_nodes in leaves.items()]
-        return [*map(builder.add, added), *children]
-
-    template = _with_roots(model.template, widened)
+    added = [
+        [
+            _marked(n, mark) if (mark := marks.get(k)) else of_nodes[k]
+            for k in range(len(model.visits))
+        ]
+        for n, of_nodes in leaves.items()
+    ]
+    none = np.zeros(len(model.template), dtype=bool)
+    template = _with_roots(model.template, added, none)
     # A copy has the same outcomes in the same order: the counts still fit.
     return replace(model, schema=schema, template=template, set_aside=tuple(leaves))
 
@@ -86,17 +89,13 @@ def take_out(model: RSPMN) -> tuple[RSPMN, dict[str, list[Leaf]]]:
     """
     if not model.set_aside:
         return model, {}
-    nodes = model.template.nodes
     leaves = {name: [_leaf_of(model, root, name) for root in model.template.roots]
               for name in model.set_aside}  # fmt: skip
-
-    def narrowed(_: NetworkBuilder, number: int, children: list[int]) -> list[int]:
-        root = nodes[model.template.roots[number]]
-        below = (nodes[child] for child in root.children)
-        gone = [isinstance(n, Leaf) and n.variable in model.set_aside for n in below]
-        return [child for child, out in zip(children, gone, strict=True) if not out]
-
-    template = _with_roots(model.template, narrowed)
+    arrays = model.template.arrays
+    gone, here = np.zeros(len(arrays), dtype=bool), arrays.of_kind(Leaf)
+    out = [isinstance(n, Leaf) and n.variable in model.set_aside for n in arrays.objects]
+    gone[here] = np.array(out, dtype=bool)[arrays.item[here]]
+    template = _with_roots(model.template, [], gone)
     schema = _narrowed_schema(model.schema, model.set_aside)
     narrow = replace(
         model, schema=schema, template=template, set_aside=(), behaviour=UNKNOWN_BEHAVIOUR
@@ -115,22 +114,28 @@ def _leaf_of(model: RSPMN, root: int, name: str) -> Leaf:
     )
 
 
-def _with_roots(
-    template: Network, changed: Callable[[NetworkBuilder, int, list[int]], list[int]]
-) -> Network:
-    """Return a template whose roots are products of other children.
+def _with_roots(template: Network, added: Sequence[Sequence[Leaf]], gone: Bools) -> Network:
+    """Return a template whose roots are products of more leaves, and of fewer other nodes.
 
-    `changed` returns the children of root i, given those that it has: itself, if it is no product.
+    `added`: the leaf of each root, for each variable that is added. `gone`: the nodes that roots no
+    longer have [nodes].
     """
-    builder = NetworkBuilder()
-    placed = graft(builder, template, rename=None)
-    roots = []
-    for number, root in enumerate(template.roots):
-        top = template.nodes[root]
-        below = (placed[i] for i in (top.children if isinstance(top, Product) else (root,)))
-        children = changed(builder, number, [b for b in below if b is not None])
-        roots.append(children[0] if len(children) == 1 else builder.product(children))
-    return builder.build(*roots)
+    builder, arrays, roots = BlockBuilder(), template.arrays, np.array(template.roots)
+    nodes, number = builder.network(template), np.arange(len(roots))
+    alone = arrays.kind[roots] != KINDS[Product]  # then it is its only factor
+    edges, _ = arrays.edges_of(roots)
+    owner = np.repeat(number, np.diff(arrays.starts)[roots])
+    kept = ~alone[owner] & ~gone[arrays.children[edges]]
+    new = [builder.leaves(leaves) for leaves in added]  # [roots] each
+    owner = np.concatenate([*[number] * len(new), owner[kept], number[alone]])
+    factors = np.concatenate([*new, arrays.children[edges][kept], roots[alone]])
+    factors, widths = factors[np.argsort(owner, kind="stable")], np.bincount(owner)
+    products = builder.products(widths, factors)
+    first = factors[np.cumsum(widths) - widths]
+    # as if one root were added after the other, each after its leaves
+    rank = len(nodes) + number * (len(new) + 1)
+    order = np.concatenate([nodes, *(rank + k for k in range(len(new) + 1))])
+    return builder.build(np.where(widths == 1, first, products), order)[0]
 
 
 def fitted_leaves(

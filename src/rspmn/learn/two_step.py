@@ -177,7 +177,11 @@ def _second_step(two: TwoSteps, rows: Rows, learner: Learner) -> int:
         children.append(
             _marked_step(learner.builder, schema, end_root if len(over) else unknown_root)
         )
-    return children[0] if len(children) == 1 else learner.mixture(parts, children)
+    return (
+        children[0]
+        if len(children) == 1
+        else learner.mixture([part.total for part in parts], children)
+    )
 
 
 def _marked_step(

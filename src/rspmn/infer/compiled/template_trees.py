@@ -255,9 +255,10 @@ class Ways:
 
     def absent(self) -> Bools:  # [instances]
         """Say which instances are leaves of a variable that is always missing there, as it is."""
-        certain = Categorical.certain(UNKNOWN)
-        nodes = self.trees.template.nodes
-        here = np.array([isinstance(n, Leaf) and n.distribution == certain for n in nodes])
+        arrays, certain = self.trees.template.arrays, Categorical.certain(UNKNOWN)
+        unknown = [isinstance(n, Leaf) and n.distribution == certain for n in arrays.objects]
+        here, leaves = np.zeros(len(arrays), dtype=bool), arrays.of_kind(Leaf)
+        here[leaves] = np.array(unknown, dtype=bool)[arrays.item[leaves]]
         return np.asarray(self.missing & here[self.node])
 
 

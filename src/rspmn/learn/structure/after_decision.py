@@ -106,7 +106,7 @@ class RecurrentOutcome:
         children = [
             learner.product(self._outcome(learner, part, led, depth + 1)) for part in clusters
         ]
-        return [*factors, learner.mixture(clusters, children)]
+        return [*factors, learner.mixture([part.total for part in clusters], children)]
 
     def _site(self, learner: Learner, rows: Rows) -> int:
         """Mark a place for an S_L."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rspmn.data.columns import narrowest
 from rspmn.data.distinct import distinct_integers
 from rspmn.data.keys import group_weights
 from rspmn.learn.structure.rows import Rows
@@ -52,7 +53,7 @@ def cells_of(rows: Rows, names: Sequence[str]) -> ValueCells:
     if key not in rows.table.memo:
         sizes = np.array([rows.table.sizes[name] for name in names], dtype=np.int64)
         starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
-        owner = np.repeat(np.arange(len(sizes)), sizes)
+        owner = np.repeat(np.arange(len(sizes), dtype=narrowest(len(sizes))), sizes)
         rows.table.memo[key] = ValueCells(tuple(names), starts, owner)
     found = rows.table.memo[key]
     assert isinstance(found, ValueCells)

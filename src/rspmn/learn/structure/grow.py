@@ -153,11 +153,11 @@ class _Growth:
             return (yield from self.with_factors(rows, place, factors, depth))
         if place > 0 or self._lost_is_told(rows, clusters, names):
             clusters = with_missing_cluster(rows, clusters, names)
-        learner.report_done(rows.total - sum(part.total for part in clusters))  # rows left out
-        children = yield Fork(
-            [self.information(part, place, names, depth + 1) for part in clusters]
-        )
-        return learner.mixture(clusters, children)
+        totals = [part.total for part in clusters]
+        learner.report_done(rows.total - sum(totals))  # rows left out
+        fork = Fork([self.information(part, place, names, depth + 1) for part in clusters])
+        del clusters  # so that each is freed when its own growth ends
+        return learner.mixture(totals, (yield fork))
 
     def _lost_is_told(self, rows: Rows, clusters: list[Rows], names: tuple[str, ...]) -> bool:
         """Say whether rows are in no cluster because a variable is missing whose absence tells."""

@@ -72,4 +72,4 @@ def grow_spn(learner: Learner, rows: Rows, names: tuple[str, ...], depth: int) -
     if len(clusters) < 2:  # nothing is left to divide by
         return learner.product(learner.leaves(rows, names))
     children = [grow_spn(learner, part, names, depth + 1) for part in clusters]
-    return learner.mixture(clusters, children)
+    return learner.mixture([part.total for part in clusters], children)

@@ -83,10 +83,10 @@ class Learner:
         """Add a product; a single child stays as it is."""
         return children[0] if len(children) == 1 else self.builder.product(children)
 
-    def mixture(self, parts: Sequence[Rows], children: Sequence[int]) -> int:
+    def mixture(self, totals: Sequence[float], children: Sequence[int]) -> int:
         """Add a sum, the weight of each child being that of its rows."""
         self.info.sums += 1
-        weights = np.array([part.total for part in parts])
+        weights = np.array(totals)
         return self.builder.sum(children, (weights / weights.sum()).tolist())
 
     def test(

@@ -6,7 +6,8 @@ are few, quantile bins if there are many. The values themselves are kept for the
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
@@ -41,6 +42,30 @@ class Prior:
     means: Array  # [n], for the decisions of each row
     strength: float  # the rows that it is worth; infinite if the means are not to be moved
     variance: float  # of single utilities
+
+
+class TakenColumns(Mapping[str, Column]):
+    """Some rows of columns, each taken when it is asked for.
+
+    Growing a network holds thousands of small tables, and asks each for few of its columns.
+    """
+
+    def __init__(self, columns: Mapping[str, Column], rows: Ints) -> None:
+        self._columns, self._rows = columns, rows
+        if isinstance(columns, TakenColumns):
+            self._columns, self._rows = columns._columns, columns._rows[rows]
+
+    def __getitem__(self, name: str) -> Column:
+        return self._columns[name].take(self._rows)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +116,7 @@ class Rows:
 
     def codes(self, name: str) -> NDArray[np.int32]:  # [n]
         """Return the codes of a variable."""
-        return self.table.codes[name][self.index]
+        return self.table.codes.of(name, self.index)
 
     def codes_of(self, names: Sequence[str]) -> Codes:
         """Return the codes of several variables."""
@@ -204,16 +229,14 @@ def rebinned(rows: Rows) -> Rows:
     """Return the same rows with numbers binned anew, so that splits can be refined."""
     if not rows.table.binned:
         return rows
-    columns = {name: column.take(rows.index) for name, column in rows.table.columns.items()}
-    codes, sizes, binned = dict(rows.table.codes), dict(rows.table.sizes), set()
-    for name, column in columns.items():
-        if name in rows.table.ordered:
-            codes[name], sizes[name], still = _bin_codes(column, rows.weights, rows.table.bins)
-            binned |= {name} if still else set()
-        else:
-            codes[name] = codes[name][rows.index]
+    columns = TakenColumns(rows.table.columns, rows.index)
+    codes, sizes, binned = {}, dict(rows.table.sizes), set()
+    for name in rows.table.ordered:
+        found = _bin_codes(columns[name], rows.weights, rows.table.bins)
+        codes[name], sizes[name], still = found
+        binned |= {name} if still else set()
     table = replace(
-        rows.table, columns=columns, codes=CodeTable(codes), sizes=sizes,
+        rows.table, columns=columns, codes=rows.table.codes.recoded(rows.index, codes), sizes=sizes,
         binned=frozenset(binned), origin=rows.origin,
     )  # fmt: skip
     return Rows(table, np.arange(len(rows)), rows.weights)
@@ -222,7 +245,7 @@ def rebinned(rows: Rows) -> Rows:
 def with_joint_variable(rows: Rows, names: Sequence[str]) -> tuple[Rows, str]:
     """Add a variable that is the joint value of several; return its name too."""
     name = unused(" and ".join(names), rows.table.columns)
-    codes = np.full(len(rows.table.codes[names[0]]), MISSING, dtype=np.int32)
+    codes = np.full(len(rows.table.origin), MISSING, dtype=np.int32)
     codes[rows.index] = np.unique(rows.joint_codes(names), return_inverse=True)[1]
     size = int(codes.max(initial=0)) + 1
     joint = Column(Kind.CATEGORICAL, codes, tuple(range(size)))
@@ -233,7 +256,7 @@ def with_columns(rows: Rows, columns: Mapping[str, Column]) -> Rows:
     """Return the same rows with more columns of categories, one cell for each row of the table."""
     table = replace(
         rows.table,
-        columns={**rows.table.columns, **columns},
+        columns=ChainMap({**columns}, rows.table.columns),  # type: ignore[arg-type]  # only read
         codes=rows.table.codes.with_more({n: c.data.astype(np.int32) for n, c in columns.items()}),
         sizes={**rows.table.sizes, **{n: len(c.domain) for n, c in columns.items()}},
     )
