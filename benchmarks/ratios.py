@@ -230,7 +230,7 @@ WORKLOADS: dict[str, Workload] = {
     "import rspmn": (nothing, lambda _: import_module("rspmn")),
     "import learn": (nothing, lambda _: import_module("rspmn.learn")),
     **{f"learn {name}": learning(name) for name in DOMAINS},
-    "learn Elevators, counts": learning("Elevators", future="counts"),  # the name that both know
+    "learn Elevators, counts": learning("Elevators", successors="counts"),
     "learn FrozenLake, paper": learning("FrozenLake", "paper"),
     "learn Elevators, em": learning("Elevators", em_passes=2),
     "windows of episodes": (lambda: log("FrozenLake"), windows),

@@ -2,10 +2,9 @@
 
 import math
 import sys
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from rspmn.circuit import Distribution
@@ -75,15 +74,8 @@ class LearnConfig:
     max_nodes: int | None = None
     max_depth: int | None = None  # sums on a path
     max_seconds: float | None = None  # for all of learning
-    #: The former name of `successors`.
-    future: InitVar[str | None] = None
 
-    def __post_init__(self, future: str | None) -> None:
-        if future is not None:
-            warnings.warn(
-                "LearnConfig(future=...) is now LearnConfig(successors=...)", DeprecationWarning, 3
-            )
-            object.__setattr__(self, "successors", future)
+    def __post_init__(self) -> None:
         if self.max_windows < 1:
             raise DataError(
                 f"LearnConfig: max_windows must be 1 or more, found {self.max_windows!r}"

@@ -529,7 +529,4 @@ def test_the_names_of_weighings() -> None:
         LearnConfig(successors="count")
     with pytest.raises(DataError, match="or a function of transitions, found 3"):
         LearnConfig(successors=3)  # type: ignore[arg-type]
-    with pytest.warns(DeprecationWarning, match=r"is now LearnConfig\(successors=...\)"):
-        config = LearnConfig(future="counts")
-    assert config == COUNTS
-    assert replace(config, bins=5).successors == "counts"
+    assert replace(COUNTS, bins=5).successors == "counts"

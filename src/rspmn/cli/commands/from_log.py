@@ -53,7 +53,7 @@ def _learn() -> list[click.Parameter]:
         options.log_files(),
         *_learning(),
         Option(
-            "--successors", "--future", type=click.Choice(["factored", "counts"]),
+            "--successors", type=click.Choice(["factored", "counts"]),
             help="estimate of the next state. factored (default): factors shared by all branches, "
             "refined by counts; counts: counts alone", section=LEARNING,
         ),
