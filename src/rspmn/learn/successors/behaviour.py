@@ -61,6 +61,13 @@ class Behaviour:
             found |= decision.avoided(asked)
         return found
 
+    def chances(self, asked: Contexts) -> Array:  # [contexts]
+        """Return how often the logger makes decisions in states, by the contexts of the trees."""
+        found = np.ones(len(asked))
+        for decision in self.decisions:
+            found *= decision.chances(asked)
+        return found
+
 
 @dataclass(frozen=True, eq=False)
 class _Decision:
@@ -74,12 +81,20 @@ class _Decision:
     tree: Tied
     seen: SeenTogether
 
+    def chances(self, asked: Contexts) -> Array:  # [contexts]
+        """Return how often it is made."""
+        made, leaf = asked.codes[:, asked.names.index(self.name)], self._leaves(asked)
+        return np.asarray(self.tree.counts[leaf, made]).ravel() / self.tree.totals[leaf]
+
+    def _leaves(self, asked: Contexts) -> Ints:  # [contexts]
+        return self.tree.trees.find(asked.only(self.names), 0)
+
     def avoided(self, asked: Contexts) -> Bools:  # [contexts]
         """Return where it was not made although it was to be expected, or not compared."""
         at, tree = asked.names.index(self.name), self.tree
         made, states = asked.codes[:, at], asked.only(self.names)
         often = (np.asarray(tree.counts[[0]].todense()).ravel() / tree.totals[0])[made]
-        leaf = tree.trees.find(states, 0)
+        leaf = self._leaves(asked)
         tries = np.asarray(tree.counts[leaf, made]).ravel()
         known, size = len(self.steps), int(asked.sizes[at])
         rows, which = distinct_rows(np.concatenate([self.contexts.codes, states.codes]))
