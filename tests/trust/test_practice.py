@@ -41,3 +41,18 @@ def test_a_logger_who_acts_by_the_state_is_believed() -> None:
     model = learned(first, second)
     assert doubt_of_practice(model) == ()
     assert model.honest_value(2).caveats == ()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_episodes_earned_is_the_log_s_mean(seed: int) -> None:
+    """Fault: branches with the same counts have one outcome in common, which counted once."""
+    rng = np.random.default_rng(seed)
+    rows = 3 * int(rng.integers(8, 40))
+    log = {
+        "episode": np.arange(rows) // 3, "time": np.arange(rows) % 3,
+        "s": rng.integers(0, 3, rows), "d": rng.permutation(np.arange(rows) % 4),
+        "u": np.where(np.arange(rows) % 3 < 2, 0.0, rng.random(rows) < 0.5),
+    }  # fmt: skip
+    schema = rspmn.Schema([["s"], ["d"]], ["d"], "u")
+    model = learn_rspmn(rspmn.windows(log, schema, ending="end"))[0]
+    assert logged_of(model) == pytest.approx((3, log["u"].sum() / (rows / 3)))

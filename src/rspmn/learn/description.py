@@ -120,12 +120,14 @@ def _about_edge(info: RSPMNInfo) -> Iterator[str]:
             "step of a horizon"
         )
     if info.frontier_states:
-        lowest = "they have the lowest value of all states"
-        extrapolated = "the effects of decisions there are extrapolated"
+        known = info.frontier_extrapolated
+        there = "there" if known == info.frontier_states else f"in {known} of them"
+        said = f"the effects of decisions {there} are extrapolated" if known else ""
+        if known < info.frontier_states:
+            said += f"{'; the others' if known else 'they'} have the lowest value of all states"
         yield (
             f"frontier: {info.frontier_states} states have no decision with a known successor "
-            f"({info.frontier_visits} steps led there); "
-            f"{lowest if info.all_beyond is None else extrapolated}"
+            f"({info.frontier_visits} steps led there); {said}"
         )
     if info.each_state:
         yield f"each state is an interface node: {info.each_state}"

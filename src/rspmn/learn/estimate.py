@@ -99,7 +99,8 @@ def estimate(
     flows = flows.weighed(sites, weights)
     if weights.outcomes is not None:
         flows = flows.with_outcomes(assigned.trees, sites, weights.outcomes)
-    model = rebuild(template, assigned.trees, flows, untried, alone)
+    more = located.node[located.states.count - len(beyond) :].tolist() if beyond else ()
+    model = rebuild(template, assigned.trees, flows, untried, alone, more)
     return model, Estimated(
         located, windows, assigned, transitions, sites, weights, info, extrapolated
     )

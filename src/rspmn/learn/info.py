@@ -46,13 +46,16 @@ class RSPMNInfo:
     steps_doubtful: int = 0  # steps of which it stays open where they led, as both ends lack values
     interfaces: int = 0  # interface nodes that are states: END and UNKNOWN are not counted
     frontier_states: int = 0  # states in which no decision has a known successor
+    frontier_extrapolated: int = 0  # of them, those in which factors say what decisions would do
     frontier_visits: int = 0  # steps that led to one of them
     unsupported_branches: int = 0  # decisions of an interface node without a known successor
     untried_branches: int = 0  # decisions never made in an interface node by chance, extrapolated
     avoided_branches: int = 0  # those that the logger avoided; where states are numbers, all
     #: Why each state is an interface node, nothing being tested; "" if that is not so.
     each_state: str = ""
-    beyond: int = 0  # of them, states that the log does not have, but that factors say may follow
+    beyond: int = (
+        0  # of interface nodes, states that the log does not have, but that factors say may follow
+    )
     all_beyond: bool | None = None  # whether these are all that may follow; None: not looked for
     cut_beyond: float = 0.0  # the share of what follows that was not examined: the least probable
     #: Decisions never tried that were left out: they would not be chosen, by a plan with what
@@ -158,4 +161,7 @@ class RSPMNInfo:
             self.beyond, self.all_beyond = len(beyond), beyond.complete
             self.cut_beyond = beyond.cut
         if found.extrapolated is not None:
+            alone, last = found.extrapolated.alone, template.learned + self.frontier_states
+            at = np.array(() if alone is None else alone.at)
+            self.frontier_extrapolated = int(((at >= template.learned) & (at < last)).sum())
             self.never_best = found.extrapolated.never_best

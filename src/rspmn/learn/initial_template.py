@@ -2,8 +2,8 @@
 
 Its roots are, in this order: the interface nodes of Step 2; one for each state in which decisions
 were made but nothing known followed; the frontier, all states in which no decision is known, or one
-for each of them if states are interface nodes; END; UNKNOWN; states beyond the log. All but the
-first are left out where the log does not need them.
+for each of them if factors may say what is done there; END; UNKNOWN; states beyond the log. All
+but the first are left out where the log does not need them.
 
 A uniform S_L over all interface nodes would be the largest part of the template, only to be
 replaced by Step 4. So it is one latent, beyond the last root; `explicit` writes it out.
@@ -27,6 +27,7 @@ from rspmn.infer.compiled.state_index import StateIndex
 from rspmn.infer.compiled.template_trees import RootTrees
 from rspmn.learn.frontier import Border, edge_of, frontier_leaves, state_leaves
 from rspmn.learn.one_step import OneStep
+from rspmn.learn.structure.each_state import may_be_nodes
 from rspmn.learn.structure.learner import Learner
 from rspmn.learn.successors.unobserved_states import Beyond, beyond_the_log, with_states
 from rspmn.learn.two_step import TwoSteps
@@ -49,6 +50,7 @@ class InitialTemplate:
     edge: Border  # of the log
     located: Located  # the states of the log, and those beyond it
     beyond: Beyond | None  # states that the log does not have: the last roots
+    alone: bool  # whether states that nothing was learned of are roots, each of its own
 
     def uniform_sites(self, trees: RootTrees) -> Ints:
         """Return the positions of all uniform S_L."""
@@ -78,14 +80,15 @@ def initial_template(two: TwoSteps, one_step: OneStep, learner: Learner) -> Init
     """
     edge, learned = edge_of(two, one_step, learner), len(one_step.interfaces)
     acted_in = learned + np.arange(len(edge.acted_in))
-    frontier = np.arange(len(edge.states)) * one_step.each_state  # one, or one for each state
+    alone = may_be_nodes(two.rows, two.schema, learner.config)
+    frontier = np.arange(len(edge.states)) * alone  # one, or one for each state
     frontier += learned + len(acted_in)
     size = learned + len(acted_in) + len(np.unique(frontier))
     end = size if (two.windows.followed == Followed.END).any() else None
     unknown = size + (end is not None) if len(edge.at) else None
     size += (end is not None) + (unknown is not None)
     located, beyond = _located(one_step, edge, acted_in, frontier), None
-    if one_step.each_state:
+    if alone:
         beyond = beyond_the_log(two, located, size, end)
     if beyond is not None:
         located = with_states(located, beyond, size + np.arange(len(beyond)))
@@ -97,7 +100,7 @@ def initial_template(two: TwoSteps, one_step: OneStep, learner: Learner) -> Init
     empty = Network((Product(()),), (0,))
     template = InitialTemplate(
         two.schema, empty, tuple(visits.tolist()), learned, frontier, end, unknown, edge, located,
-        beyond,
+        beyond, alone,
     )  # fmt: skip
     network = _Roots(template, one_step, size).network(arrivals, learner.config.bins)
     return _with_doubtful_states(replace(template, template=network))
@@ -115,7 +118,7 @@ class _Roots:
         """Return the network; `arrivals` [num_states] at a frontier weigh its states."""
         roots = np.full(self.size, -1)
         roots[: self.template.learned] = self._learned()
-        if self.one_step.each_state:  # of finitely many values, at the edge of the log and beyond
+        if self.template.alone:  # of finitely many values, at the edge of the log and beyond
             frontier, beyond = self.template.frontier, np.arange(self.logged, self.size)
             roots[frontier] = self._undecided(frontier, frontier)
             roots[beyond] = self._undecided(beyond, np.full(len(beyond), self.logged))
@@ -172,7 +175,7 @@ class _Roots:
         for number, state in enumerate(edge.acted_in.tolist(), template.learned):
             leaves = state_leaves(single, states, state, names, bins)
             found[number] = single.product([*leaves, extra[-1 - state]])
-        if len(edge.states) and not self.one_step.each_state:
+        if len(edge.states) and not self.template.alone:
             number = int(template.frontier[0])
             leaves = frontier_leaves(single, states, edge.states, arrivals, names, bins)
             found[number] = marked_root(single, schema, leaves, UNKNOWN, number)

@@ -54,7 +54,6 @@ class OneStep:
     learned_in: Ints  # [num_windows], the interface node that each was learned in, -1 if none
     steps: Array  # [interfaces], that each was learned from
     located: Located  # the states of the log
-    each_state: bool  # whether each state is an interface node
 
 
 def one_step_of(two: TwoSteps, grown: Grown, disjoint: bool) -> OneStep:
@@ -64,7 +63,7 @@ def one_step_of(two: TwoSteps, grown: Grown, disjoint: bool) -> OneStep:
     is excluded by all interface nodes but its own. Other states are in the likeliest; in none if
     each state is an interface node.
     """
-    network, each_state = grown.network, grown.states is not None
+    network = grown.network
     if grown.states is not None:
         interfaces, learned_in = _states(network), grown.states
     else:
@@ -78,11 +77,11 @@ def one_step_of(two: TwoSteps, grown: Grown, disjoint: bool) -> OneStep:
     if disjoint:
         node[states.of_steps[known]] = learned_in[known]
     others = np.flatnonzero(node == NOWHERE)
-    if len(others) and not each_state:
+    if len(others) and grown.states is None:
         index = StateIndex(two.windows.schema, state_part(network, ways), steps)
         node[others] = likeliest_roots(index, states, others)
     located = Located(states, node)
-    return OneStep(network, grown.sites, interfaces, learned_in, steps, located, each_state)
+    return OneStep(network, grown.sites, interfaces, learned_in, steps, located)
 
 
 def _states(network: Network) -> Interfaces:

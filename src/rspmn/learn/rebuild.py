@@ -5,6 +5,7 @@ are pruned; a sum that no step reached keeps its weights. An S_L of the initial 
 step reached has none to keep: it leads to UNKNOWN.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
@@ -41,10 +42,12 @@ NEVER_VISITED = 1e-6
 def rebuild(
     template: Template, trees: RootTrees, flows: Flows,
     untried: UntriedBranches = NO_BRANCHES, alone: Untried | None = None,
+    beyond: Sequence[int] = (),
 ) -> RSPMN:  # fmt: skip
     """Return the model with the parameters that the flows give it, and with untried decisions.
 
     Untried decisions that are `alone` in their interface nodes become part of the template.
+    `beyond`: interface nodes that the log does not have.
     """
     roots = len(template.template.roots)
     copy = _Copy(template, trees, flows, alone)
@@ -54,9 +57,8 @@ def rebuild(
         part and replace(part, network=_of_interfaces(part.network, interfaces)) for part in untried
     )
     old = template if isinstance(template, RSPMN) else None
-    beyond = old.beyond if old else ()
-    if alone is not None:
-        beyond = tuple(sorted({*beyond, *alone.at}))
+    added = () if alone is None else alone.at
+    beyond = tuple(sorted({*(old.beyond if old else ()), *beyond, *added}))
     visits = np.zeros(interfaces)
     visits[:roots] = flows.visits
     never = (flows.visits == 0) & (np.arange(roots) != template.end)

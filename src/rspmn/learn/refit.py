@@ -20,7 +20,7 @@ from rspmn.learn.estimate import estimate, whole_steps
 from rspmn.learn.missing.complete import completed
 from rspmn.learn.numbers.relevant_numbers import continuous
 from rspmn.learn.set_aside import located_without, put_back, take_out, without_variables
-from rspmn.learn.structure.each_state import why_each_state
+from rspmn.learn.structure.each_state import may_be_nodes
 from rspmn.learn.structure.independence import pair_statistics
 from rspmn.learn.structure.rows import Rows, table_of
 from rspmn.learn.successors.unobserved_states import Beyond, beyond_in_model
@@ -164,11 +164,11 @@ def _without_place(assigned: Assigned, windows: Windows) -> _WithoutPlace:
 def _states_of(
     model: RSPMN, log: Windows, config: LearnConfig
 ) -> tuple[Located | None, Beyond | None]:
-    """Return states beyond the log, where each state is an interface node, located with others."""
+    """Return states beyond the log, where they may be interface nodes, located with others."""
     if not (log.followed != Followed.UNKNOWN).any():
         return None, None
     two = wrap(log, config)
-    if not model.beyond and not why_each_state(two.rows, two.schema, config):
+    if not model.beyond and not may_be_nodes(two.rows, two.schema, config):
         return None, None
     return beyond_in_model(model, two) or (None, None)
 

@@ -59,7 +59,10 @@ def logged_of(model: RSPMN) -> LogMean:
     """Return what the log of a model has; infinite steps if that is not known."""
     soft, counts = model.soft_counts, model.counts
     if counts is not None:
-        steps, earned = np.array(counts.steps), np.array(counts.mean)
+        cells = model.posterior.evidence.cells
+        uses = np.unique(np.stack([cells.outcome, cells.branch]), axis=1)[0]
+        times = np.bincount(uses, minlength=counts.outcomes)  # equal branches have one in common
+        steps, earned = np.array(counts.steps) * times[list(counts.outcome)], np.array(counts.mean)
         total, starts = steps.sum(), sum(counts.starts)
     else:
         assert soft is not None, "counted models have one of them"

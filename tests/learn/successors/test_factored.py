@@ -400,7 +400,8 @@ def test_edges_that_would_be_too_many_are_cut(monkeypatch: pytest.MonkeyPatch) -
     assert not future.given_up
     assert future.way == "multiplied out"
     assert future.strength > 0
-    assert 0.01 < future.cut == pytest.approx(learned.mean(some.cut))
+    # of the model, states beyond the log are nodes, too
+    assert 0.01 < future.cut == pytest.approx(learned.mean(some.cut), rel=0.02)
     assert future.outside <= future_of(uncut).outside + 1e-9 <= future.outside + future.cut + 2e-9
     assert future.strength == pytest.approx(future_of(uncut).strength, rel=0.9)
     apart = np.abs(whole.weights - some.weights).sum(axis=1) / 2

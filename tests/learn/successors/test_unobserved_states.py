@@ -11,6 +11,7 @@ import pytest
 import rspmn
 from rspmn import Windows, load, refit
 from rspmn.data.episodes import Episodes
+from rspmn.envs.domains import DOMAINS
 from rspmn.envs.mdp import MDP
 from rspmn.envs.sys_admin import sys_admin
 from rspmn.evaluate import Tabular, true_value
@@ -233,3 +234,62 @@ def test_many_values_take_memory_in_proportion() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 4 * n * n  # bytes; it was more than a float32 for each two values
+
+
+@pytest.fixture(scope="module")
+def careful() -> Learned:
+    """A ring of machines whose operator errs in 2 % of the steps: 80 of 256 states are logged."""
+    world = sys_admin()
+    best = np.eye(len(world.actions))[world.value_iteration(world.horizon)[1]]
+    logger = 0.98 * best + 0.02 / len(world.actions)
+    log = world.generate(100, world.horizon, 0, "final", logger)
+    return world, log, *learn_rspmn(log)
+
+
+def test_states_are_added_where_tests_tell_those_of_the_log_apart(careful: Learned) -> None:
+    world, log, model, info = careful
+    assert info.each_state == ""
+    assert info.all_beyond
+    assert Tabular.fit(log).states.count + info.beyond == len(world.states)
+    assert info.frontier_extrapolated == info.frontier_states > 0
+    assert info.future.outside == pytest.approx(0, abs=1e-12)
+    again, check = refit(model, log)
+    assert check.fits
+    assert again == model
+
+
+def test_who_never_got_somewhere_is_not_worse_there(careful: Learned) -> None:
+    """Without an answer in new states, 1 step in 14, the plan earned .89 of what practice does."""
+    world, _, model, _ = careful
+    horizon, size = world.horizon, len(world.states)
+    policy = model.policy(horizon)
+    true, honest = true_value(world, policy, horizon), policy.honest_value()
+    least = world.evaluate(np.full((size, len(world.actions)), 1 / len(world.actions)), horizon)
+    assert (true - least) / (world.optimum(horizon) - least) > 0.95
+    assert honest.low < true < honest.high
+
+
+def test_where_nobody_ever_was_the_likeliest_decisions_are_offered(careful: Learned) -> None:
+    """Of nine, fewer than three: an operator who hardly errs compared nothing there.
+
+    Nothing is offered where the likely ones were never made with some value of the state.
+    """
+    world, log, model, _ = careful
+    names, policy = world.schema.state_variables, model.policy(world.horizon)
+    known = {*zip(*(Tabular.fit(log).states.columns[n].decode() for n in names), strict=True)}
+    new = [dict(zip(names, state, strict=True)) for state in world.states if state not in known]
+    offered = [sum(a.available for a in policy.action_values(state)) for state in new]
+    assert np.mean(np.array(offered) > 0) > 0.9
+    assert np.mean(offered) < 3
+
+
+def test_a_state_is_in_one_node_where_nodes_have_several() -> None:
+    world = DOMAINS["SkillTeaching"]()
+    log = world.generate(100, world.horizon, 7, "final")
+    model, info = learn_rspmn(log)
+    seen, policy = Tabular.fit(log).states, model.policy(world.horizon)
+    assert info.beyond > 0
+    assert model.num_state_interfaces < seen.count + info.beyond
+    names = world.schema.state_variables
+    for state in world.states:
+        assert policy.nodes(dict(zip(names, state, strict=True))).max() in (0, pytest.approx(1))

@@ -30,7 +30,7 @@ def why_each_state(rows: Rows, schema: Schema, config: LearnConfig) -> str:
     known as a whole before the first decision.
     """
     names = schema.information_sets[0]
-    if not names or not _may_be_many(rows, schema, config):
+    if not names or not may_be_nodes(rows, schema, config):
         return ""
     states = len(np.unique(_numbers(rows, names)))
     per_pair = rows.total / len(np.unique(_numbers(rows, (*names, *schema.decisions))))
@@ -39,7 +39,7 @@ def why_each_state(rows: Rows, schema: Schema, config: LearnConfig) -> str:
     return f"{states} states, {per_pair:.1f} steps for each state and decision"
 
 
-def _may_be_many(rows: Rows, schema: Schema, config: LearnConfig) -> bool:
+def may_be_nodes(rows: Rows, schema: Schema, config: LearnConfig) -> bool:
     """Say whether states may be interface nodes: they are discrete and complete, nothing is given.
 
     Laws and budgets are about interface nodes that tests find.

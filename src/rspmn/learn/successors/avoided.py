@@ -23,6 +23,8 @@ from rspmn.types import Array, Bools, Ints
 
 #: A decision was avoided in a context without a try if at least so many were to be expected.
 LEAST_EXPECTED = 3.0
+#: The weight of decisions that were made with each value of a state, but not with each two.
+APART = 1e-9
 
 
 class AvoidedDecisions:
@@ -61,6 +63,13 @@ class AvoidedDecisions:
             found |= decision.avoided(asked)
         return found
 
+    def chances(self, asked: Contexts) -> Array:  # [contexts]
+        """Return how often the logger makes decisions in states, by the contexts of the trees."""
+        found = np.ones(len(asked))
+        for decision in self.decisions:
+            found *= decision.chances(asked)
+        return found
+
 
 @dataclass(frozen=True, eq=False)
 class _Decision:
@@ -74,12 +83,27 @@ class _Decision:
     tree: Tied
     seen: SeenTogether
 
+    def chances(self, asked: Contexts) -> Array:  # [contexts]
+        """Return how often it is made; hardly ever if not with each two values of the state.
+
+        And never if not with each value.
+        """
+        made, leaf = asked.codes[:, asked.names.index(self.name)], self._leaves(asked)
+        states, size = asked.only(self.names), int(asked.sizes[asked.names.index(self.name)])
+        joined = _joined(states.codes, states.sizes, made, size)[0]
+        seen = np.where(self.seen(joined), 1.0, np.where(self.seen.alone(joined), APART, 0.0))
+        made_there = np.asarray(self.tree.counts[leaf, made]).ravel()
+        return np.asarray(seen * made_there / self.tree.totals[leaf])
+
+    def _leaves(self, asked: Contexts) -> Ints:  # [contexts]
+        return self.tree.trees.find(asked.only(self.names), 0)
+
     def avoided(self, asked: Contexts) -> Bools:  # [contexts]
         """Return where it was not made although it was to be expected, or not compared."""
         at, tree = asked.names.index(self.name), self.tree
         made, states = asked.codes[:, at], asked.only(self.names)
         often = (np.asarray(tree.counts[[0]].todense()).ravel() / tree.totals[0])[made]
-        leaf = tree.trees.find(states, 0)
+        leaf = self._leaves(asked)
         tries = np.asarray(tree.counts[leaf, made]).ravel()
         known, size = len(self.steps), int(asked.sizes[at])
         rows, which = distinct_rows(np.concatenate([self.contexts.codes, states.codes]))

@@ -30,6 +30,8 @@ from rspmn.types import Array, Bools, Ints
 #: Plans are not longer than this, nor so long that they take more multiplications, unless they are
 #: shorter than this.
 MOST_STEPS, MOST_WORK, LEAST_STEPS = 100, 4_000_000_000, 6
+#: A decision is likely if it has this share of the probability of the most likely one.
+LIKELY = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +47,7 @@ class Extrapolated:
 def extrapolate(
     transitions: Transitions, weights: SuccessorWeights, beyond: Beyond, steps: float
 ) -> Extrapolated:
-    """Return the branches of decisions never tried, where each state is an interface node.
+    """Return the branches of decisions never tried, where states beyond the log are nodes.
 
     Parameters
     ----------
@@ -58,13 +60,24 @@ def extrapolate(
     steps
         The mean length of an episode.
     """
-    factors, node = weights.factors, transitions.of_states
+    factors, made = weights.factors, beyond.made
     if factors is None:
         return Extrapolated(NO_BRANCHES, None, 0)
-    tried = np.zeros((len(node), len(beyond.made)), dtype=bool)
-    tried[: len(beyond.tried)] = beyond.tried
-    avoided = _avoided(transitions, beyond) | beyond.predicted.alien.reshape(tried.shape)
-    wanted, all_of_them, found = ~tried, int((~tried).sum()), beyond.predicted
+    node, of_states = np.unique(transitions.of_states, return_inverse=True)
+    shape = len(node), len(made)
+    share = _shares(transitions, of_states, len(node))
+    pair = (of_states[:, None] * len(made) + np.arange(len(made))).ravel()
+    found = beyond.predicted.joined(pair, np.repeat(share, len(made)), len(node) * len(made))
+    tried = np.zeros(shape, dtype=bool)
+    states, decisions = np.nonzero(beyond.tried)
+    tried[of_states[states], decisions] = True
+    avoided, chances = _behaviour(transitions, beyond, of_states, share, len(node))
+    avoided |= found.alien.reshape(shape)
+    # Where nobody ever was and nothing was compared, what the logger is likely to have done.
+    unknown = np.asarray(~tried.any(axis=1) & avoided.all(axis=1))[:, None]
+    likely = (chances > 0) & (chances >= LIKELY * chances.max(axis=1, keepdims=True))
+    avoided &= ~(unknown & likely)
+    wanted, all_of_them = ~tried, int((~tried).sum())
     if all_of_them > MOST_BRANCHES:
         products, horizon = FactorProducts(factors, found.leaves), 1
         if products.exact is not None:
@@ -78,36 +91,64 @@ def extrapolate(
         allowed |= ~allowed.any(axis=1, keepdims=True)
         wanted &= best | plan.best(allowed, horizon)
     acted = np.asarray(tried.any(axis=1))[:, None]
+    strange = _strange(transitions, of_states, len(node))[:, None]
 
     def branches(kept: Bools) -> Untried | None:
-        state, decision = np.nonzero(wanted & kept)
-        predicted = found.of(state * len(beyond.made) + decision)
-        return branches_of(transitions, weights, beyond.made, node[state], decision, predicted)
+        at, decision = np.nonzero(wanted & kept)
+        predicted = found.of(at * len(made) + decision)
+        return branches_of(transitions, weights, made, node[at], decision, predicted)
 
     untried = UntriedBranches(branches(acted & ~avoided), branches(acted & avoided))
-    # Where nobody ever was, all is offered if nothing was compared.
-    alone = branches(~acted & ~(avoided & ~avoided.all(axis=1, keepdims=True)))
-    return Extrapolated(untried, alone, all_of_them - int(wanted.sum()))
+    return Extrapolated(
+        untried, branches(~acted & ~avoided & ~strange), all_of_them - int(wanted.sum())
+    )
 
 
-def _avoided(transitions: Transitions, beyond: Beyond) -> Bools:  # [states, decisions]
-    """Return which decisions the logger avoided in each state."""
+def _shares(transitions: Transitions, of_states: Ints, nodes: int) -> Array:  # [states]
+    """Return the share of each state in the steps of its interface node; of one alone it is all."""
+    steps = transitions.states.of_steps[transitions.window]
+    visits = group_weights(steps, transitions.counts, len(of_states))
+    total = group_weights(of_states, visits, nodes)[of_states]
+    alone = np.bincount(of_states, minlength=nodes)[of_states]
+    return np.where(total > 0, visits / np.where(total > 0, total, 1.0), 1 / alone)
+
+
+def _strange(transitions: Transitions, of_states: Ints, nodes: int) -> Bools:  # [nodes]
+    """Return which interface nodes have a value with which nothing was ever done."""
+    found = np.zeros(nodes, dtype=bool)
+    steps = transitions.states.of_steps[transitions.window]
+    for name in transitions.schema.information_sets[0]:
+        codes = transitions.state_codes[name]
+        found[of_states[~np.isin(codes, codes[steps])]] = True
+    return found
+
+
+def _behaviour(
+    transitions: Transitions, beyond: Beyond, of_states: Ints, share: Array, nodes: int
+) -> tuple[Bools, Array]:
+    """Return which decisions the logger avoided in interface nodes, and how often it makes them.
+
+    Both are [nodes, decisions]. States have a `share` of the nodes that they are in, `of_states`.
+    """
     names, made = transitions.schema.information_sets[0], beyond.made
-    avoided = AvoidedDecisions(transitions, transitions.window, transitions.counts)
+    behaviour = AvoidedDecisions(transitions, transitions.window, transitions.counts)
     states = np.stack([transitions.state_codes[name] for name in names], axis=1)
     sizes = np.concatenate([states.max(axis=0) + 1, made.sizes])
-    found = []
-    step = max(1, CHUNK // (20 * len(made)))
-    for start in range(0, len(states), step):
-        here = states[start : start + step]
-        codes = np.hstack([np.repeat(here, len(made), axis=0), np.tile(made.codes, (len(here), 1))])
+    avoided, chances = np.zeros((nodes, len(made)), dtype=bool), np.zeros((nodes, len(made)))
+    step, some = max(1, CHUNK // (20 * len(made))), np.flatnonzero(share > 0)
+    for start in range(0, len(some), step):
+        here = some[start : start + step]
+        codes = np.repeat(states[here], len(made), axis=0)
+        codes = np.hstack([codes, np.tile(made.codes, (len(here), 1))])
         asked = Contexts((*names, *made.names), sizes, codes)
-        found.append(avoided(asked).reshape(len(here), -1))
-    return np.concatenate(found)
+        at, shape = of_states[here], (len(here), len(made))
+        np.logical_or.at(avoided, at, behaviour(asked).reshape(shape))
+        np.add.at(chances, at, share[here, None] * behaviour.chances(asked).reshape(shape))
+    return avoided, chances
 
 
 class _Plan:
-    """The best decisions by what factors predict, where each state is an interface node."""
+    """The best decisions by what factors predict."""
 
     def __init__(self, products: FactorProducts, found: Predicted, node: Ints) -> None:
         self.products, self.node, self.found = products, node, found

@@ -47,6 +47,20 @@ class Predicted:
         pairs = len(self.earned)
         return group_weights(self.pair, self.going * (kept <= 0), pairs) > MOST_LOST
 
+    def joined(self, into: Ints, share: Array, pairs: int) -> "Predicted":
+        """Return what comes of pairs that several of these are shares of.
+
+        `into`: which of them each is a share of. [pairs]
+        """
+        alien, some = np.zeros(pairs, dtype=bool), share[self.pair] > 0
+        alien[into[self.alien & (share > 0)]] = True
+        return Predicted(
+            group_weights(into, share * self.earned, pairs),
+            group_weights(into, share * self.ended, pairs),
+            into[self.pair[some]], (share[self.pair] * self.going)[some], self.leaves[:, some],
+            alien, None if self.kept is None else self.kept[some],
+        )  # fmt: skip
+
     def of(self, chosen: Ints) -> "Predicted":
         """Return what comes of some pairs only, sorted."""
         place = np.full(len(self.earned), -1)

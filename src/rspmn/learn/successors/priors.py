@@ -18,10 +18,12 @@ from rspmn.circuit import LatentFactors
 from rspmn.context_trees import Contexts, Sparse, Tied
 from rspmn.learn.successors.transitions import Component, Transitions
 from rspmn.successor_counts import SharedFactors
-from rspmn.types import Array, Ints
+from rspmn.types import Array, Bools, Ints
 
 #: Tables of more numbers than this in all are kept sparse.
 MOST_NUMBERS = 20_000_000
+#: About so many pairs of a state and a box are looked at at once.
+CHUNK = 10_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +34,19 @@ class Boxes:
     of_states: Ints  # [num_states], the box of each, -1 if none
     members: list[Sparse]  # of each component, [values, boxes], 1 where the box has the value
     interfaces: Sparse  # [boxes, interfaces], the shares of a box; rows sum to 1
+
+    def have(self, values: Ints) -> Bools:  # [states]
+        """Return which states are in boxes of several, given the values of components."""
+        known = self.of_states[self.of_states >= 0]
+        several = np.flatnonzero(np.bincount(known, minlength=self.count) > 1)
+        members = [member[:, several].toarray() > 0 for member in self.members]
+        found, step = np.zeros(len(values), dtype=bool), max(1, CHUNK // max(1, len(several)))
+        for start in range(0, len(values), step):
+            here = np.ones((len(values[start : start + step]), len(several)), dtype=bool)
+            for member, value in zip(members, values[start : start + step].T, strict=True):
+                here &= member[value]
+            found[start : start + step] = here.any(axis=1)
+        return found
 
 
 def boxes_of(transitions: Transitions, components: list[Component], arrivals: Array) -> Boxes:

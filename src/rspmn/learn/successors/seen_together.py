@@ -25,6 +25,7 @@ class SeenTogether:
 
     def __init__(self, values: Ints, sizes: Sequence[int]) -> None:
         self.sizes, self._pairs = sizes, []
+        self._alone = [np.unique(column) for column in values.T]
         for one, other in combinations(range(len(sizes)), 2):
             keys = self._keys(values, one, other)
             known: Bools | Ints
@@ -45,3 +46,9 @@ class SeenTogether:
             keys = self._keys(values, one, other)
             found &= known[keys] if known.dtype == bool else find_sorted(known, keys) >= 0
         return found
+
+    def alone(self, values: Ints) -> Bools:  # [states]
+        """Tell which states have values of components that were all seen, though not together."""
+        columns = zip(self._alone, values.T, strict=True)
+        seen = [find_sorted(known, column) >= 0 for known, column in columns]
+        return np.asarray(np.all(seen, axis=0))

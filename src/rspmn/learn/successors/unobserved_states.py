@@ -1,10 +1,11 @@
 """States beyond the log: those that factors say may follow, although the log never had them.
 
-Where states are hardly ever seen twice, part of what follows a step is in no interface node. To
-leave that part out would make it free to leave what is known: of many decisions, those would be
-chosen of which the bad outcomes were not seen. So states are added that known states lead to, by
-factors, with any decision that the log has; and states that these lead to in turn, the ones that
-are expected most often first, until there are no more or too many.
+Part of what follows a step may be in no interface node. To leave that part out would make it free
+to leave what is known: of many decisions, those would be chosen of which the bad outcomes were not
+seen, and who gets there would not know what to do. So states are added that known states lead to,
+by factors, with any decision that the log has; and states that these lead to in turn, the ones that
+are expected most often first, until there are no more or too many. A state that an interface node
+of several others has is in that.
 
 Factors are independent, so that they may put a robot in two places. States are added only if each
 two components of them have values that some state of the log has together.
@@ -67,7 +68,7 @@ def beyond_the_log(
     two
         The log.
     located
-        Its states, each of which is an interface node.
+        Its states, in interface nodes.
     interfaces, end
         The number of interface nodes, and which of them is END.
     """
@@ -78,10 +79,10 @@ def beyond_the_log(
 def beyond_in_model(model: RSPMN, two: "TwoSteps") -> tuple[Located, Beyond] | None:
     """Return the states of a log and those that only a model has, and what is done in these.
 
-    None if some interface node has several states, or there are too many to look at.
+    None if a state has no interface node, or there are too many to look at.
     """
     located = locate(model, distinct_states(two.windows))
-    if len(np.unique(located.node)) < len(located.node) or (located.node < 0).any():
+    if (located.node < 0).any():
         return None
     closure = _closure(two, located, model.num_interfaces, model.end)
     if closure is None:
@@ -178,7 +179,7 @@ class _Closure:
         while first < len(self.codes):
             stop = len(self.codes)
             values, visits = self._followed(first, stop)
-            plausible = self.seen(values)
+            plausible = self.seen(values) & ~self.factors.boxes.have(values)
             values, visits = values[plausible], visits[plausible]
             most = self.known + max(MOST_STATES, FOR_EACH * self.known)
             left = max(0, min(MOST_PAIRS // size, most) - stop)
