@@ -154,3 +154,19 @@ def test_what_was_not_tested_in_time_is_kept(looks: int, monkeypatch: pytest.Mon
 
 def _noise(windows: Windows) -> tuple[str, ...]:
     return tuple(irrelevant_variables(wrap(windows, LearnConfig()), LearnConfig())[0])
+
+
+def test_numbers_of_states_are_no_noise() -> None:
+    """Fault: 150 codes in bins say nothing of the next code, though decisions lead to others."""
+    rng = np.random.default_rng(0)
+    leads, win = rng.integers(0, 150, (150, 4, 3)), rng.random(150)
+    steps = 12_000
+    state, action = np.zeros(steps, dtype=int), rng.integers(0, 4, steps)
+    for k in range(steps - 1):
+        state[k + 1] = leads[state[k], action[k], rng.integers(3)]
+    table = {
+        "episode": np.arange(steps) // 12, "time": np.arange(steps) % 12, "state": state,
+        "a": action, "u": (rng.random(steps) < 0.05 * win[state]).astype(float),
+    }  # fmt: skip
+    log = rspmn.windows(table, Schema([["state"], ["a"]], ["a"], "u"), ending="cut")
+    assert learn_rspmn(log)[1].aside == {}

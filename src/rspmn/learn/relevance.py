@@ -19,7 +19,7 @@ log cannot say what others would have led to.
 import math
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -126,8 +126,19 @@ class _Search:
             name: (unused(f"change of {name}", rows.table.columns), _change(rows, name, after))
             for name, after in self.after.items() if name in rows.table.binned
         }  # fmt: skip
+        #: Of integers in bins, each value and the next one: they may be codes.
+        taken = rows.table.columns
+        self.codes = {
+            name: tuple(unused(f"code of {n}", taken) for n in (name, self.after[name]))
+            for name in changes if taken[name].kind is Kind.INTEGER
+        }  # fmt: skip
+        coded = {
+            code: replace(taken[n], kind=Kind.CATEGORICAL)
+            for name, codes in self.codes.items()
+            for code, n in zip(codes, (name, self.after[name]), strict=True)
+        }
         self.after |= {name: column for name, (column, _) in changes.items()}
-        rows = with_columns(rows, dict(changes.values()))
+        rows = with_columns(rows, dict(changes.values()) | coded)
         self.rows, self.decided = with_joint_variable(rows, self.decisions)
         self.trees: dict[tuple[str, frozenset[str]], _Tree] = {}
         laws = {name for law in two.schema.laws for name in law.variables}
@@ -194,8 +205,14 @@ class _Search:
         """Return whether the next value of a variable depends on decisions, given its value."""
         if name not in self.after or self.is_late:
             return False
-        given = [name, *self.decisions]
-        return bool(self._grown(self.after[name], given, name).used & {*self.decisions})
+        if self._grown(self.after[name], [name, *self.decisions], name).used & {*self.decisions}:
+            return True
+        if name not in self.codes:
+            return False
+        now, after = self.codes[name]
+        rows, strata = _varying(self.rows, after, self.rows.codes(now).astype(np.int64))
+        p = pair_statistics(rows, self.decisions, (after,), strata).low_p_values()
+        return bool(len(rows) and p.min() < LEVEL)
 
     def _used(self, fits: dict[str, _Tree]) -> set[str]:
         """Return what trees look at, what is known to matter, and whether those are missing."""
