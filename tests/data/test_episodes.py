@@ -286,6 +286,8 @@ WRONG: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         changed(x=np.zeros((6, 2))),
         {"ending": "cut"},
     ),
+    "column 'x': expected one dimension, found 0": (changed(x=1), {"ending": "cut"}),
+    "column 'a': expected one dimension, found 0": (changed(a="abcdef"), {"ending": "cut"}),
     "column 'u' is continuous, but holds text, 'much'": (
         changed(u=["much"] * 6),
         {"ending": "cut"},
