@@ -86,6 +86,9 @@ def test_out_and_in_again() -> None:
     assert [tuple(step.values()) for step in episodes[-1]] == EXPECTED[-1]
     assert decoded(episodes[1:]) == EXPECTED[1:]
     assert decoded(episodes[::-2]) == EXPECTED[::-2]
+    for wrong in ([0, 1], np.array([True, False, True]), "0", 1.0):
+        with pytest.raises(DataError, match="expected the number of an episode or a slice, found"):
+            episodes[wrong]  # type: ignore[call-overload]
     assert episodes[1:].endings.tolist() == episodes.endings[1:].tolist()
     assert episodes[1:].ids.tolist() == episodes.ids[1:].tolist()
     assert (len(episodes[:0]), episodes[:0].num_steps) == (0, 0)
