@@ -118,7 +118,9 @@ def test_names_change_no_answer(seed: int, expected: dict[str, Any], tmp_path: P
 def test_a_schema_is_proposed_for_dotted_names(tmp_path: Path) -> None:
     """Of episodes, times, words in a column of numbers, and what says that an episode ended."""
     log, schema = log_of(("Sepal.Length", "lab.val", "action", "reward"))
-    words = {"lab.val": ["<-1.5" if x < -1.5 else str(x) for x in log["lab.val"]]}
+    words: dict[str, list[Any]] = {
+        "lab.val": ["<-1.5" if x < -1.5 else str(x) for x in log["lab.val"]]
+    }
     words |= {"patient.id": log.pop("episode"), "the.day": log.pop("time")}
     words["dis.charged"] = ["yes" if day == 4 else "no" for day in words["the.day"]]
     pd.DataFrame(log | words).to_csv(tmp_path / "log.csv", index=False)

@@ -221,7 +221,8 @@ def test_settings_are_checked(name: str) -> None:
 
 def test_settings_may_be_of_numpy() -> None:
     numbers: Any = {"bins": np.int64(4), "enough": np.float32(2), "soft_em": np.bool_(False)}
-    assert LearnConfig(**numbers, keep=np.array(["x"]), max_seconds=math.inf).bins == 4
+    numbers |= {"keep": np.array(["x"]), "max_seconds": math.inf}
+    assert LearnConfig(**numbers).bins == 4
 
 
 def test_time_that_runs_out_between_tests_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,10 +71,9 @@ def test_the_graph_of_states(policy: Policy) -> None:
 
 @pytest.mark.parametrize("plot", [plot_states, plot_coverage, plot_policy, plot_meu])
 def test_only_policies_and_models_are_plotted(policy: Policy, plot: Any) -> None:
-    wanted, other = "a Policy, model.policy", policy.model
-    if plot is plot_meu:
-        wanted, other = "a recurrent model", policy
-    for wrong in (other, LOG, None, "model.json"):
+    is_of_models = plot is plot_meu
+    wanted = "a recurrent model" if is_of_models else "a Policy, model.policy"
+    for wrong in (policy if is_of_models else policy.model, LOG, None, "model.json"):
         with pytest.raises(
             EvidenceError, match=f"expected {wanted}.*, found {type(wrong).__name__}"
         ):

@@ -50,8 +50,9 @@ def plot_meu(
     'horizon, steps'
     """
     check_kind(model, RSPMN)
-    if isinstance(horizons, str) or not isinstance(horizons, Iterable):
-        raise EvidenceError(f"horizons: expected several numbers of steps, found {horizons!r}")
+    given: object = horizons
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise EvidenceError(f"horizons: expected several numbers of steps, found {given!r}")
     axes = axes or new_axes(6.0, 3.6)
     values = [float(model.meu(horizon=h, discount=discount)) for h in horizons]
     axes.plot(horizons, values, "o-", color=OTHER, label="promise (MEU)")
