@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from effort import seeds
@@ -25,7 +26,7 @@ PLAIN = "x", "z", "d", "r"
 #: row are a state variable, a number, a decision and a reward.
 HOSTILE = (
     "node", "weight", "value", "count", "visits", "next", "steps", "step",
-    "supported", "a b", "change", "a,b", "practice", "it's", "recommended", "__x",
+    "supported", "a.b", "change", "a,b", "practice", "it's", "recommended", "__x",
     "per episode", "utility", "node_", "error", "größe", "episode_", 'say "so"', "<b>",
     "select", "x=y", "__proto__", "action",
 )  # fmt: skip
@@ -112,6 +113,24 @@ def test_names_change_no_answer(seed: int, expected: dict[str, Any], tmp_path: P
     found = answers(names, tmp_path)
     for question, numbers in expected.items():
         assert found[question] == numbers, (names, question)
+
+
+def test_a_schema_is_proposed_for_dotted_names(tmp_path: Path) -> None:
+    """Of episodes, times, words in a column of numbers, and what says that an episode ended."""
+    log, schema = log_of(("Sepal.Length", "lab.val", "action", "reward"))
+    words: dict[str, list[Any]] = {
+        "lab.val": ["<-1.5" if x < -1.5 else str(x) for x in log["lab.val"]]
+    }
+    words |= {"patient.id": log.pop("episode"), "the.day": log.pop("time")}
+    words["dis.charged"] = ["yes" if day == 4 else "no" for day in words["the.day"]]
+    pd.DataFrame(log | words).to_csv(tmp_path / "log.csv", index=False)
+    to = tmp_path / "schema.toml"
+    said("schema", tmp_path / "log.csv", "--episode", "patient.id", "--time", "the.day", "-o", to)
+    found = Schema.load(to)
+    assert (found.order, found.kinds) == (schema.order, {**schema.kinds, "action": "categorical"})
+    assert (found.log.episode, found.log.time) == ("patient.id", "the.day")
+    assert found.log.terminated == "`dis.charged` == yes"
+    assert dict(found.log.numbers) == {"lab.val": "limits"}
 
 
 def test_a_table_says_which_column_is_whose() -> None:

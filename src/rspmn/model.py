@@ -468,9 +468,9 @@ class RSPMN:
         A node in which no decision is known has the lowest value of all others.
         """
         from rspmn.infer.bellman import values
-        from rspmn.infer.criterion import MEU
+        from rspmn.infer.criterion import criterion_or_meu
 
-        return values(self.offering(offer), horizon, discount, criterion or MEU)
+        return values(self.offering(offer), horizon, discount, criterion_or_meu(criterion))
 
     def action_values(
         self,
@@ -557,9 +557,11 @@ class RSPMN:
         'right'
         """
         from rspmn.infer.constraints import constraints
-        from rspmn.infer.criterion import MEU
+        from rspmn.infer.criterion import criterion_or_meu
         from rspmn.infer.policy import Policy
 
+        if not isinstance(safe, bool | np.bool_):
+            raise EvidenceError(f"safe: expected True or False, found {safe!r}")
         template = self.offering(offer).template
 
         def of(base: "Criterion") -> "Policy":
@@ -567,7 +569,7 @@ class RSPMN:
             return Policy(self, horizon, discount, otherwise, offer, rule)
 
         if not safe or criterion is not None or not self.offering(offer).is_counted:
-            return of(criterion or MEU)
+            return of(criterion_or_meu(criterion))
         from rspmn.trust.safe_choice import safe_policy
 
         return safe_policy(of, self._choices.setdefault(offer, {}))

@@ -8,7 +8,7 @@ import math
 import sys
 from collections.abc import Container, Mapping
 from enum import Enum
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeGuard
 
 import numpy as np
 
@@ -95,6 +95,11 @@ def unused(name: str, taken: Container[str]) -> str:
 def is_string(found: object) -> bool:
     """Tell text from all other objects."""
     return isinstance(found, str) and is_text(found)
+
+
+def is_number(found: object) -> TypeGuard[float]:
+    """Tell numbers, of Python or numpy, from truth values and all other objects."""
+    return isinstance(found, int | float | np.integer | np.floating) and not isinstance(found, bool)
 
 
 def is_text(text: str) -> bool:

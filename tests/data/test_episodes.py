@@ -86,6 +86,9 @@ def test_out_and_in_again() -> None:
     assert [tuple(step.values()) for step in episodes[-1]] == EXPECTED[-1]
     assert decoded(episodes[1:]) == EXPECTED[1:]
     assert decoded(episodes[::-2]) == EXPECTED[::-2]
+    for wrong in ([0, 1], np.array([True, False, True]), "0", 1.0):
+        with pytest.raises(DataError, match="expected the number of an episode or a slice, found"):
+            episodes[wrong]  # type: ignore[call-overload]
     assert episodes[1:].endings.tolist() == episodes.endings[1:].tolist()
     assert episodes[1:].ids.tolist() == episodes.ids[1:].tolist()
     assert (len(episodes[:0]), episodes[:0].num_steps) == (0, 0)
@@ -286,6 +289,8 @@ WRONG: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         changed(x=np.zeros((6, 2))),
         {"ending": "cut"},
     ),
+    "column 'x': expected one dimension, found 0": (changed(x=1), {"ending": "cut"}),
+    "column 'a': expected one dimension, found 0": (changed(a="abcdef"), {"ending": "cut"}),
     "column 'u' is continuous, but holds text, 'much'": (
         changed(u=["much"] * 6),
         {"ending": "cut"},

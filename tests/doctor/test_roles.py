@@ -88,13 +88,39 @@ def test_what_is_called_otherwise_than_it_is_used_is_said() -> None:
     assert "stock is" not in found.toml()
 
 
+@pytest.mark.parametrize("name", ["ventilate", "sold", "stock"])
+def test_two_values_beside_a_decision_may_be_chosen(name: str) -> None:
+    """Not if its name tells more, nor if it does not change in an episode."""
+    values = {"stock": [k // 180 for k in range(360)]}.get(name, [0, 1] * 180)
+    log = {"branch": SHOP["branch"], "week": SHOP["week"], name: values}
+    found = proposal(log | {key: SHOP[key] for key in ("order", "profit", "closed")})
+    said = f"# {name} has two values, and is beside order: if it was chosen, make it a decision"
+    assert found.state == (name,)
+    assert (said in found.toml().splitlines()) == (name == "ventilate")
+
+
 def test_an_income_and_a_cost_are_both_in_the_utility() -> None:
     log = {**SHOP, "revenue": SHOP["profit"], "order cost (EUR)": [0.5] * 360}
     del log["profit"]
     assert proposal(log).utility == "revenue - `order cost (EUR)`"
     assert examine(log).schema.state_variables == ("stock",)
-    del log["order cost (EUR)"]
+    log["cost of goods"] = log["order cost (EUR)"]
+    assert proposal(log).utility == "revenue - `order cost (EUR)` - `cost of goods`"
+    assert proposal(log | {"total cost": [1.0] * 180 + [2.0] * 180}).utility == (
+        "revenue - `total cost`"
+    )
+    del log["order cost (EUR)"], log["cost of goods"]
     assert proposal(log).utility == "revenue"
+
+
+def test_a_price_is_no_cost() -> None:
+    """It is chosen, or the state's: which of them, a name does not tell."""
+    log = {**SHOP, "sales": SHOP["profit"], "price": SHOP["week"], "late fee": SHOP["profit"]}
+    del log["profit"], log["order"]
+    found = proposal(log)
+    assert (found.utility, found.state) == ("sales - `late fee`", ("stock", "price"))
+    said = "# price is named as decisions are: if it was chosen, make it a decision"
+    assert said in found.toml().splitlines()
 
 
 def walks(jump: Any, names: Any) -> dict[str, Any]:

@@ -226,7 +226,7 @@ def test_several_treatments_are_decisions() -> None:
     assert both.decisions == ("antibiotics", "vasopressor")
     found = proposal(table | {"paddles": given[0], "alarm": given[1]})
     assert found.decisions == ("antibiotics",)
-    assert found.alike == (("paddles", "antibiotics"),)
+    assert found.alike == (("paddles", "has the same values as antibiotics"),)
     assert "# paddles has the same values as antibiotics: if it was chosen" in found.toml()
 
 

@@ -136,6 +136,12 @@ def test_everything_forbidden_is_an_error_that_says_what_to_do() -> None:
         ({"forbid": "press when age > 80"}, "has none of the variables observed before"),
         ({"forbid": "press when map >"}, "forbid: press: 'map >' is not an expression"),
         ({"min_support": -1}, "min_support: expected 0 or more steps, found -1"),
+        ({"min_support": "a"}, "min_support: expected 0 or more steps, found 'a'"),
+        ({"min_support": None}, "min_support: expected 0 or more steps, found None"),
+        ({"safe": "no"}, "safe: expected True or False, found 'no'"),
+        ({"criterion": "meu"}, "criterion: expected an object with a method scores, found 'meu'"),
+        ({"criterion": ""}, "criterion: expected an object with a method scores, found ''"),
+        ({"discount": "a"}, "discount: expected a number from 0 to 1, found 'a'"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(options: dict[str, Any], message: str) -> None:

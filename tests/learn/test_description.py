@@ -68,6 +68,11 @@ def test_what_was_cut_is_said() -> None:
         ("each_state", "too few steps", "each state is an interface node: too few steps"),
         ("untried_branches", 5, "untried: 5 decisions were left out in their state by chance"),
         (
+            "avoided_branches",
+            41,
+            "not offered: 41 decisions were never made in their state, by chance or",
+        ),
+        (
             "sample",
             SampleInfo(steps=4000, share=0.25),
             "sampled: the structure was learned from 25.00%",

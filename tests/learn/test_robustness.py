@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import fields
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +17,7 @@ from rspmn.circuit import Leaf, Max, validity_violations
 from rspmn.errors import DataError
 from rspmn.infer import log_likelihood
 from rspmn.learn import LearnConfig, Progress, learn_spmn
+from rspmn.learn.structure.independence import GTest
 from rspmn.learn.structure.learner import Learner
 from rspmn.spmn import SPMN
 
@@ -182,26 +184,45 @@ def test_a_budget_ends_learning_with_a_valid_model(config: LearnConfig, reason: 
     assert offered == {0, 1, 2}
 
 
-def test_budgets_are_checked() -> None:
-    with pytest.raises(DataError, match="max_nodes must be at least 0, found -1"):
-        LearnConfig(max_nodes=-1)
-    with pytest.raises(DataError, match="bins must be at least 2, found 1"):
-        LearnConfig(bins=1)
+NAN = math.nan
+#: What is expected of each setting, and what it must not be.
+WRONG: dict[str, tuple[str, list[Any]]] = {
+    "independence": ("a test of independence", ["gtest", None, GTest]),
+    "clustering": ("a clustering of rows", ["kmeans", None, 2]),
+    "given_decisions": ("True or False", ["no", 1, None]),
+    "shrink": ("True or False", ["no"]),
+    "soft_em": ("True or False", ["yes"]),
+    "mean_alpha": ("a number, 0 to 1", [2, -1, NAN, "x", None, True]),
+    "enough": ("a number, 0 or more", [-1, NAN, "a"]),
+    "keep": ("several names, or 'all'", ["age", ["x", 3], 3, np.array([1, 2])]),
+    "ignore": ("several names", ["all", [3], None]),
+    "classes": ("a whole number, 0 or more, or None", [2.5, "a", -1, NAN]),
+    "numbers": ("one of 'soft', 'intervals'", ["sotf", None, 3]),
+    "bins": ("a whole number, 2 or more", [1, 2.5, NAN, "ten", None]),
+    "successors": ("one of 'factored', 'counts', or a function of transitions", ["factord", 3]),
+    "em_passes": ("a whole number, 0 or more", [1.5, "a", -1]),
+    "successor": ("one of 'state', 'tuple'", ["next", ["state"]]),
+    "max_windows": ("a whole number, 1 or more", [0, NAN, "a", None]),
+    "leaves": ("classes derived from Distribution, by variable or kind", [[1], {"x": 3}, None]),
+    "max_nodes": ("a whole number, 0 or more, or None", [-1, 1.5, "a", True]),
+    "max_depth": ("a whole number, 0 or more, or None", [-1, 0.5]),
+    "max_seconds": ("a number, 0 or more, or None", [-1, NAN, "a"]),
+}
 
 
-@pytest.mark.parametrize(
-    ("name", "wrong", "said"),
-    [
-        ("numbers", "sotf", "numbers 'sotf': did you mean 'soft'?"),
-        ("successor", "next", "successor 'next': expected one of 'state', 'tuple'"),
-        ("successors", "factord", "successors 'factord': did you mean 'factored'?"),
-        ("successors", 3, "successors must be one of ['factored', 'counts'] or a function"),
-    ],
-)
-def test_words_of_settings_are_checked(name: str, wrong: Any, said: str) -> None:
-    with pytest.raises(DataError) as refused:
-        LearnConfig(**{name: wrong})
-    assert str(refused.value).startswith(f"LearnConfig: {said}")
+@pytest.mark.parametrize("name", [each.name for each in fields(LearnConfig)])
+def test_settings_are_checked(name: str) -> None:
+    expected, values = WRONG[name]
+    for wrong in values:
+        with pytest.raises(DataError) as refused:
+            LearnConfig(**{name: wrong})
+        assert str(refused.value) == f"LearnConfig: {name}: expected {expected}, found {wrong!r}"
+
+
+def test_settings_may_be_of_numpy() -> None:
+    numbers: Any = {"bins": np.int64(4), "enough": np.float32(2), "soft_em": np.bool_(False)}
+    numbers |= {"keep": np.array(["x"]), "max_seconds": math.inf}
+    assert LearnConfig(**numbers).bins == 4
 
 
 def test_time_that_runs_out_between_tests_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

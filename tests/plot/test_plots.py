@@ -34,6 +34,9 @@ def test_values_by_horizon(policy: Policy) -> None:
     assert [text.get_text() for text in axes.get_legend().get_texts()] == [
         "promise (MEU)", "90 % interval", "honest value",
     ]  # fmt: skip
+    for wrong in (8, "8"):
+        with pytest.raises(EvidenceError, match="horizons: expected several numbers of steps"):
+            plot_meu(policy.model, wrong)  # type: ignore[arg-type]
 
 
 def test_a_policy_over_one_and_two_variables(
@@ -66,6 +69,17 @@ def test_the_graph_of_states(policy: Policy) -> None:
         assert box.x1 <= frame.x1, text
 
 
+@pytest.mark.parametrize("plot", [plot_states, plot_coverage, plot_policy, plot_meu])
+def test_only_policies_and_models_are_plotted(policy: Policy, plot: Any) -> None:
+    is_of_models = plot is plot_meu
+    wanted = "a recurrent model" if is_of_models else "a Policy, model.policy"
+    for wrong in (policy if is_of_models else policy.model, LOG, None, "model.json"):
+        with pytest.raises(
+            EvidenceError, match=f"expected {wanted}.*, found {type(wrong).__name__}"
+        ):
+            plot(wrong, *["cell"] * (plot is plot_policy))
+
+
 def test_coverage_counts_logged_steps(policy: Policy) -> None:
     axes: Any = plot_coverage(policy)
     counts = [float(text.get_text()) for text in axes.texts]
@@ -77,7 +91,8 @@ def test_learning_curves_and_calibration(policy: Policy) -> None:
     assert axes.lines[0].get_ydata()[1] == pytest.approx(policy.honest_value().point)
     again: Any = plot_learning_curve(LOG, 8, np.array([300, 50]))
     assert again.lines[0].get_ydata() == pytest.approx(axes.lines[0].get_ydata())
-    for wrong in ([50, 301], [0, 50], []):
+    wrong: Any
+    for wrong in ([50, 301], [0, 50], [], 20, "20", [50.5], ["50"], [[50]]):
         with pytest.raises(DataError, match="sizes: expected numbers of episodes, 1 to 300, found"):
             plot_learning_curve(LOG, 8, wrong)
     table: Any = LOG.to_long()

@@ -184,5 +184,5 @@ def test_refused() -> None:
         learn_rspmn(rooms(5, 0), LearnConfig(leaves={"heat": Gaussian}))
     with pytest.raises(DataError, match="no variable or kind 'temprature'"):
         learn_rspmn(rooms(5, 0), LearnConfig(leaves={"temprature": Gaussian}))
-    with pytest.raises(DataError, match="expected a class derived from Distribution"):
+    with pytest.raises(DataError, match="leaves: expected classes derived from Distribution"):
         LearnConfig(leaves={"heat": 3})  # type: ignore[dict-item]

@@ -95,6 +95,8 @@ class Episodes:
         """
         if isinstance(episode, slice):
             return self._some(np.arange(len(self))[episode])
+        if not isinstance(episode, int | np.integer):
+            raise DataError(f"expected the number of an episode or a slice, found {episode!r}")
         return self.steps(range(len(self))[episode])
 
     def _some(self, episodes: Ints) -> "Episodes":

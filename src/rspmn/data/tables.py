@@ -161,6 +161,8 @@ def _as_array(column: Any) -> NDArray[Any]:
         array = np.asarray(column)
     except ValueError:  # lists of different lengths in it
         array = np.array([], dtype="U")
+    if array.ndim == 0:
+        return array  # one value, which is no column
     if array.dtype.kind in "UT" or (array.dtype.kind in "iuf" and _loses_types(column)):
         # numpy turns large integers into rounded floats, and [True, 2] into [1, 2]
         return objects(list(column))

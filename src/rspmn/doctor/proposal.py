@@ -47,7 +47,7 @@ class Proposal:
     attributes: tuple[str, ...]  # of the state, what does not change in an episode
     left_out: tuple[tuple[str, str], ...]  # columns, and why
     kinds: tuple[tuple[str, Kind], ...]
-    alike: tuple[tuple[str, str], ...] = ()  # of the state, what looks like a decision beside it
+    alike: tuple[tuple[str, str], ...] = ()  # of the state, what may be a decision, and why
     codes: tuple[str, ...] = ()  # what is said of whole numbers that may be codes
     outcomes: tuple[str, ...] = ()  # examples of values for words that say how episodes end
 
@@ -84,8 +84,8 @@ class Proposal:
                 for name in self.attributes
             ),
             *(
-                f"# {name} has the same values as {other}: if it was chosen, make it a decision"
-                for name, other in self.alike
+                f"# {name} {what}: if it was chosen, make it a decision"
+                for name, what in self.alike
             ),
             *self._doubts(),
             *(f"# {said}" for said in self.codes),
@@ -179,7 +179,7 @@ def propose(
             for c in (*state, *(found[name] for name in roles.decisions))
             if c.kind is not None
         ),
-        tuple(_alike(found, state, roles.decisions)),
+        tuple(_alike(found, stats, state, roles.decisions)),
         tuple(_said_of_codes(c, stats) for c in state if c.is_fine(found.rows)),
         tuple(
             _worths(name, words)
@@ -212,15 +212,22 @@ def _said_of_codes(column: SurveyedColumn, stats: EpisodeStats | None) -> str:
 
 
 def _alike(
-    found: Survey, state: Sequence[SurveyedColumn], decisions: Sequence[str]
+    found: Survey,
+    stats: EpisodeStats | None,
+    state: Sequence[SurveyedColumn],
+    decisions: Sequence[str],
 ) -> Iterator[tuple[str, str]]:
-    """Return state variables that are beside a decision in the table, with the same few values."""
+    """Return state variables beside a decision in the table, with the same values or with two."""
+    changing = {} if stats is None else stats.changing
+    doubted = [c for c in state if is_called_decision(c.name) or is_called_outcome(c.name)]
     for one, other in pairwise(found.columns):
         for column, decision in ((one, other), (other, one)):
-            if decision.name in decisions and column in state:
+            if decision.name in decisions and column in state and column not in doubted:
                 shape = [(c.kind, c.distinct, c.least, c.most) for c in (column, decision)]
                 if shape[0] == shape[1] and column.kind is not Kind.CATEGORICAL:
-                    yield column.name, decision.name
+                    yield column.name, f"has the same values as {decision.name}"
+                elif column.distinct == 2 and changing.get(column.name):
+                    yield column.name, f"has two values, and is beside {decision.name}"
 
 
 def _worth(columns: Sequence[SurveyedColumn], stats: EpisodeStats | None) -> str | None:

@@ -51,8 +51,11 @@ OUTCOMES = [
     "bought", "purchased", "sold", "paid", "clicked", "converted", "conversion", "won", "lost",
     "recovered", "survived",
 ]  # fmt: skip
-#: Names of what is the better the less it is; also as the last word of a name.
+#: Names of what is the better the less it is; also as the last word of a name. The first two may be
+#: any word of it: cost_of_goods.
 COSTS = ["cost", "costs", "price", "penalty", "loss", "expense", "expenses", "charge", "fee"]
+#: Those that may as well be chosen, or be part of the state: no formula has them.
+PRICES = ["price", "prices"]
 #: Units of money, which may follow a name: cost_eur.
 MONEY = ["eur", "euro", "euros", "usd", "dollar", "dollars", "gbp", "chf", "jpy", "cny", "inr"]
 
@@ -62,7 +65,7 @@ class Roles:
     """The columns that are no state variables."""
 
     known: Any  # fields of the format of the log, with the columns that were found for them
-    utility: tuple[str, ...]  # a reward; or an income, a cost, or both
+    utility: tuple[str, ...]  # a reward; or an income, costs, or both
     decisions: tuple[str, ...]
     outcomes: Mapping[str, Sequence[Any]]  # what says how an episode ended besides the flag
 
@@ -160,8 +163,13 @@ def without_unit(name: str) -> str:
 
 
 def is_cost(name: str) -> bool:
-    """Return whether a column is called as costs are: the less, the better."""
-    return without_unit(name).split("_")[-1] in COSTS
+    """Return whether a column is called as costs are: the less, the better.
+
+    >>> is_cost("Cost of goods"), is_cost("late_fee_EUR"), is_cost("fee_paid")
+    (True, True, False)
+    """
+    words = without_unit(name).split("_")
+    return words[-1] in COSTS or not set(COSTS[:2]).isdisjoint(words)
 
 
 def is_income(name: str) -> bool:
@@ -175,7 +183,7 @@ def is_called_decision(name: str) -> bool:
     >>> is_called_decision("daily dose"), is_called_decision("daily mean")
     (True, False)
     """
-    words = {word for group in DECISIONS for word in group if len(word) > 1}
+    words = {word for group in (*DECISIONS, PRICES) for word in group if len(word) > 1}
     return not words.isdisjoint(spelled(name).split("_"))
 
 
@@ -190,14 +198,16 @@ def is_called_outcome(name: str) -> bool:
 
 
 def _utility(columns: Iterable[SurveyedColumn]) -> tuple[str, ...]:
-    """Return the columns that look like the utility: a reward, or else an income and a cost."""
+    """Return the columns that look like the utility: a reward, or else an income and all costs."""
     numbers = [c.name for c in columns if c.kind not in (Kind.CATEGORICAL, None)]
     names = {without_unit(name): name for name in numbers}
     rewards = [names[word] for word in UTILITIES if word in names]
     if rewards:
         return tuple(rewards[:1])
     incomes, costs = (list(filter(of, numbers)) for of in (is_income, is_cost))
-    return (*incomes[:1], *costs[:1])
+    costs = [name for name in costs if without_unit(name).split("_")[-1] not in PRICES]
+    totals = [name for name in costs if "total" in spelled(name).split("_")]
+    return (*incomes[:1], *(totals[:1] or costs))
 
 
 def _named(

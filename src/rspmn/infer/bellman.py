@@ -17,6 +17,7 @@ from rspmn.infer.evaluation import NOTHING_FOLLOWS, Evaluation, evaluate
 from rspmn.infer.evidence import known_values
 from rspmn.model import RSPMN, Evidence
 from rspmn.types import Array
+from rspmn.values import is_number
 
 
 @dataclass(frozen=True)
@@ -151,8 +152,8 @@ def future_arrays(
 
 def check_discount(discount: float) -> None:
     """Refuse a discount that is not from 0 to 1."""
-    if not 0 <= discount <= 1:
-        raise EvidenceError(f"discount: expected a number from 0 to 1, found {discount}")
+    if not is_number(discount) or not 0 <= discount <= 1:
+        raise EvidenceError(f"discount: expected a number from 0 to 1, found {discount!r}")
 
 
 def check_steps(horizon: int, least: int) -> int:

@@ -22,7 +22,7 @@ from rspmn.infer.branches import Branches
 from rspmn.infer.criterion import MEU, Criterion, Side
 from rspmn.schema import Schema
 from rspmn.types import Array, Bools
-from rspmn.values import Mark, Value, is_missing
+from rspmn.values import Mark, Value, is_missing, is_number
 
 #: Rules as they are given: values of a decision, each with a condition if it is a mapping. A text
 #: may be a rule, "[DECISION=]VALUE [when CONDITION]".
@@ -68,7 +68,7 @@ class Constraints:
     def __init__(
         self, forbidden: Sequence[Forbidden], min_support: float = 0.0, criterion: Criterion = MEU
     ) -> None:
-        if not 0 <= min_support < np.inf:
+        if not is_number(min_support) or not 0 <= min_support < np.inf:
             raise EvidenceError(f"min_support: expected 0 or more steps, found {min_support!r}")
         self.forbidden, self.min_support = tuple(forbidden), float(min_support)
         self.criterion = criterion
@@ -175,7 +175,7 @@ def constraints(
     >>> grid.meu({"x": 0, "y": 0}, horizon=4, criterion=kept)
     6.0
     """
-    if not _each(forbid) and not _each(only) and not min_support:
+    if not _each(forbid) and not _each(only) and min_support == 0:
         return criterion
     values: dict[str, dict[str, None]] = {name: {} for name in schema.decisions}
     for node in template.nodes:
@@ -184,7 +184,7 @@ def constraints(
             values[node.decision] |= dict.fromkeys(named)
     found = [_rule("forbid", given, schema, values) for given in _each(forbid)]
     found += _complement([_rule("only", given, schema, values) for given in _each(only)], values)
-    if not found and not min_support:
+    if not found and min_support == 0:
         return criterion
     return Constraints(found, min_support, criterion)
 

@@ -79,6 +79,15 @@ class MaximumExpectedUtility:
 MEU = MaximumExpectedUtility()
 
 
+def criterion_or_meu(given: Criterion | None) -> Criterion:
+    """Return a criterion that is given, checked; without one, the maximum expected utility."""
+    if given is None:
+        return MEU
+    if isinstance(given, type) or not callable(getattr(given, "scores", None)):
+        raise EvidenceError(f"criterion: expected an object with a method scores, found {given!r}")
+    return given
+
+
 class Side(NamedTuple):
     """Some of the states of max nodes, in which the same branches are allowed.
 

@@ -19,7 +19,7 @@ from rspmn.errors import EvidenceError, did_you_mean
 from rspmn.infer.actions import ActionValue, action_values, best_among
 from rspmn.infer.available_actions import checked
 from rspmn.infer.compiled.decisions import Worths
-from rspmn.infer.criterion import MEU, Criterion
+from rspmn.infer.criterion import Criterion, criterion_or_meu
 from rspmn.infer.evidence import Known, as_state, check_columns, is_whole, known_values
 from rspmn.infer.meu import ExpectedUtility, meu
 from rspmn.model import Evidence
@@ -36,9 +36,9 @@ def known_of(model: SPMN, state: object) -> Known:
 def best_utility(model: SPMN, state: object, criterion: Criterion | None) -> ExpectedUtility:
     """Return the maximum expected utility; if nothing is lacking, that of the best decision."""
     known = known_of(model, state)
-    found = meu(model.network, known, criterion=criterion or MEU)
+    found = meu(model.network, known, criterion=criterion_or_meu(criterion))
     if found.supported and is_whole(known, model.schema):
-        best = best_among(values_of_actions(model, known, criterion or MEU))
+        best = best_among(values_of_actions(model, known, criterion_or_meu(criterion)))
         if not best:  # laws forbid all
             return ExpectedUtility(math.nan, 0.0, 0.0)
         return ExpectedUtility(best[0].utility, best[0].supported, best[0].steps)
@@ -51,7 +51,7 @@ def values_of_actions(model: SPMN, state: object, criterion: Criterion | None) -
     asked = _next_decision(model, known)
     compiled = None if asked is None or criterion is not None else model.compiled(asked)
     if compiled is None or any(name not in compiled.variables for name in known):
-        answers = action_values(model.network, known, asked, criterion=criterion or MEU)
+        answers = action_values(model.network, known, asked, criterion=criterion_or_meu(criterion))
         return checked(answers, known, model)
     found = compiled(compiled.context(known))
     missing = compiled.missing(known)

@@ -2,29 +2,104 @@
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+
+import numpy as np
 
 from rspmn.circuit import Distribution
-from rspmn.errors import DataError, did_you_mean
+from rspmn.errors import DataError
 from rspmn.learn.structure.independence import GTest, IndependenceTest
 from rspmn.learn.structure.kmeans import KMeansClustering
 from rspmn.learn.structure.leaves import Families
 from rspmn.learn.structure.rdc import RDC
 from rspmn.learn.structure.split import BehaviouralSplit, RowClustering
+from rspmn.values import FLOATS, is_number
 
 if TYPE_CHECKING:
     from rspmn.learn.successors.transitions import Successors
 
 
-#: The fields that are words, and what they may be.
-WORDS = {
-    "numbers": ("soft", "intervals"),
-    "successors": ("factored", "counts"),
-    "successor": ("state", "tuple"),
+#: What is expected of a setting, and whether a value is that.
+Expected = tuple[str, Callable[[Any], bool]]
+
+#: The least and the most of settings that are numbers, where these are not 0 and infinity.
+BOUNDS = {
+    "mean_alpha": (0, 1), "bins": (2, math.inf), "max_windows": (1, math.inf),
+    "alpha": (0, 1), "trees": (1, math.inf), "states": (1, math.inf),
+}  # fmt: skip
+ESTIMATORS = "factored", "counts"
+
+
+def _is_called(given: Any) -> bool:
+    return callable(given) and not isinstance(given, type)
+
+
+def _are_names(given: Any) -> bool:
+    several = isinstance(given, Collection) and not isinstance(given, str)
+    return several and all(isinstance(name, str) for name in given)
+
+
+def _are_families(given: Any) -> bool:
+    classes = given.values() if isinstance(given, Mapping) else [None]
+    return all(isinstance(each, type) and issubclass(each, Distribution) for each in classes)
+
+
+def _are_positive(given: Any) -> bool:
+    several = isinstance(given, Collection) and len(given) > 0
+    return several and all(is_number(each) and each > 0 for each in given)
+
+
+#: The settings whose type does not say what is expected.
+OTHERS: Mapping[str, Expected] = {
+    "independence": ("a test of independence", _is_called),
+    "clustering": ("a clustering of rows", _is_called),
+    "keep": (
+        "several names, or 'all'",
+        lambda given: given == "all" if isinstance(given, str) else _are_names(given),
+    ),
+    "ignore": ("several names", _are_names),
+    "successors": (
+        f"one of {', '.join(map(repr, ESTIMATORS))}, or a function of transitions",
+        lambda given: given in ESTIMATORS if isinstance(given, str) else _is_called(given),
+    ),
+    "leaves": ("classes derived from Distribution, by variable or kind", _are_families),
+    "held_out": ("a number between 0 and 1", lambda given: is_number(given) and 0 < given < 1),
+    "pseudo_rows": ("numbers above 0", _are_positive),
 }
+
+
+def _expected(kind: Any, least: float, most: float) -> Expected:
+    """Return what is expected of a setting of a type: a flag, one of some words, or a number."""
+    if kind is bool:
+        return "True or False", lambda given: isinstance(given, bool | np.bool_)
+    if get_origin(kind) is Literal:
+        words = get_args(kind)
+        what = f"one of {', '.join(map(repr, words))}"
+        return what, lambda given: isinstance(given, str) and given in words
+    is_whole, is_optional = int in (kind, *get_args(kind)), type(None) in get_args(kind)
+
+    def is_right(given: Any) -> bool:
+        if given is None or not is_number(given):
+            return given is None and is_optional
+        return least <= given <= most and not (is_whole and isinstance(given, FLOATS))
+
+    limits = f"{least:g} or more" if most == math.inf else f"{least:g} to {most:g}"
+    return f"a {'whole ' * is_whole}number, {limits}{', or None' * is_optional}", is_right
+
+
+def check_settings(settings: Any) -> None:
+    """Refuse a dataclass of settings if one of them is not what its type and the tables say."""
+    for each in fields(settings):
+        given = getattr(settings, each.name)
+        bounds = BOUNDS.get(each.name, (0, math.inf))
+        what, is_right = OTHERS.get(each.name) or _expected(each.type, *bounds)
+        if not is_right(given):
+            raise DataError(
+                f"{type(settings).__name__}: {each.name}: expected {what}, found {given!r}"
+            )
 
 
 @dataclass(frozen=True)
@@ -76,38 +151,9 @@ class LearnConfig:
     max_seconds: float | None = None  # for all of learning
 
     def __post_init__(self) -> None:
-        if self.max_windows < 1:
-            raise DataError(
-                f"LearnConfig: max_windows must be 1 or more, found {self.max_windows!r}"
-            )
-        for name in ("max_nodes", "max_depth", "max_seconds", "em_passes", "classes"):
-            limit = getattr(self, name)
-            if limit is not None and not limit >= 0:
-                raise DataError(f"LearnConfig: {name} must be at least 0, found {limit!r}")
-        for name, words in WORDS.items():
-            given = getattr(self, name)
-            if name == "successors" and not isinstance(given, str):
-                if not callable(given):
-                    raise DataError(
-                        f"LearnConfig: successors must be one of {list(words)} or a function of "
-                        f"transitions, found {given!r}"
-                    )
-            elif given not in words:
-                raise DataError(f"LearnConfig: {name} {given!r}: {did_you_mean(given, words)}")
-        for name in ("keep", "ignore"):
-            names = getattr(self, name)
-            if isinstance(names, str) and (name, names) != ("keep", "all"):
-                raise DataError(f"LearnConfig: {name}: expected several names, found {names!r}")
+        check_settings(self)
         if both := {*self.keep} & {*self.ignore}:
             raise DataError(f"LearnConfig: {min(both)!r} is to be kept and to be ignored")
-        for name, family in self.leaves.items():
-            if not (isinstance(family, type) and issubclass(family, Distribution)):
-                raise DataError(
-                    f"LearnConfig: leaves: expected a class derived from Distribution for "
-                    f"{name!r}, found {family!r}"
-                )
-        if self.bins < 2:
-            raise DataError(f"LearnConfig: bins must be at least 2, found {self.bins!r}")
 
     @classmethod
     def paper(cls) -> "LearnConfig":
@@ -235,16 +281,4 @@ class LatentTrees:
     max_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("trees", "states"):
-            if not getattr(self, name) >= 1:
-                raise DataError(
-                    f"LatentTrees: {name} must be 1 or more, found {getattr(self, name)!r}"
-                )
-        if not 0 < self.held_out < 1:
-            raise DataError(
-                f"LatentTrees: held_out must be between 0 and 1, found {self.held_out!r}"
-            )
-        if not self.pseudo_rows or not min(self.pseudo_rows) > 0:
-            raise DataError(
-                f"LatentTrees: pseudo_rows must be numbers above 0, found {self.pseudo_rows!r}"
-            )
+        check_settings(self)

@@ -35,8 +35,8 @@ def description(info: RSPMNInfo) -> Iterator[str]:
         )
     if info.avoided_branches:
         yield (
-            f"avoided: {info.avoided_branches} decisions were never made in their state, and not "
-            "by chance: they are not offered, unless offer is all"
+            f"not offered: {info.avoided_branches} decisions were never made in their state, by "
+            "chance or as the logger avoided them there: they are offered only if offer is all"
         )
     if info.em is not None:
         passes = ", ".join(f"{value:.6g}" for value in info.em.log_likelihoods)

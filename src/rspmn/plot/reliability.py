@@ -11,9 +11,9 @@ from rspmn.explain.picture import CHOSEN, OTHER, new_axes
 from rspmn.infer.act_many import node_table
 from rspmn.infer.policy import Policy
 from rspmn.learn import LearnConfig, learn_rspmn
-from rspmn.plot.worth import plain
+from rspmn.plot.worth import check_kind, plain
 from rspmn.trust import HonestValue
-from rspmn.values import show
+from rspmn.values import is_number, show
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,6 +31,7 @@ def plot_coverage(policy: Policy, *, most: int = 30, axes: "Axes | None" = None)
     axes
         Where to draw; by default in a new figure.
     """
+    check_kind(policy, Policy)
     table, planned = node_table(policy), policy.planned
     decision = planned.together[0]
     order = np.argsort(-np.array(table.visits), kind="stable")[:most].tolist()
@@ -81,10 +82,11 @@ def plot_learning_curve(
         Where to draw; by default in a new figure.
     """
     check_episodes(log)
-    wanted = {max(1, len(log) >> k) for k in range(6)} if sizes is None else sizes
+    given: Any = {max(1, len(log) >> k) for k in range(6)} if sizes is None else sizes
+    wanted = list(given) if isinstance(given, Iterable) else []
+    if not wanted or not all(is_number(n) and n in range(1, len(log) + 1) for n in wanted):
+        raise DataError(f"sizes: expected numbers of episodes, 1 to {len(log)}, found {given!r}")
     sizes = sorted(int(size) for size in wanted)
-    if not sizes or not 1 <= sizes[0] <= sizes[-1] <= len(log):
-        raise DataError(f"sizes: expected numbers of episodes, 1 to {len(log)}, found {sizes}")
     axes = axes or new_axes(6.0, 3.6)
     promises, points, low, high, true = [], [], [], [], []
     for size in sizes:

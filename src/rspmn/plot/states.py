@@ -11,6 +11,7 @@ from rspmn.infer.act_many import NodeTable, node_table
 from rspmn.infer.compiled.beliefs import Beliefs
 from rspmn.infer.compiled.mixture import Situation
 from rspmn.infer.policy import Policy
+from rspmn.plot.worth import check_kind
 from rspmn.types import Array, Ints
 from rspmn.values import show
 
@@ -42,6 +43,7 @@ def plot_states(
     axes
         Where to draw; by default in a new figure.
     """
+    check_kind(policy, Policy)
     if not policy.planned.together:
         raise EvidenceError("the model has no decisions")
     table = node_table(policy, t)

@@ -1,6 +1,6 @@
 """What policies are worth, and what they decide, over one or two variables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,6 +49,10 @@ def plot_meu(
     >>> plot_meu(paper_grid(), [1, 2, 4]).get_xlabel()
     'horizon, steps'
     """
+    check_kind(model, RSPMN)
+    given: object = horizons
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise EvidenceError(f"horizons: expected several numbers of steps, found {given!r}")
     axes = axes or new_axes(6.0, 3.6)
     values = [float(model.meu(horizon=h, discount=discount)) for h in horizons]
     axes.plot(horizons, values, "o-", color=OTHER, label="promise (MEU)")
@@ -85,6 +89,7 @@ def plot_policy(
     axes
         Where to draw; by default in a new figure.
     """
+    check_kind(policy, Policy)
     names = [x] if y is None else [x, y]
     for name in names:
         if name not in policy.index.names:
@@ -107,6 +112,13 @@ def plot_policy(
     axes.set_title(title, loc="left", fontsize="medium")
     _legend(axes, colours)
     return axes
+
+
+def check_kind(found: object, kind: type[RSPMN] | type[Policy]) -> None:
+    """Refuse what is no model, or no policy, where one is plotted."""
+    if not isinstance(found, kind):
+        wanted = "a Policy, model.policy(...)" if kind is Policy else "a recurrent model"
+        raise EvidenceError(f"expected {wanted}, found {type(found).__name__}")
 
 
 def plain(axes: "Axes") -> "Axes":

@@ -163,5 +163,5 @@ def test_settings() -> None:
     assert info.stopped_by == "seconds"
     assert reported[-1].rows_done == pytest.approx(info.rows)
     for wrong in ({"trees": 0}, {"states": 0}, {"held_out": 1.0}, {"pseudo_rows": ()}):
-        with pytest.raises(DataError, match=f"LatentTrees: {next(iter(wrong))} must be"):
+        with pytest.raises(DataError, match=f"LatentTrees: {next(iter(wrong))}: expected"):
             LatentTrees(**wrong)

@@ -91,5 +91,5 @@ def test_a_variable_is_kept_on_demand() -> None:
     assert not kept.aside
     with pytest.raises(DataError, match="keep: 'site' is not known before the first decision"):
         learn_rspmn(windows, LearnConfig(keep=["site"]))
-    with pytest.raises(DataError, match="keep: expected several names, found 'site'"):
+    with pytest.raises(DataError, match="keep: expected several names, or 'all', found 'site'"):
         LearnConfig(keep="site")

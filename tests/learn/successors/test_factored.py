@@ -526,8 +526,8 @@ def test_refit_weighs_next_states_as_learning_does() -> None:
 
 
 def test_the_names_of_weighings() -> None:
-    with pytest.raises(DataError, match="successors 'count': did you mean 'counts'"):
+    with pytest.raises(DataError, match="'counts', or a function of transitions, found 'count'"):
         LearnConfig(successors="count")
-    with pytest.raises(DataError, match="or a function of transitions, found 3"):
+    with pytest.raises(DataError, match="'counts', or a function of transitions, found 3"):
         LearnConfig(successors=3)  # type: ignore[arg-type]
     assert replace(COUNTS, bins=5).successors == "counts"

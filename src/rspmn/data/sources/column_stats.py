@@ -152,12 +152,10 @@ def _queries(types: dict[str, Any], name: str, k: int) -> Iterator[nw.Expr]:
 def _odd_cells(source: Engine, frame: Frame, name: str) -> tuple[tuple[str, int], ...]:
     """Return the cells of a column of text that are no numbers, the most frequent first."""
     cell = nw.col(name)
-    odd = frame.select(name).filter((cell != "") & ~cell.str.contains(NUMBER))
-    counted = (
-        odd.group_by(name).agg(nw.len().alias("rows")).sort("rows", name, descending=[True, False])
-    )
-    table = source.read(counted.head(MAX_ODD))
-    words, rows = (table.cells(column).present.tolist() for column in (name, "rows"))
+    odd = frame.filter((cell != "") & ~cell.str.contains(NUMBER)).select(word=cell)
+    counted = odd.group_by("word").agg(nw.len().alias("rows"))
+    table = source.read(counted.sort("rows", "word", descending=[True, False]).head(MAX_ODD))
+    words, rows = (table.cells(column).present.tolist() for column in ("word", "rows"))
     return tuple((word, int(number)) for word, number in zip(words, rows, strict=True))
 
 

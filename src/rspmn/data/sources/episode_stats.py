@@ -30,7 +30,7 @@ CLEAR = 5.0
 #: Values are near those that they follow if the correlation is larger.
 NEAR = 0.25
 #: Columns while rows are grouped.
-LAST, ROWS = "rspmn: last", "rspmn: rows"
+EPISODE, TIME, LAST, ROWS = "episode", "time", "last", "rows"
 
 
 @dataclass(frozen=True)
@@ -62,17 +62,19 @@ def episode_stats(
     types = dict(source.frame.collect_schema())
     chosen = [found[n] for n in names if found[n].kind is not None and n not in (episode, time)]
     keys = [name for name in (episode, time) if name is not None]
+    # names of our own: DuckDB reads a name to group by as SQL, one with a dot as a table's
+    named = zip((EPISODE, TIME), keys, strict=False)
     rows = source.frame.select(
-        *(plain_column(types, name).alias(name) for name in keys),
+        *(plain_column(types, name).alias(key) for key, name in named),
         *(_sortable(types, column).alias(f"c{k}") for k, column in enumerate(chosen)),
     )
-    facts = only_row(source.read(_changes(rows, episode, len(chosen))))
+    facts = only_row(source.read(_changes(rows, len(chosen))))
     changing = {column.name: int(facts[f"c{k}"] or 0) for k, column in enumerate(chosen)}
     episodes = int(facts[ROWS])
     if time is None:
         return EpisodeStats(episodes, changing, episode=episode)
     only_last = {}
-    marked = rows.with_columns((nw.col(time) == nw.col(time).max().over(episode)).alias(LAST))
+    marked = rows.with_columns((nw.col(TIME) == nw.col(TIME).max().over(EPISODE)).alias(LAST))
     for k, column in enumerate(chosen):
         if _may_end(column):
             values = _only_last(source, marked, f"c{k}", episodes / found.rows)
@@ -82,9 +84,9 @@ def episode_stats(
                 only_last[column.name] = values
     stored = [c.name for c in found.columns if c.kind is not None and not c.is_computed]
     repeated = _repeated(source, keys, stored)
-    gaps = _gaps(source, rows, episode, time, types)
+    gaps = _gaps(source, rows) if types[time].is_integer() else (0, 0.0)
     are_codes = {
-        column.name: _are_codes(source, rows, f"c{k}", episode, time)
+        column.name: _are_codes(source, rows, f"c{k}")
         for k, column in enumerate(chosen)
         if column.is_fine(found.rows) and column.distinct <= MAX_CODES
     }
@@ -119,14 +121,14 @@ def _sortable(types: dict[str, Any], column: SurveyedColumn) -> nw.Expr:
     return found.cast(nw.Int64) if column.kind is Kind.BOOLEAN else found
 
 
-def _changes(rows: Frame, episode: str, columns: int) -> Frame:
+def _changes(rows: Frame, columns: int) -> Frame:
     """Return in how many episodes each column changes, and the number of episodes."""
     bounds = [
         bound.alias(f"{what}{k}")
         for k in range(columns)
         for what, bound in (("a", nw.col(f"c{k}").min()), ("b", nw.col(f"c{k}").max()))
     ]
-    groups = rows.group_by(episode).agg(nw.len().alias(ROWS), *bounds)
+    groups = rows.group_by(EPISODE).agg(nw.len().alias(ROWS), *bounds)
     return groups.select(
         nw.len().alias(ROWS),
         *(count_where(nw.col(f"a{k}") != nw.col(f"b{k}")).alias(f"c{k}") for k in range(columns)),
@@ -162,10 +164,10 @@ def _only_last(source: Engine, rows: Frame, name: str, share: float) -> tuple[An
     return tuple(found) if is_sure else ()
 
 
-def _are_codes(source: Engine, rows: Frame, name: str, episode: str, time: str) -> bool | None:
+def _are_codes(source: Engine, rows: Frame, name: str) -> bool | None:
     """Return whether whole numbers are codes, by the values that follow each; staying is aside."""
     now, then = nw.col("now"), nw.col("then")
-    after = nw.col(name).shift(-1).over(episode, order_by=time)
+    after = nw.col(name).shift(-1).over(EPISODE, order_by=TIME)
     moves = rows.select(nw.col(name).alias("now"), after.alias("then")).filter(then != now)
     table = source.read(moves.group_by("now", "then").agg(nw.len().alias(ROWS)))
     return are_codes(*(table.cells(column).present for column in ("now", "then", ROWS)))
@@ -209,14 +211,10 @@ def are_codes(now: Array, then: Array, counts: Array) -> bool | None:
     return bool(excess < (same / pairs - of_any) / 2)
 
 
-def _gaps(
-    source: Engine, rows: Frame, episode: str, time: str, types: dict[str, Any]
-) -> tuple[int, float]:
+def _gaps(source: Engine, rows: Frame) -> tuple[int, float]:
     """Return how many whole-number times leave some out, and the mean difference."""
-    if not types[time].is_integer():
-        return 0, 0.0
-    now = nw.col(time)
-    steps = rows.select((now.shift(-1).over(episode, order_by=time) - now).alias(ROWS))
+    now = nw.col(TIME)
+    steps = rows.select((now.shift(-1).over(EPISODE, order_by=TIME) - now).alias(ROWS))
     gap = nw.col(ROWS)
     found = steps.select(count_where(gap > 1).alias("gaps"), gap.mean().alias("mean"))
     facts = only_row(source.read(found))
@@ -230,6 +228,7 @@ def _repeated(source: Engine, keys: Sequence[str], stored: Sequence[str]) -> tup
 
 def _more_than_one(source: Engine, names: Sequence[str]) -> int:
     """Return the number of rows that are equal in some columns to another, which is not counted."""
-    groups = source.frame.group_by(list(names), drop_null_keys=False)
+    keys = {f"k{k}": nw.col(name) for k, name in enumerate(names)}
+    groups = source.frame.select(**keys).group_by(list(keys), drop_null_keys=False)
     more = groups.agg(nw.len().alias(ROWS)).select((nw.col(ROWS) - 1).sum())
     return int(only_row(source.read(more))[ROWS] or 0)
