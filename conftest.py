@@ -10,7 +10,11 @@ import pytest
 from _pytest.doctest import DoctestModule
 
 #: Modules that tests share. As doctest modules they would be imported a second time.
-collect_ignore = [str(path) for path in Path(__file__).parent.glob("tests/[!t]*.py")]
+collect_ignore = [
+    str(path)
+    for shared in ("tests/[!t]*.py", "tests/conformance/*.py")
+    for path in Path(__file__).parent.glob(shared)
+]
 
 #: Modules that take longest. They are run first: one process would wait for the other otherwise.
 LONGEST = ("test_readme.py", "test_reproduce.py", "test_factored.py", "test_engines.py")

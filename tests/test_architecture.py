@@ -25,7 +25,7 @@ LAYERS: list[set[str]] = [
     {"trust"},
     {"explain", "export"},
     {"envs", "learn"},
-    {"doctor", "evaluate", "testing"},
+    {"doctor", "evaluate"},
     {"__init__"},
     {"plot", "report"},
     {"serve"},

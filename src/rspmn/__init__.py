@@ -13,7 +13,7 @@ All that the first hour needs is an attribute of this module, and is imported wh
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rspmn import circuit, data, doctor, envs, errors, evaluate, infer, learn, testing, trust
+    from rspmn import circuit, data, doctor, envs, errors, evaluate, infer, learn, trust
     from rspmn.circuit import Network, NetworkBuilder
     from rspmn.data.episodes import Episodes, Followed
     from rspmn.data.gymnasium import collect
@@ -61,7 +61,7 @@ _HOMES = {
     "rspmn.values": ["END", "Value"],
 }
 _MODULES = (
-    "circuit", "data", "doctor", "envs", "errors", "evaluate", "infer", "learn", "testing",
+    "circuit", "data", "doctor", "envs", "errors", "evaluate", "infer", "learn",
     "trust",
 )  # fmt: skip
 
@@ -89,5 +89,5 @@ __all__ = [
     "Kind", "LearnConfig", "LogFormat", "Network", "NetworkBuilder", "Policy", "RspmnError",
     "Schema", "Value", "Windows", "__version__", "circuit", "collect", "data", "doctor", "envs",
     "errors", "evaluate", "examine", "from_minari", "infer", "learn", "learn_rspmn", "learn_spmn",
-    "learn_spn", "load", "refit", "store_windows", "testing", "true_value", "trust", "windows",
+    "learn_spn", "load", "refit", "store_windows", "true_value", "trust", "windows",
 ]  # fmt: skip

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conformance import check_criterion
+from conformance.criterion import example_model
 from rspmn import RSPMN, Episodes, Followed, Schema, learn_rspmn
 from rspmn.circuit import Categorical, NetworkBuilder
 from rspmn.end_nodes import end_root, weighted_top
@@ -15,8 +17,6 @@ from rspmn.envs.paper_grid import paper_grid
 from rspmn.errors import EvidenceError
 from rspmn.infer.constraints import Constraints, Forbidden, constraints
 from rspmn.infer.criterion import MEU
-from rspmn.testing import check_criterion
-from rspmn.testing.criterion import example_model
 
 WARD = Schema([["map"], ["drug"]], ["drug"], "u")
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from conformance import check_criterion
 from effort import seeds
 from random_models import random_rspmn, random_setting
 from rspmn.circuit import Categorical, Leaf, Max, Network, NetworkBuilder, Product, Sum
@@ -19,7 +20,6 @@ from rspmn.infer.criterion import tied_branches as tied_of_one
 from rspmn.model import RSPMN
 from rspmn.schema import Schema
 from rspmn.spmn import SPMN
-from rspmn.testing import check_criterion
 from rspmn.types import Array
 from rspmn.values import UNKNOWN, Value
 from small_models import chain

@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 import rspmn
+from conformance import check_engine
 from rspmn import Episodes, Schema, Windows
 from rspmn.cli import main
 from rspmn.data.sources.spark import Spark
@@ -22,7 +23,6 @@ from rspmn.doctor import examine
 from rspmn.envs.domains import DOMAINS
 from rspmn.errors import DataError
 from rspmn.learn import LearnConfig, learn_rspmn
-from rspmn.testing import check_engine
 from same_windows import assert_same
 
 pyspark = pytest.importorskip("pyspark")

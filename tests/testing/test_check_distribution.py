@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from conformance import check_distribution
 from gaussian import Gaussian
 from rspmn.circuit import (
     Categorical,
@@ -19,7 +20,6 @@ from rspmn.circuit import (
 )
 from rspmn.circuit.distributions import Values
 from rspmn.errors import CircuitError
-from rspmn.testing import check_distribution
 from rspmn.types import Array
 from rspmn.values import END, Value
 

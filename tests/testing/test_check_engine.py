@@ -10,11 +10,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from conformance import check_engine
 from effort import mostly_soak
 from rspmn.data.sources.duckdb import DuckDB
 from rspmn.data.sources.engine import ROW, Engine, Frame
 from rspmn.data.sources.polars import Polars
-from rspmn.testing import check_engine
 
 MAKERS: dict[str, tuple[type[Engine], Callable[[Any], object]]] = {
     "mapping": (DuckDB, dict),

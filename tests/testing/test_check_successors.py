@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from conformance import check_successors
 from rspmn.learn import Counts, Factored
 from rspmn.learn.successors import Successors, SuccessorWeights, Transitions
-from rspmn.testing import check_successors
 
 
 @pytest.mark.parametrize("successors", [Counts(), Factored()])

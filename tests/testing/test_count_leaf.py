@@ -10,13 +10,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from conformance import check_distribution
 from rspmn.circuit import Distribution, Leaf, register
 from rspmn.circuit.distributions import Values, as_numbers
 from rspmn.circuit.fields import Fields
 from rspmn.data.episodes import Episodes, Followed
 from rspmn.learn import LearnConfig, learn_rspmn, refit
 from rspmn.schema import Kind, Schema
-from rspmn.testing import check_distribution
 from rspmn.types import Array
 from rspmn.values import Value
 

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from conformance import check_independence_test, check_row_clustering
 from rspmn.learn import RDC, BehaviouralSplit, GTest, KMeansClustering
 from rspmn.learn.structure.independence import Dependence, IndependenceTest
 from rspmn.learn.structure.rows import Rows
 from rspmn.learn.structure.split import RowClustering
 from rspmn.learn.structure.targets import Targets
-from rspmn.testing import check_independence_test, check_row_clustering
 from rspmn.types import Ints
 
 

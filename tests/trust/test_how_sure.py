@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conformance.criterion import example_model
 from rspmn import RSPMN, Episodes, Followed, Schema, learn_rspmn
 from rspmn.envs.domains import DOMAINS
 from rspmn.envs.random_mdp import random_mdp
 from rspmn.evaluate.exact import policy_array
-from rspmn.testing.criterion import example_model
 from rspmn.trust.rules import Fixed, Recorded
 from rspmn.trust.unseen import LoggedValues
 

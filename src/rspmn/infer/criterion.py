@@ -46,8 +46,7 @@ class Criterion(Protocol):
     """Scores the branches of max nodes.
 
     A criterion must score the branches of one node independently of other nodes, must give the
-    same scores when it is asked again, and must not change `worth`. `rspmn.testing.check_criterion`
-    checks this.
+    same scores when it is asked again, and must not change `worth`. tests/conformance has a check.
     """
 
     def scores(self, worth: Array, branches: Branches) -> Array:  # [branches]

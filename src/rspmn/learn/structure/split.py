@@ -25,7 +25,7 @@ SAME = 1e-10
 
 
 class RowClustering(Protocol):
-    """Divides rows by some of their variables; `rspmn.testing.check_row_clustering` checks one."""
+    """Divides rows by some of their variables; tests/conformance has a check."""
 
     @property
     def disjoint(self) -> bool:

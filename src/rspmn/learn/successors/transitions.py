@@ -185,7 +185,7 @@ class Successors(Protocol):
     """Weighs the successors of every S_L: transitions → (weights, info).
 
     `info` says what was done, for people; None if there is nothing to say. An implementation is
-    checked by `rspmn.testing.check_successors`. `docs/extending.md` shows one in full.
+    checked by `check_successors` in tests/conformance. `docs/extending.md` shows one in full.
     """
 
     def __call__(self, transitions: Transitions) -> tuple[SuccessorWeights, object]:

@@ -67,7 +67,7 @@ def check_criterion(criterion: Criterion, model: RSPMN | None = None) -> None:
         The criterion.
     model
         A model with the decisions and variables that the criterion names; without one,
-        `rspmn.testing.criterion.example_model`.
+        `conformance.criterion.example_model`.
 
     Examples
     --------
