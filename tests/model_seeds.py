@@ -229,6 +229,21 @@ def time_limit() -> RSPMN:
     return learn_rspmn(log)[0]
 
 
+def behaviour() -> RSPMN:
+    """Return a model of a logger whose decisions depend on a number, a name and each other."""
+    rng = np.random.default_rng(0)
+    ward, age = np.array(["a", "b", "c"])[rng.integers(0, 3, 300)], rng.integers(20, 90, 300)
+    test = rng.random(300) < np.where(ward == "a", 0.9, 0.2)
+    drug = rng.random(300) < np.where(test & (age > 60), 0.9, 0.1)
+    columns = np.arange(300), np.zeros(300, int), ward, age, test, drug, drug.astype(float)
+    names = "episode", "time", "ward", "age", "test", "drug", "u"
+    schema = Schema([["ward", "age"], ["test"], ["drug"]], ["test", "drug"], "u")
+    log = Episodes.from_long(dict(zip(names, columns, strict=True)), schema, ending="end")
+    model, _ = learn_rspmn(log)
+    assert [len(tree.given) for tree in model.behaviour.trees] == [1, 2]
+    return model
+
+
 def as_arrays(model: RSPMN | SPMN, path: Path) -> None:
     """Write a model as large ones are: networks as arrays, lists as differences."""
     with pytest.MonkeyPatch.context() as patch:
@@ -244,6 +259,7 @@ KINDS: tuple[Callable[[], RSPMN | SPMN], ...] = (
     every_leaf, two_decisions, factored, soft_marked, finite, counted, soft_boxes, intervals,
     untried, untried_by_hand, beyond, informative, never_taken, single_shot, single_numbers,
     single_classes, single_steps, shared_outcomes, moves, time_limit,
+    behaviour,
 )  # fmt: skip
 
 

@@ -152,6 +152,8 @@ class RSPMN:
     avoided: Untried | None = None
     #: What the logger does; without trees if that is not known.
     behaviour: Behaviour = UNKNOWN_BEHAVIOUR
+    #: The steps of the longest logged episodes, if all of these ended; 0 if not, or if unknown.
+    last_end: int = 0
 
     def __post_init__(self) -> None:
         interfaces = len(self.template.roots)
@@ -170,6 +172,10 @@ class RSPMN:
             if part is not None:
                 part.check_fit(self.schema, interfaces)
         self.behaviour.check_fit(self.schema)
+        if not 0 <= self.last_end <= MOST_STEPS:
+            raise CircuitError(
+                f"RSPMN: last_end: expected 0 to {MOST_STEPS:.3g} steps, found {self.last_end}"
+            )
         for counts in (self.counts, self.soft_counts):
             if counts is not None:
                 counts.check_fit(interfaces)

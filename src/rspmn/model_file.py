@@ -7,7 +7,7 @@ tried; 3 laws, and where decisions were never taken; 4 counts behind the weights
 that were set aside; 6 factored latents; 7 counts behind soft boxes; 8 interface nodes beyond the
 log; 9 shared utilities; 10 networks as arrays, lists as differences, leaves of moves; 11 ranges of
 rewards; 12 logged steps of soft boxes, and which decisions never tried were avoided; 13 held-out
-rows; 14 what the logger does.
+rows; 14 what the logger does, and when the longest episodes ended.
 """
 
 import gzip
@@ -84,6 +84,8 @@ def _parts_of_rspmn(model: RSPMN) -> dict[str, str]:
     for name, listed in (("set_aside", model.set_aside), ("beyond", compact(model.beyond))):
         if listed:
             parts[name] = dumps(listed)
+    if model.last_end:
+        parts["last_end"] = dumps(model.last_end)
     return parts | _logger_part(model)
 
 
@@ -172,7 +174,8 @@ def load_spmn(path: str | Path) -> SPMN:
 #: The parts of each kind of model.
 _KINDS = {
     "rspmn": "top template visits untried untried_at expected expected_at avoided avoided_at "
-    "counts soft_counts set_aside beyond never_taken behaviour",
+    "counts soft_counts set_aside beyond never_taken behaviour "
+    "last_end",
     "spmn": "network background rows never_taken behaviour usual earned held_out",
 }
 
@@ -192,7 +195,7 @@ def _rspmn(fields: Fields, schema: Schema) -> RSPMN:
     beyond = _whole(fields, "beyond") if "beyond" in fields.raw else ()
     return RSPMN(
         schema, top, template, visits, untried, never, counts, aside, soft, beyond, avoided,
-        _behaviour(fields),
+        _behaviour(fields), fields.integer("last_end") if "last_end" in fields.raw else 0,
     )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """Policies of single decisions: what they are worth by rows held out, and which is recommended."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,47 @@ def test_where_decisions_depend_on_contexts_less_may_be_earned(of_random: SPMN) 
     assert blind.point == pytest.approx(0.5, abs=0.01)
     assert told.point < blind.point - 0.05
     assert told.error > 2 * blind.error
+
+
+def test_rare_rewards_that_were_not_seen_may_be_there(of_random: SPMN) -> None:
+    """No click among 150 rows of one action, 15 among 1,350 of the other: Wilson ends at .025."""
+    rows = rows_of([1] * 150 + [0] * 1350, [0.0] * 1485 + [1.0] * 15, (9.0, 1.0))
+    found = value_of(rows, of_random.policy().planned)
+    low, high = found.interval(1.96)
+    assert low <= 0 < found.point < 0.001
+    assert high == pytest.approx(1.96**2 / (150 + 1.96**2), rel=0.1)
+
+
+def test_rare_losses_lower_the_lower_end(of_random: SPMN) -> None:
+    rows = rows_of([1] * 400, [0.0] * 396 + [1.0] * 4, (0.0, 9.0))
+    planned = of_random.policy().planned
+    gains = value_of(rows, planned)
+    losses = value_of(replace(rows, utility=tuple(-u for u in rows.utility)), planned)
+    low, high = gains.interval(1.96)
+    assert high - gains.point > 1.2 * (gains.point - low)
+    assert losses.interval(1.96) == pytest.approx((-high, -low), abs=1e-4)
+
+
+def test_intervals_of_symmetric_rewards_are_the_usual(of_random: SPMN) -> None:
+    rows = rows_of([1] * 400, [0.0, 1.0] * 200, (0.0, 10.0))
+    found = value_of(rows, of_random.policy().planned)
+    assert found.growth == pytest.approx(0)
+    usual = found.point - 1.96 * found.error, found.point + 1.96 * found.error
+    assert found.interval(1.96) == pytest.approx(usual)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_clicks_are_rare_and_honest_values_hold(seed: int) -> None:
+    """Twenty actions, clicks with .01 and, of one action, .02."""
+    rng = np.random.default_rng(seed)
+    a, rate = rng.integers(20, size=3000), np.where(np.arange(20) == 1, 0.02, 0.01)
+    points = rng.normal(size=(3000, 2))
+    u = (rng.random(3000) < rate[a]).astype(float)
+    table = {"x": points[:, 0], "y": points[:, 1], "a": a, "u": u}
+    model, _ = learn_spmn(table, SCHEMA)
+    made = model.policy().act_many({"x": points[:, 0], "y": points[:, 1]})
+    honest = model.policy().honest_value()
+    assert honest.low <= rate[np.asarray(made).astype(int)].mean() <= honest.high
 
 
 def test_a_criterion_that_looks_at_values_is_refused(of_random: SPMN) -> None:

@@ -43,6 +43,7 @@ class Windows:
     followed: NDArray[np.int8]  # [n], a Followed
     counts: Ints  # [n], how often the window occurred
     starts: Ints  # [n], how often of these it began an episode
+    last_end: int = 0  # the steps of the longest episodes, if all of these ended; else 0
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -61,6 +62,7 @@ class Windows:
             np.concatenate([self.followed, other.followed]),
             np.concatenate([self.counts, other.counts]),
             np.concatenate([self.starts, other.starts]),
+            max(self.last_end, other.last_end) if self.last_end and other.last_end else 0,
         )
         return group_windows(both)
 
@@ -137,6 +139,7 @@ class Windows:
             _followed(state, after, successor),
             counts,
             starts,
+            last_end_of(episodes.lengths, episodes.endings),
         )
 
 
@@ -157,6 +160,12 @@ def time_limit_of(lengths: Ints, endings: NDArray[np.int8]) -> int:
     last = endings[lengths == longest]
     some = (last == Followed.UNKNOWN).any() and (last == Followed.END).any()
     return longest if some and not (last == Followed.STATE).any() else 0
+
+
+def last_end_of(lengths: Ints, endings: NDArray[np.int8]) -> int:
+    """Return the length of the longest episodes, if all of these ended; 0 if not."""
+    longest = int(lengths.max(initial=0))
+    return longest if (endings[lengths == longest] == Followed.END).all() else 0
 
 
 def fair_endings(

@@ -53,7 +53,7 @@ def sample_of(stored: StoredWindows, most: int, seed: int) -> tuple[Windows, Sam
     share = _share(*stored.occurrences(), most)
     schema = stored.typed_schema
     parts = [_from_json(text, schema) for text in stored.sample(share, seed, _to_json, BATCH)]
-    found = reduce(add, parts)
+    found = replace(reduce(add, parts), last_end=stored.reader.endings.last_end)
     info = SampleInfo(len(stored), stored.lengths.steps, share, len(found))
     return found, info
 
@@ -96,7 +96,8 @@ def count_all(
     narrow_sample = without_variables(sample, model.set_aside)
     total = _with_prior(total, trees, narrow, narrow_sample, config, deadline)
     found = rebuild(narrow, trees, total, UntriedBranches.of(model))
-    return replace(put_back(found, model.schema, leaves), behaviour=model.behaviour)
+    found = put_back(found, model.schema, leaves)
+    return replace(found, behaviour=model.behaviour, last_end=model.last_end)
 
 
 def _with_prior(

@@ -223,7 +223,8 @@ def _learn_soft(
     with info.timing("numbers"):
         model = learn_on_grid(windows, config, info.numbers, config.deadline(started))
     with info.timing("description"):
-        model = replace(model, behaviour=_behaviour_in(windows, config, started))
+        behaviour = _behaviour_in(windows, config, started)
+        model = replace(model, behaviour=behaviour, last_end=windows.last_end)
     info.count_soft(model, windows)
     return model, info
 
@@ -257,7 +258,8 @@ def _described(
     here = here[two.rows.origin]
     model = put_back(model, two.schema, fitted_leaves(two.rows, aside, here, nodes, config.leaves))
     never = never_taken(two.rows, two.schema, here, nodes)
-    return replace(model, never_taken=never, behaviour=_behaviour_in(two.windows, config, started))
+    behaviour = _behaviour_in(two.windows, config, started)
+    return replace(model, never_taken=never, behaviour=behaviour, last_end=two.windows.last_end)
 
 
 def _behaviour_in(windows: Windows, config: LearnConfig, started: float) -> Behaviour:

@@ -71,11 +71,11 @@ def rebuild(
     else:  # all episodes start with a step that was left out
         top = weighted_top((flows.visits / flows.visits.sum()).tolist())
     taken, aside = (old.never_taken, old.set_aside) if old else ((), ())
-    behaviour = old.behaviour if old else UNKNOWN_BEHAVIOUR
+    behaviour, last_end = (old.behaviour, old.last_end) if old else (UNKNOWN_BEHAVIOUR, 0)
     counts = _counts(flows, copy.outcome_positions(), interfaces)
     return RSPMN(
         template.schema, top, network, tuple(visits), by_chance, taken, counts, aside,
-        beyond=beyond, avoided=avoided, behaviour=behaviour,
+        beyond=beyond, avoided=avoided, behaviour=behaviour, last_end=last_end,
     )  # fmt: skip
 
 

@@ -122,7 +122,8 @@ def refit(
 
 def _with_behaviour(model: RSPMN, windows: Windows) -> RSPMN:
     weights = windows.counts.astype(np.float64)
-    return replace(model, behaviour=learn_behaviour(windows.columns, weights, model.schema))
+    behaviour = learn_behaviour(windows.columns, weights, model.schema)
+    return replace(model, behaviour=behaviour, last_end=windows.last_end)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,13 @@ Whoever looks at the context knows more of it than any model. So contexts in whi
 something else may be others than those in which it did the same, and the policy may earn less there
 than is expected: by a standard deviation of utilities, as far as decisions depend on contexts. Half
 of that is taken off, half is an error.
+
+Rare rewards are skewed: few rows without any have hardly a variance, although the reward may just
+have been missed. The more such rewards are worth on average, the more they vary: by the third
+central moment over the variance, as in every natural exponential family. A score interval counts
+with the error that is expected at its ends: for rewards that are 0 or 1 it is Wilson's, for
+symmetric ones the usual. Its other end is too near where hardly one such reward is expected, so
+each end is the farther one of the two intervals.
 """
 
 import math
@@ -33,6 +40,13 @@ class HeldOutValue(NamedTuple):
 
     point: float
     error: float  # its standard error
+    growth: float  # by how much the squared error is higher if the value is, by 1
+
+    def interval(self, errors: float) -> tuple[float, float]:
+        """Return the values from which the point is at most so many errors away, its or theirs."""
+        shift, usual = errors**2 * self.growth / 2, errors * self.error
+        width = math.hypot(shift, usual)
+        return self.point + min(shift - width, -usual), self.point + max(shift + width, usual)
 
 
 def value_of(rows: HeldOutRows, planned: Plan) -> HeldOutValue:
@@ -66,8 +80,12 @@ def value_of(rows: HeldOutRows, planned: Plan) -> HeldOutValue:
     point = float(mass @ found) / total
     of_contexts = float(weight**2 @ (taken + mean[stratum] - point) ** 2) / total**2
     half = (1 - float(same.sum()) / total) * _dependence(made, steps, weight) * math.sqrt(whole) / 2
-    error = math.sqrt(float(mass**2 @ variance) / total**2 + of_contexts + half**2)
-    return HeldOutValue(point - half, error)
+    of_strata = (mass / total) ** 2 * variance
+    squared = float(of_strata.sum()) + of_contexts + half**2
+    # The third cumulant of a mean is the third central moment over the squared number of rows.
+    skewed = float(weight @ (earned - usual) ** 3) / total / whole if whole > 0 else 0.0
+    third = skewed * float(of_strata @ (mass / total / (known + 1)))
+    return HeldOutValue(point - half, math.sqrt(squared), third / squared if squared > 0 else 0.0)
 
 
 def _dependence(made: Ints, steps: Array, weight: Array) -> float:

@@ -141,11 +141,11 @@ def _of_the_decision(
 def _of_held_out(policy: "Policy", rows: HeldOutRows, promise: float, level: float) -> HonestValue:
     """Return what a policy of single decisions is worth by rows held out."""
     bounds = policy.model.posterior.bounds(1, policy.discount)
-    point, error = value_of(rows, policy.planned)
-    width = NormalDist().inv_cdf(tails_of(level)[1]) * error
-    point, low, high = np.clip([point, point - width, point + width], *bounds).tolist()
+    found = value_of(rows, policy.planned)
+    ends = found.interval(NormalDist().inv_cdf(tails_of(level)[1]))
+    point, low, high = np.clip([found.point, *ends], *bounds).tolist()
     caveats = (LAWS,) * bool(policy.model.schema.laws)
-    noise = max(error, _rounding(bounds))
+    noise = max(found.error, _rounding(bounds))
     return HonestValue(point, low, high, promise, 0.0, noise, caveats, level)
 
 

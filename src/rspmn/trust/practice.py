@@ -2,7 +2,8 @@
 
 What the log's episodes earned is known without bias. A model that gives practice another value
 misses something: what decisions depend on may be no variable of the state, or states that it takes
-for alike are not. Its values of other policies may then be as wrong.
+for alike are not, or episodes end at a time limit, which no state tells. Its values of other
+policies may then be as wrong.
 """
 
 import math
@@ -108,11 +109,13 @@ def often_taken(steps: Array, starts: Ints) -> Array:  # [branches]
 def doubt_of_practice(model: RSPMN) -> tuple[str, ...]:
     """Return why values of a model may be wrong: it misses what the log's episodes earned.
 
-    Practice is valued for as many steps as an episode of the log has on average.
+    Practice is valued for as many steps as an episode of the log has on average; but if all of the
+    longest episodes ended, for no more than they had: by then, all is earned.
     """
     logged, rule = logged_of(model), practised(model)
-    steps = _steps_of(model, logged.steps)
-    if steps is None:
+    as_long, limit = _steps_of(model, logged.steps), model.last_end or math.inf
+    steps = min(as_long, limit)
+    if steps > MOST_STEPS:
         return ()
     source, rng, found = model.source, np.random.default_rng(0), []
     most, left = max(1, MOST_FLOATS // source.floats), source.affordable(DRAWS)
@@ -134,25 +137,29 @@ def doubt_of_practice(model: RSPMN) -> tuple[str, ...]:
     mean, apart = float(earned.mean()), abs(logged.earned - float(earned.mean()))
     if apart <= max(DEVIATIONS * float(earned.std()), LEAST * abs(logged.earned)):
         return ()
+    ends = (
+        f", or the longest episodes, of {limit} steps, did not end but were cut by a time limit: "
+        "log them as truncated"
+    ) * (limit < as_long)
     return (
         f"the mean logged return is {short(logged.earned)}, but in the model current practice is "
         f"worth {short(mean)}: decisions may depend on what the log does not have, or episodes "
-        "were cut at different lengths; values may be wrong",
+        f"were cut at different lengths{ends}; values may be wrong",
     )
 
 
-def _steps_of(model: RSPMN, mean: float) -> float | None:
-    """Return for how many steps practice has so many on average; None if for none."""
+def _steps_of(model: RSPMN, mean: float) -> float:
+    """Return for how many steps practice has so many on average; infinity if for none."""
     if not 0 < mean <= MOST_STEPS:
-        return None
+        return math.inf
     before = 0.0
     for steps, last in enumerate(_lasting(model), start=1):
         if last >= mean - ROUNDING * mean:
             return steps - 1 + min(1.0, (mean - before) / (last - before))
         if last - before < ROUNDING * last or steps == MOST_STEPS:
-            return None  # episodes of the model are shorter
+            return math.inf  # episodes of the model are shorter
         before = last
-    return None
+    return math.inf
 
 
 def _lasting(model: RSPMN) -> Iterator[float]:

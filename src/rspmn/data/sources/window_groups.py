@@ -18,7 +18,7 @@ from rspmn.data.sources.log_rows import COUNT, LogQuery, pair_columns
 from rspmn.data.sources.pair_codes import CODE, NOTHING, STATE, STEP, YES, PairCodes, is_key
 from rspmn.data.sources.utility_bins import UtilityBins
 from rspmn.data.tables import Table, code_cells
-from rspmn.data.windows import Windows, fair_endings, group_windows, time_limit_of
+from rspmn.data.windows import Windows, fair_endings, group_windows, last_end_of, time_limit_of
 from rspmn.log_format import LogFormat
 from rspmn.types import Bools, Ints
 
@@ -57,17 +57,18 @@ class Endings:
 
     longest: int  # steps
     time_limit: int  # steps after which episodes that did not end went on; 0: none
+    last_end: int = 0  # steps of the longest episodes, if all of these ended; 0: not
 
     @classmethod
     def found(cls, groups: Table, asked: LogQuery, time_limit: int | None) -> "Endings":
         """Find the longest episodes, and whether a time limit cut them."""
         codes = PairCodes(np.maximum(groups.cells(CODE).present.astype(np.int64), 0))
         longest = int(codes.lengths.max(initial=0))
+        plain = cls(longest, 0)
+        last = plain.of(codes, groups.cells(SEEN).present.astype(bool), asked.log)
         if time_limit is None:
-            plain = cls(longest, 0)
-            last = plain.of(codes, groups.cells(SEEN).present.astype(bool), asked.log)
             time_limit = time_limit_of(codes.lengths, last)
-        return cls(longest, time_limit)
+        return cls(longest, time_limit, last_end_of(codes.lengths, last))
 
     def lengths(self, groups: Table, asked: LogQuery) -> "Lengths":
         """Return the number of episodes by length and ending."""
@@ -157,6 +158,7 @@ class GroupReader:
             followed,
             counts,
             np.where(found.first, counts, 0),
+            self.endings.last_end,
         )
 
 
