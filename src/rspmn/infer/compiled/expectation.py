@@ -49,6 +49,8 @@ def expectation_within(
 
     What is multiplied out is kept, and so it is only where that fits; a contraction holds little.
     """
+    if not len(rows):
+        return Joined(factors, rows)
     tree, distinct = CellTree(factors), distinct_rows(rows)[0]
     cells = distinct_rows(factors.classes)[0]
     edges = tree.mean_edges(rows, FEW)
