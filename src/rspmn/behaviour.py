@@ -7,6 +7,7 @@ Contexts in one leaf have the same shares of decisions. `rspmn.learn.behaviour` 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -27,10 +28,27 @@ class Given:
     values: tuple[Value, ...] = ()  # of names and booleans, in the order of their codes
     borders: tuple[float, ...] = ()  # of numbers: one more is below than those with the next code
 
+    def check_fit(self, kind: Kind | None) -> None:
+        """Refuse codes that are not those of a variable's kind."""
+        is_number = kind in (Kind.INTEGER, Kind.CONTINUOUS)
+        distinct = len({*self.values}) == len(self.values)
+        rises = all(one < other for one, other in pairwise(self.borders))
+        if not distinct or not rises or bool(self.values if is_number else self.borders):
+            raise CircuitError(
+                f"behaviour: {self.name!r}: expected "
+                + ("borders that rise" if is_number else "distinct values, and no borders")
+            )
+
     @property
     def size(self) -> int:
         """The number of codes, with one for values that are new."""
         return len(self.values or self.borders) + 2
+
+    def column(self, value: object) -> Column:
+        """Return one value as a column."""
+        if self.values:
+            return Column(Kind.CATEGORICAL, np.zeros(1, dtype=np.int8), (value,))  # type: ignore[arg-type]
+        return Column(Kind.CONTINUOUS, np.array([value], dtype=np.float64))
 
     def codes(self, column: Column) -> Ints:  # [n]
         """Return the codes of a column."""
@@ -86,6 +104,7 @@ class DecisionTree:
             and (value < size).all() and (value >= UP_TO - size).all()
             and branch.min() >= 0 and branch.max() < BRANCHES
             and all(0 <= made < len(self.values) for made in self.made)
+            and len({*self.values}) == len(self.values)
             and all(0 < steps <= MOST_STEPS for steps in self.steps)
         )  # fmt: skip
 
@@ -97,10 +116,9 @@ class DecisionTree:
         trees = Trees(variable, value, parent, branch, cells, np.arange(len(self.node)))
         return Tied.of(trees, len(self.values))
 
-    @property
-    def counts(self) -> Array:  # [nodes, values]
-        """How often each value was chosen in the contexts of each node."""
-        return np.asarray(self._tied.counts.todense())
+    def counts(self, nodes: Ints) -> Array:  # [n, values]
+        """Return how often each value was chosen in the contexts of some nodes."""
+        return np.asarray(self._tied.counts[nodes].todense())
 
     def find(self, columns: Mapping[str, Column], rows: int) -> Ints:  # [rows]
         """Return the lowest node that each context reaches: a leaf, unless a value is new."""
@@ -125,20 +143,25 @@ class Behaviour:
         Nothing if something is missing that the tree of the decision looks at.
         """
         tree = next((tree for tree in self.trees if tree.decision == decision), None)
-        columns = {n: _column(value) for n, value in known.items() if not is_unknown(value)}
-        if tree is None or not {given.name for given in tree.given} <= columns.keys():
+        if tree is None or any(is_unknown(known.get(given.name)) for given in tree.given):
             return {}
-        counts = tree.counts[tree.find(columns, 1)[0]]
+        columns = {given.name: given.column(known[given.name]) for given in tree.given}
+        counts = tree.counts(tree.find(columns, 1))[0]
         return dict(zip(tree.values, (counts / counts.sum()).tolist(), strict=True))
 
     def check_fit(self, schema: Schema) -> None:
         """Refuse trees of what is no decision of a schema, or is not known before it."""
+        if len({tree.decision for tree in self.trees} & {*schema.decisions}) < len(self.trees):
+            raise CircuitError("behaviour: expected one tree for each decision of the schema")
         for tree in self.trees:
-            known = schema.known_before(tree.decision) if tree.decision in schema.decisions else ()
-            for name in (given.name for given in tree.given if given.name not in known):
-                raise CircuitError(
-                    f"behaviour: {tree.decision!r} depends on {name!r}, which is not known before"
-                )
+            known = schema.known_before(tree.decision)
+            for given in tree.given:
+                if given.name not in known:
+                    raise CircuitError(
+                        f"behaviour: {tree.decision!r} depends on {given.name!r}, which is not "
+                        "known before"
+                    )
+                given.check_fit(schema.kinds.get(given.name))
 
 
 def is_unknown(value: object) -> bool:
@@ -148,10 +171,3 @@ def is_unknown(value: object) -> bool:
 
 #: No trees.
 UNKNOWN_BEHAVIOUR = Behaviour()
-
-
-def _column(value: object) -> Column:
-    """Return a column of one value."""
-    if isinstance(value, str | bool):
-        return Column(Kind.CATEGORICAL, np.zeros(1, dtype=np.int8), (value,))
-    return Column(Kind.CONTINUOUS, np.array([value], dtype=np.float64))

@@ -150,7 +150,8 @@ class RSPMN:
     #: Decisions that were never tried where the logger was expected to; and all that were not,
     #: where states are numbers. Queries use them only with `offer="all"`.
     avoided: Untried | None = None
-    #: What the logger does; without trees if that is not known.
+    #: What the logger does; without trees if that is not known. Of a log that is larger than
+    #: `LearnConfig.max_windows` it is that of the sample.
     behaviour: Behaviour = UNKNOWN_BEHAVIOUR
     #: The steps of the longest logged episodes, if all of these ended; 0 if not, or if unknown.
     last_end: int = 0

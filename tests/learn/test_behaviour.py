@@ -138,3 +138,50 @@ def test_a_new_log_has_a_behaviour_of_its_own() -> None:
     new = windows(log(1, often=0.1), SCHEMA, ending="end")
     again = refit(model, new)[0]
     assert again.behaviour.shares("test", {"ward": "a"})[True] == pytest.approx(0.1, abs=0.04)
+
+
+def test_numbers_of_two_values_and_what_is_missing_are_looked_at() -> None:
+    """Fault: 0 and 1, or a value and none, were taken for a single value."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 2, 1_000)
+    go = np.where(rng.random(1_000) < 0.9, x, 1 - x)
+    then = np.where(rng.random(1_000) < 0.95, go, 1 - go)
+    table = {
+        "episode": range(1_000), "time": [0] * 1_000, "x": x.tolist(), "go": go.tolist(),
+        "y": [7 if each else None for each in then], "then": then.tolist(), "u": [0.0] * 1_000,
+    }  # fmt: skip
+    kinds = {"x": "categorical"}
+    for given in ({}, kinds):
+        schema = Schema([["x", "y"], ["go"], ["then"]], ["go", "then"], "u", given)
+        behaviour = learn_rspmn(windows(table, schema, ending="end"))[0].behaviour
+        known = {"x": 1, "y": 7}
+        assert {each.name for each in behaviour.trees[0].given} == {"x", "y"}
+        assert behaviour.shares("go", known)[1] > 0.9
+    schema = Schema([["x"], ["go"], ["then"]], ["go", "then"], "u", kinds)
+    model = learn_rspmn(windows(table, schema, ending="end"))[0]
+    (one,) = [a for a in model.action_values({"x": 1}, horizon=1) if a.value == 1]
+    assert one.practice == pytest.approx(0.9, abs=0.03)
+    assert model.behaviour.shares("then", {"x": 1, "go": 0})[0] == pytest.approx(0.95, abs=0.03)
+
+
+def test_booleans_may_be_asked_as_numbers() -> None:
+    model = learned()
+    asked = {"ward": "b", "age": 70.0, "test": 1}
+    assert model.behaviour.shares("drug", asked)[True] == pytest.approx(0.9, abs=0.04)
+
+
+def test_codes_must_be_those_of_the_kind() -> None:
+    model = learned()
+    test, drug = model.behaviour.trees
+    ward, (age, earlier) = test.given[0], drug.given
+    for tree, given in (
+        (test, (dataclasses.replace(ward, values=("a", "a", "b")),)),
+        (test, (dataclasses.replace(ward, values=(), borders=(1.0, 2.0)),)),
+        (drug, (dataclasses.replace(age, borders=age.borders[::-1]), earlier)),
+        (drug, (dataclasses.replace(age, borders=(), values=(1.0,) * age.size), earlier)),
+    ):
+        odd = dataclasses.replace(tree, given=given)
+        with pytest.raises(CircuitError, match="behaviour"):
+            dataclasses.replace(model, behaviour=Behaviour((odd,)))
+    with pytest.raises(CircuitError, match="one tree for each decision"):
+        dataclasses.replace(model, behaviour=Behaviour((test, test)))

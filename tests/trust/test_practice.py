@@ -68,6 +68,20 @@ def test_what_episodes_earned_is_the_log_s_mean(seed: int) -> None:
     assert logged_of(model) == pytest.approx((3, log["u"].sum() / (rows / 3)))
 
 
+def test_what_equal_parts_have_in_common_counts_for_each() -> None:
+    """Below each of four first decisions the same was done, and earned, equally often."""
+    rows = [(first, then, 2.0 * then) for first in "abcd" for then in (0, 1) for _ in range(20)]
+    first, then, earned = (list(column) for column in zip(*rows, strict=True))
+    log = {
+        "episode": range(160), "time": [0] * 160, "s": ["x"] * 160, "first": first, "then": then,
+        "u": earned,
+    }  # fmt: skip
+    schema = rspmn.Schema([["s"], ["first"], ["then"]], ["first", "then"], "u")
+    model = learn_rspmn(rspmn.windows(log, schema, ending="end"))[0]
+    assert logged_of(model) == pytest.approx((1, 1))
+    assert doubt_of_practice(model) == ()
+
+
 def log_of_ends(limit: int, episodes: int, clock: bool = False) -> dict[str, list[Any]]:
     """Return episodes that end with .08 a step or, at the latest, after some steps, and pay 1 then.
 

@@ -52,6 +52,8 @@ OUTCOMES = [
     "recovered", "survived",
 ]  # fmt: skip
 #: Names of what is the better the less it is; also as the last word of a name. The first two may be
+#: What is called by one of these words last is no amount.
+ATTRIBUTES = "center", "centre", "code", "id", "ratio", "type"
 #: any word of it: cost_of_goods.
 COSTS = ["cost", "costs", "price", "penalty", "loss", "expense", "expenses", "charge", "fee"]
 #: Those that may as well be chosen, or be part of the state: no formula has them.
@@ -167,9 +169,12 @@ def is_cost(name: str) -> bool:
 
     >>> is_cost("Cost of goods"), is_cost("late_fee_EUR"), is_cost("fee_paid")
     (True, True, False)
+    >>> is_cost("cost_center")
+    False
     """
     words = without_unit(name).split("_")
-    return words[-1] in COSTS or not set(COSTS[:2]).isdisjoint(words)
+    among = words[-1] not in ATTRIBUTES and not set(COSTS[:2]).isdisjoint(words)
+    return words[-1] in COSTS or among
 
 
 def is_income(name: str) -> bool:

@@ -26,7 +26,7 @@ def estimated_behaviour(log: LoggedSteps) -> Array:  # [S, J]
     state, made = np.nonzero(counts)
     known = {name: column.take(state) for name, column in columns.items()}
     tree = tree_of("decisions", (*range(counts.shape[1]),), known, made, counts[state, made])
-    found = tree.counts[tree.find(columns, len(counts))]
+    found = tree.counts(tree.find(columns, len(counts)))
     return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 

@@ -37,7 +37,8 @@ def learn_behaviour(
         The `time.monotonic()` after which trees grow no deeper.
     """
     trees = []
-    every = slice(None, None, -(-len(weights) * len(schema.variables) // MOST_LOOKED_AT))
+    looked_at = max(1, len(weights) * len(schema.variables))
+    every = slice(None, None, -(-looked_at // MOST_LOOKED_AT))
     for decision in schema.decisions:
         rows = np.flatnonzero(~columns[decision].missing & (weights > 0))[every]
         known = {name: columns[name].take(rows) for name in schema.known_before(decision)}
@@ -51,13 +52,14 @@ def tree_of(
     weights: Array, deadline: float = math.inf,
 ) -> DecisionTree:  # fmt: skip
     """Return the tree of a decision: which of its values was `made` how often, given columns."""
-    given = [_given(name, column) for name, column in known.items()]
-    given = [each for each in given if each.size > 3]  # of a single value
+    coded = [(each := _given(name, column), each.codes(column)) for name, column in known.items()]
+    coded = [(each, codes) for each, codes in coded if len(np.unique(codes)) > 1]
+    given = [each for each, _ in coded]
     names = tuple(each.name for each in given) or ("",)
     sizes = np.array([each.size for each in given] or [1])
     codes = np.zeros((len(made), len(sizes)), dtype=np.int64)
-    for k, each in enumerate(given):
-        codes[:, k] = each.codes(known[each.name])
+    for k, (_, own) in enumerate(coded):
+        codes[:, k] = own
     distinct, context = distinct_rows(codes)
     ordered = frozenset(each.name for each in given if each.borders)
     contexts = Contexts(names, sizes, distinct, ordered)

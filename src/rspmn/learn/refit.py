@@ -4,6 +4,7 @@ Windows add up. Those of a new batch are added to the old ones, and everything t
 counted again. The structure and the leaves stay as they are.
 """
 
+import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -102,27 +103,27 @@ def refit(
     from rspmn.learn.numbers.axes import grid_of
 
     windows = log if isinstance(log, Windows) else Windows.from_episodes(log)
-    grid = grid_of(model)
+    grid, config = grid_of(model), config or LearnConfig()
     if grid is not None:
         kinds = model.schema.kinds
         windows = continuous(windows, [n for n in kinds if kinds[n] is Kind.CONTINUOUS])
-        found, lacking = _refit_on_grid(model, windows, config or LearnConfig(), *grid)
-        return _with_behaviour(found, windows), lacking
+        found, lacking = _refit_on_grid(model, windows, config, *grid)
+        return _with_behaviour(found, windows, config), lacking
     narrow, leaves = take_out(model)
     log = completed(without_variables(windows, model.set_aside))
-    config = config or LearnConfig()
     located, beyond = _states_of(narrow, log, config)
     found, estimated = estimate(narrow, log, config, located, beyond=beyond)
     located = located_without(found, windows, model.set_aside)
     found = put_back(found, model.schema, leaves)
     info = _without_place(estimated.assigned, estimated.windows).info()
     apart = _no_longer_alike(windows, located, found)
-    return _with_behaviour(found, windows), replace(info, apart=apart, future=estimated.info)
+    info = replace(info, apart=apart, future=estimated.info)
+    return _with_behaviour(found, windows, config), info
 
 
-def _with_behaviour(model: RSPMN, windows: Windows) -> RSPMN:
-    weights = windows.counts.astype(np.float64)
-    behaviour = learn_behaviour(windows.columns, weights, model.schema)
+def _with_behaviour(model: RSPMN, windows: Windows, config: LearnConfig) -> RSPMN:
+    weights, deadline = windows.counts.astype(np.float64), config.deadline(time.monotonic())
+    behaviour = learn_behaviour(windows.columns, weights, model.schema, deadline)
     return replace(model, behaviour=behaviour, last_end=windows.last_end)
 
 

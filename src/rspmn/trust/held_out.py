@@ -14,7 +14,7 @@ of that is taken off, half is an error.
 Rare rewards are skewed: few rows without any have hardly a variance, although the reward may just
 have been missed. The more such rewards are worth on average, the more they vary: by the third
 central moment over the variance, as in every natural exponential family. A score interval counts
-with the error that is expected at its ends: for rewards that are 0 or 1 it is Wilson's, for
+with the error that is expected at its ends: for rewards that are 0 or 1 it is near Wilson's, for
 symmetric ones the usual. Its other end is too near where hardly one such reward is expected, so
 each end is the farther one of the two intervals.
 """

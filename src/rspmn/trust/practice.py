@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rspmn.circuit import Network
+from rspmn.infer.compiled.outcomes import outcomes_of
 from rspmn.model import RSPMN
 from rspmn.trust.dirichlet import draw_dirichlet
 from rspmn.trust.drawn_worlds import OwnWorld, Worlds, is_settled, limit_of
@@ -60,9 +62,7 @@ def logged_of(model: RSPMN) -> LogMean:
     """Return what the log of a model has; infinite steps if that is not known."""
     soft, counts = model.soft_counts, model.counts
     if counts is not None:
-        cells = model.posterior.evidence.cells
-        uses = np.unique(np.stack([cells.outcome, cells.branch]), axis=1)[0]
-        times = np.bincount(uses, minlength=counts.outcomes)  # equal branches have one in common
+        times = _paths(model.template)[outcomes_of(model.template).nodes]  # equal parts are one
         steps, earned = np.array(counts.steps) * times[list(counts.outcome)], np.array(counts.mean)
         total, starts = steps.sum(), sum(counts.starts)
     else:
@@ -74,6 +74,21 @@ def logged_of(model: RSPMN) -> LogMean:
     if not (starts and total):
         return LogMean(math.inf, -math.inf)
     return LogMean(float(total / starts), float(steps @ earned / steps.sum() * total / starts))
+
+
+def _paths(template: Network) -> Array:  # [nodes]
+    """Return the number of paths from the roots to each node."""
+    from scipy.sparse import csr_array
+
+    arrays, size = template.arrays, len(template)
+    edges = np.ones(len(arrays.children)), (arrays.children, arrays.parents)
+    down = csr_array(edges, shape=(size, size))
+    level = np.bincount(template.roots, minlength=size).astype(np.float64)
+    found = np.zeros(size)
+    while level.any():
+        found += level
+        level = down @ level
+    return found
 
 
 def value_in_model(model: RSPMN, horizon: int | None, discount: float) -> float:

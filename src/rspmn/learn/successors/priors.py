@@ -39,12 +39,12 @@ class Boxes:
         """Return which states are in boxes of several, given the values of components."""
         known = self.of_states[self.of_states >= 0]
         several = np.flatnonzero(np.bincount(known, minlength=self.count) > 1)
-        members = [member[:, several].toarray() > 0 for member in self.members]
+        members = [member[:, several] for member in self.members]
         found, step = np.zeros(len(values), dtype=bool), max(1, CHUNK // max(1, len(several)))
         for start in range(0, len(values), step):
             here = np.ones((len(values[start : start + step]), len(several)), dtype=bool)
             for member, value in zip(members, values[start : start + step].T, strict=True):
-                here &= member[value]
+                here &= member[value].toarray() > 0
             found[start : start + step] = here.any(axis=1)
         return found
 
