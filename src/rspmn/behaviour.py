@@ -29,8 +29,8 @@ class Given:
     borders: tuple[float, ...] = ()  # of numbers: one more is below than those with the next code
 
     def check_fit(self, kind: Kind | None) -> None:
-        """Refuse codes that are not those of a variable's kind."""
-        is_number = kind in (Kind.INTEGER, Kind.CONTINUOUS)
+        """Refuse codes that are not those of a variable's kind, if that is known."""
+        is_number = bool(self.borders) if kind is None else kind in (Kind.INTEGER, Kind.CONTINUOUS)
         distinct = len({*self.values}) == len(self.values)
         rises = all(one < other for one, other in pairwise(self.borders))
         if not distinct or not rises or bool(self.values if is_number else self.borders):
