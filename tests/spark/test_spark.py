@@ -36,6 +36,8 @@ def spark() -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    shared = [str(ROOT / "tests"), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, shared))  # workers check conformance
     session = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
