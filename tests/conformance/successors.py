@@ -23,7 +23,7 @@ def check_successors(successors: Successors) -> None:
     >>> check_successors(Counts())
     """
     for name, log in _logs().items():
-        transitions = _transitions(log)
+        transitions = transitions_in(log)
         before = _copy(transitions)
         found = successors(transitions)
         assert isinstance(found, tuple), f"{name}: expected (weights, info), found {found!r}"
@@ -133,7 +133,7 @@ def _logs() -> dict[str, Episodes]:
     }
 
 
-def _transitions(log: Episodes) -> Transitions:
+def transitions_in(log: Episodes) -> Transitions:
     """Return the transitions that learning a log weighs."""
     seen = []
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rspmn
+from conformance.successors import transitions_in
 from effort import SOAK, mostly_soak, seeds, share_of_examples
 from rspmn import RSPMN, Episodes, Schema, Windows
 from rspmn.data.keys import group_weights
@@ -24,8 +25,6 @@ from rspmn.learn import FutureInfo, LearnConfig, RSPMNInfo, learn_rspmn, refit
 from rspmn.learn.successors import (
     Counts,
     Factored,
-    SuccessorWeights,
-    Transitions,
     priors,
     products,
 )
@@ -35,18 +34,6 @@ from rspmn.learn.successors.strength import STRENGTHS
 from rspmn.types import Array
 
 COUNTS = LearnConfig(successors="counts")
-
-
-def transitions_in(log: Episodes) -> Transitions:
-    """Return the transitions that learning a log weighs."""
-    seen = []
-
-    def keep(transitions: Transitions) -> tuple[SuccessorWeights, None]:
-        seen.append(transitions)
-        return Counts()(transitions)
-
-    learn_rspmn(log, LearnConfig(successors=keep))
-    return seen[0]
 
 
 def future_of(info: RSPMNInfo) -> FutureInfo:
